@@ -1,0 +1,38 @@
+"""The only reading of time: aware UTC for what is stored, monotonic for what is measured."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+
+def now() -> datetime:
+    """The present, aware, in UTC."""
+    return datetime.now(UTC)
+
+
+def now_ms() -> int:
+    """The present in milliseconds since 1970, as the store keeps times."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic() -> float:
+    """Seconds that never go back, for durations and pauses within a process."""
+    return time.monotonic()
+
+
+def to_ms(moment: datetime) -> int:
+    """An aware moment in milliseconds since 1970."""
+    return round(moment.timestamp() * 1000)
+
+
+def from_ms(milliseconds: int) -> datetime:
+    """The aware UTC moment of a stored time."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def iso(milliseconds: int | None) -> str | None:
+    """A stored time as ISO 8601 in UTC with milliseconds and ``Z``, as answers show it."""
+    if milliseconds is None:
+        return None
+    return from_ms(milliseconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")

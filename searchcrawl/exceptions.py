@@ -1,0 +1,112 @@
+"""The errors of searchcrawl; the class says what happens next.
+
+    SearchcrawlError
+    ├── ConfigurationError      nothing is requested; exit 4
+    │   └── NotAvailableYet     a key or value that a later release brings
+    ├── SourceBusy              another process holds the source; exit 5
+    ├── LeaseLost               our lease was taken over: this process stops writing; exit 7
+    ├── StoreError              the database cannot go on; exit 7
+    │   └── StoreNewer          the database is of a newer release
+    ├── CacheError              the document cache cannot go on; exit 7
+    │   └── DamagedRecord       one record is unreadable: its page is fetched again
+    ├── DeliveryError           the batch is kept
+    │   ├── IndexUnavailable    tried again with growing pauses; then exit 6
+    │   └── IndexMisconfigured  trying again is useless; exit 6
+    ├── UnsupportedByIndex      this index cannot answer that; exit 4
+    ├── InvalidUrl              the link is dropped (1004)
+    └── DocumentError           the document is skipped, its row says why
+        ├── UndecodableBody     958
+        ├── ConversionFailed    903, or 904 where a limit was passed
+        └── NoConverter         908
+"""
+
+from __future__ import annotations
+
+
+class SearchcrawlError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class ConfigurationError(SearchcrawlError):
+    """A file of the project is wrong; shown as ``FILE: KEY: what is wrong (got …)``."""
+
+    def __init__(self, file: str, key: str, message: str) -> None:
+        self.file = file
+        self.key = key
+        self.message = message
+        super().__init__(file, key, message)
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.key, self.message) if part)
+
+
+class NotAvailableYet(ConfigurationError):
+    """A key, value or command of a later release was used."""
+
+
+class SourceBusy(SearchcrawlError):
+    """Another process runs this source."""
+
+
+class LeaseLost(SearchcrawlError):
+    """Another process took our lease over: nothing may be written any more."""
+
+
+class StoreError(SearchcrawlError):
+    """The database cannot be read or written."""
+
+
+class StoreNewer(StoreError):
+    """The database was written by a newer release."""
+
+
+class CacheError(SearchcrawlError):
+    """The document cache cannot be written (disk full, no permission)."""
+
+
+class DamagedRecord(CacheError):
+    """A record of the cache is missing, cut or does not match its digest."""
+
+
+class DeliveryError(SearchcrawlError):
+    """A batch could not be delivered and is kept."""
+
+
+class IndexUnavailable(DeliveryError):
+    """The index does not answer, or asks to come back later."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(message)
+
+
+class IndexMisconfigured(DeliveryError):
+    """The index answers, but not as an index: wrong address, login page, missing schema."""
+
+
+class UnsupportedByIndex(SearchcrawlError):
+    """The receiver in use cannot search, scan or purge."""
+
+
+class InvalidUrl(SearchcrawlError):
+    """The text is not a URL that can be requested (WHATWG URL, code 1004)."""
+
+
+class DocumentError(SearchcrawlError):
+    """One document cannot be processed; ``code`` goes into its row."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        self.code = code
+        super().__init__(message)
+
+
+class UndecodableBody(DocumentError):
+    """The body is cut or its coding is broken (958)."""
+
+
+class ConversionFailed(DocumentError):
+    """The converter failed (903) or passed a limit (904)."""
+
+
+class NoConverter(DocumentError):
+    """No converter knows this type (908)."""

@@ -1,0 +1,101 @@
+"""Named places where a test may end, fail or delay the process.
+
+``SEARCHCRAWL_FAILPOINT=name[:n][:kill|raise|enospc|sleep]`` acts at the n-th passing (default 1)
+of ``name``, by SIGKILL unless another way is named. ``SEARCHCRAWL_FAILPOINT_COUNT=PATH`` writes
+how often each name was passed, as JSON, when the process ends by itself. Without both variables
+a passing costs one comparison.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+#: Every durable step of the way (findings §5); a test sees that each is passed.
+NAMES = (
+    "lease.taken",
+    "lease.renew",
+    "fetch.sent",
+    "fetch.headers",
+    "segment.append",
+    "segment.append.mid",
+    "segment.synced",
+    "row.updated",
+    "links.mid",
+    "links.committed",
+    "batch.sealed",
+    "batch.post.begin",
+    "batch.post.mid",
+    "index.acked",
+    "batch.marked",
+    "commit.sent",
+    "cache.freed",
+    "delete.selected",
+    "delete.sent",
+    "delete.marked",
+    "shutdown.begin",
+    "shutdown.drain",
+    "migrate.mid",
+)
+
+
+class FailpointReached(Exception):
+    """Raised at a failpoint in ``raise`` mode."""
+
+
+def _parse(text: str) -> tuple[str, int, str]:
+    name, *rest = text.split(":")
+    nth, mode = 1, "kill"
+    for part in rest:
+        if part.isdigit():
+            nth = int(part)
+        else:
+            mode = part
+    if name not in NAMES or mode not in {"kill", "raise", "enospc", "sleep"}:
+        raise SystemExit(f"SEARCHCRAWL_FAILPOINT: unknown failpoint or mode (got {text!r})")
+    return name, nth, mode
+
+
+_wanted = _parse(os.environ["SEARCHCRAWL_FAILPOINT"]) if "SEARCHCRAWL_FAILPOINT" in os.environ else None
+_count_path = os.environ.get("SEARCHCRAWL_FAILPOINT_COUNT")
+_active = _wanted is not None or _count_path is not None
+_passed: dict[str, int] = {}
+_lock = threading.Lock()
+
+
+def passing(name: str) -> None:
+    """Passes the failpoint ``name``; does what the environment asks for at its n-th passing."""
+    if not _active:
+        return
+    with _lock:
+        _passed[name] = nth = _passed.get(name, 0) + 1
+    if _wanted is None or _wanted[0] != name:
+        return
+    if _wanted[2] == "enospc":
+        # A full disk stays full.
+        if nth >= _wanted[1]:
+            raise OSError(errno.ENOSPC, f"failpoint {name}")
+    elif nth == _wanted[1]:
+        _act(name, _wanted[2])
+
+
+def _act(name: str, mode: str) -> None:
+    if mode == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif mode == "raise":
+        raise FailpointReached(name)
+    else:
+        time.sleep(10)
+
+
+if _count_path:
+
+    @atexit.register
+    def _write_counts() -> None:
+        Path(_count_path).write_text(json.dumps(_passed, sort_keys=True), encoding="utf-8")

@@ -1,0 +1,133 @@
+"""What travels down the way: frozen, replaced and never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+
+class Link(NamedTuple):
+    """A link of a page: the identity of its target (``urls.resolve``) and its rel=nofollow."""
+
+    url: str
+    nofollow: bool = False
+
+
+class Hop(NamedTuple):
+    """One followed redirect: the URL that answered, and its status."""
+
+    url: str
+    code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A row of the URL table, handed out for one visit.
+
+    ``attempt`` counts the failed tries of this run. ``etag``, ``last_modified`` and
+    ``body_digest`` (sha256, 32 bytes) are those of the last good body, None without one.
+    ``not_before_ms`` is the moment (since 1970) at which the host may be asked.
+    """
+
+    url_id: int
+    url: str
+    host_id: int
+    depth: int
+    attempt: int = 0
+    etag: str | None = None
+    last_modified: str | None = None
+    body_digest: bytes | None = None
+    not_before_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a body says: text and fields, links, and what its author asks of robots.
+
+    ``links`` are absolute identities in document order, each once; ``refresh`` is the absolute
+    target of a meta refresh. ``canonical`` is absolute, or None.
+    """
+
+    title: str = ""
+    text: str = ""
+    description: str = ""
+    author: str = ""
+    subject: str = ""
+    language: str = ""
+    charset: str = ""
+    canonical: str | None = None
+    refresh: str | None = None
+    noindex: bool = False
+    nofollow: bool = False
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A page that was fetched with status 200.
+
+    ``body`` has its content codings undone. ``page`` is None where the bytes equal those of the
+    last visit (they are not parsed again). ``code`` is 200, or why it is not indexed (911, 952,
+    953, 964). ``base_url`` is the URL that gave the body: the claim's, or where redirects led.
+    ``body_digest`` and ``fields_digest`` (sha256) are set by the checksum stage.
+    """
+
+    claim: Claim
+    base_url: str
+    code: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+    mimetype: str
+    fetched_at: datetime
+    page: Page | None = None
+    rule: str | None = None
+    redirects: tuple[Hop, ...] = ()
+    etag: str | None = None
+    last_modified: str | None = None
+    body_digest: bytes = b""
+    fields_digest: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A visit that brought no document: unchanged, redirected, refused or failed.
+
+    ``code`` is an HTTP status or a ``codes.Code``. ``transient`` failures are tried again, after
+    ``retry_after_seconds`` where the server named it. ``links`` are URLs to be admitted at the
+    claim's own depth (targets of 301, 308 and meta refresh). ``released`` gives the row back
+    untouched (the process is stopping).
+    """
+
+    claim: Claim
+    code: int
+    rule: str | None = None
+    error: str | None = None
+    transient: bool = False
+    retry_after_seconds: float | None = None
+    redirects: tuple[Hop, ...] = ()
+    links: tuple[Link, ...] = ()
+    released: bool = False
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedDocument:
+    """A document as an index receives it: ``id`` and the fields of interface.md §4.
+
+    Values are str, int, float, bool, aware datetimes, or lists of str; ``fields`` has no ``id``.
+    """
+
+    id: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """A document that is to leave the index, and the code that is the reason."""
+
+    id: str
+    url: str
+    code: int
