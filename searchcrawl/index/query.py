@@ -1,0 +1,177 @@
+"""The query language of interface.md §2, as a small tree that each index turns into its own query.
+
+``parse`` never fails: what is not understood is text. The tree has five kinds of nodes::
+
+    Everything                      every document
+    Nothing                         no document: no word was given
+    Term(text, field, phrase)       a word or a phrase; field None: the fields an index searches by default
+    AnyOf(clauses)                  two or more, joined by OR
+    AllOf(required, excluded)       at least one required clause; any number of excluded terms
+
+An index analyses ``Term.text`` itself. A word that its analysis splits is a phrase. A term of
+which analysis leaves nothing (stop words, punctuation) is passed over, and so is a clause without
+terms; a query of which no positive term is left finds nothing (G2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+#: Names that may stand before a colon; any other prefix is text.
+FIELDS = frozenset(
+    {"title", "content", "description", "author", "subject", "url", "host", "source", "language", "mimetype"}
+)
+
+#: Terms beyond this many are ignored, so that no query costs more than a page of words.
+MAX_TERMS = 128
+
+# A minus before a minus is text: people look for options such as --force.
+_TOKEN = re.compile(
+    r'(?P<minus>-(?![-\s]))?(?:(?P<field>[A-Za-z]+):(?=[^\s]))?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))'
+)
+_QUOTES = str.maketrans(dict.fromkeys("“”„‟", '"'))
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Every document of the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No document at all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A word, or with ``phrase`` words that follow each other, in one field or (None) in all default ones."""
+
+    text: str
+    field: str | None = None
+    phrase: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyOf:
+    """At least one of two or more clauses holds."""
+
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllOf:
+    """All of ``required`` (never empty) hold and none of ``excluded``."""
+
+    required: tuple[Clause, ...]
+    excluded: tuple[Term, ...] = ()
+
+
+Clause = Term | AnyOf | AllOf | Everything
+Query = Everything | Nothing | Term | AnyOf | AllOf
+
+
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    """One word of the query as it was typed."""
+
+    clause: Term | Everything
+    excluded: bool = False
+
+
+class _Or:
+    """The word OR between two neighbours."""
+
+
+def parse(words: str) -> Query:
+    """The tree of a query as typed; never raises, whatever the text."""
+    text = words.encode("utf-8", "replace").decode("utf-8").translate(_QUOTES)
+    required: list[Clause] = []
+    excluded: list[Term] = []
+    for group in _groups(list(_tokens(text))):
+        if len(group) > 1:
+            required.append(AnyOf(clauses=tuple(_alone(signed) for signed in group)))
+        elif group[0].excluded and isinstance(group[0].clause, Term):
+            excluded.append(group[0].clause)
+        else:
+            required.append(group[0].clause)
+    return _joined(required, excluded)
+
+
+def positive_terms(query: Query) -> Iterator[Term]:
+    """The terms that a found document may show, in their order: what a snippet marks."""
+    if isinstance(query, Term):
+        yield query
+    elif isinstance(query, AnyOf):
+        for clause in query.clauses:
+            yield from positive_terms(clause)
+    elif isinstance(query, AllOf):
+        for clause in query.required:
+            yield from positive_terms(clause)
+
+
+def _joined(required: list[Clause], excluded: list[Term]) -> Query:
+    if not required and not excluded:
+        return Nothing()
+    # A star beside other words asks for nothing more.
+    kept = [clause for clause in required if not isinstance(clause, Everything)]
+    if len(kept) == 1 and not excluded:
+        return kept[0]
+    if not kept and not excluded:
+        return Everything()
+    return AllOf(required=tuple(kept) or (Everything(),), excluded=tuple(excluded))
+
+
+def _alone(signed: _Signed) -> Clause:
+    """A neighbour of OR as a clause that can stand by itself."""
+    if signed.excluded and isinstance(signed.clause, Term):
+        return AllOf(required=(Everything(),), excluded=(signed.clause,))
+    return signed.clause
+
+
+def _groups(tokens: list[_Signed | _Or]) -> Iterator[list[_Signed]]:
+    """Neighbours joined by OR together; an OR without two neighbours is passed over."""
+    group: list[_Signed] = []
+    joined = True
+    for token in tokens:
+        if isinstance(token, _Or):
+            joined = True
+            continue
+        if group and not joined:
+            yield group
+            group = []
+        group.append(token)
+        joined = False
+    if group:
+        yield group
+
+
+def _tokens(text: str) -> Iterator[_Signed | _Or]:
+    found = 0
+    for match in _TOKEN.finditer(text):
+        if found >= MAX_TERMS:
+            return
+        if match.group() == "OR":
+            yield _Or()
+            continue
+        token = _signed(match)
+        if token is not None:
+            found += 1
+            yield token
+
+
+def _signed(match: re.Match[str]) -> _Signed | None:
+    """The term of one match, or None where it says nothing (a lone minus, an empty phrase)."""
+    excluded = match["minus"] is not None
+    prefix = match["field"]
+    field = prefix.lower() if prefix and prefix.lower() in FIELDS else None
+    phrase = match["phrase"] is not None
+    text = match["phrase"] if phrase else match["word"]
+    if prefix and field is None:
+        text = f"{prefix}:{text}"
+    if text == "*" and not phrase and not prefix:
+        return None if excluded else _Signed(Everything())
+    if not any(character.isalnum() for character in text):
+        return None
+    return _Signed(Term(text=" ".join(text.split()), field=field, phrase=phrase), excluded)

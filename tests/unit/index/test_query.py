@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from searchcrawl.index.query import (
+    MAX_TERMS,
+    AllOf,
+    AnyOf,
+    Everything,
+    Nothing,
+    Query,
+    Term,
+    parse,
+    positive_terms,
+)
+
+
+def word(text: str, field: str | None = None) -> Term:
+    return Term(text=text, field=field)
+
+
+def phrase(text: str, field: str | None = None) -> Term:
+    return Term(text=text, field=field, phrase=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("oracle", word("oracle")),
+        ("oracle demand", AllOf(required=(word("oracle"), word("demand")))),
+        ('"oracle on  demand"', phrase("oracle on demand")),
+        ("“oracle on demand”", phrase("oracle on demand")),
+        ("a -b", AllOf(required=(word("a"),), excluded=(word("b"),))),
+        ('a -"b c"', AllOf(required=(word("a"),), excluded=(phrase("b c"),))),
+        ("a OR b", AnyOf(clauses=(word("a"), word("b")))),
+        ("a OR b OR c", AnyOf(clauses=(word("a"), word("b"), word("c")))),
+        (
+            "a b OR c d",
+            AllOf(required=(word("a"), AnyOf(clauses=(word("b"), word("c"))), word("d"))),
+        ),
+        ("title:oracle", word("oracle", "title")),
+        ("Title:oracle", word("oracle", "title")),
+        ('title:"on demand"', phrase("on demand", "title")),
+        (
+            "a -host:example.com:80",
+            AllOf(required=(word("a"),), excluded=(word("example.com:80", "host"),)),
+        ),
+        ("url:http://a.example/x", word("http://a.example/x", "url")),
+        ("日本語\u3000検索", AllOf(required=(word("日本語"), word("検索")))),
+        ("git --force", AllOf(required=(word("git"), word("--force")))),
+        ("full-text", word("full-text")),
+        ("C++", word("C++")),
+    ],
+)
+def test_parse_when_the_query_is_well_formed_then_the_tree_says_it(words: str, expected: Query) -> None:
+    assert parse(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("*", Everything()),
+        ("* a", word("a")),
+        ("* OR a", AnyOf(clauses=(Everything(), word("a")))),
+        ("-a", AllOf(required=(Everything(),), excluded=(word("a"),))),
+        ("-a -b", AllOf(required=(Everything(),), excluded=(word("a"), word("b")))),
+        ("* -a", AllOf(required=(Everything(),), excluded=(word("a"),))),
+        (
+            "a OR -b",
+            AnyOf(
+                clauses=(
+                    word("a"),
+                    AllOf(required=(Everything(),), excluded=(word("b"),)),
+                )
+            ),
+        ),
+    ],
+)
+def test_parse_when_nothing_or_everything_is_asked_for_then_exclusions_have_something_to_exclude_from(
+    words: str, expected: Query
+) -> None:
+    assert parse(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", Nothing()),
+        ("  \t\n", Nothing()),
+        ("- ! ?? -", Nothing()),
+        ('""', Nothing()),
+        ('"', Nothing()),
+        ("-*", Nothing()),
+        ("OR", Nothing()),
+        ("OR a OR", word("a")),
+        ("a OR OR b", AnyOf(clauses=(word("a"), word("b")))),
+        ("a - b", AllOf(required=(word("a"), word("b")))),
+        ('"a b', AllOf(required=(word("a"), word("b")))),
+        ('a" b"', AllOf(required=(word("a"), phrase("b")))),
+        ("title:", word("title:")),
+        ("title: a", AllOf(required=(word("title:"), word("a")))),
+        ('title:"a', AllOf(required=(word("title:"), word("a")))),
+        ("http://a.example/", word("http://a.example/")),
+        ("secret:a", word("secret:a")),
+        ('secret:"a b"', phrase("secret:a b")),
+        ("title:*", Nothing()),
+        ("or", word("or")),
+    ],
+)
+def test_parse_when_the_query_is_odd_then_it_is_text_or_passed_over(words: str, expected: Query) -> None:
+    assert parse(words) == expected
+
+
+def test_parse_when_there_are_too_many_words_then_the_rest_is_ignored() -> None:
+    query = parse("word " * 100_000)
+
+    assert len(list(positive_terms(query))) == MAX_TERMS
+
+
+def test_parse_when_given_any_text_then_it_answers_with_well_formed_terms() -> None:
+    chance = random.Random(7)
+    pieces = [
+        '"',
+        "-",
+        "OR",
+        "*",
+        ":",
+        "title:",
+        "x:",
+        " ",
+        "a",
+        "日",
+        "\x00",
+        "\udcff",
+        "\ue000",
+        "\\",
+        "(",
+        "^",
+        "~",
+    ]
+
+    for _ in range(3000):
+        query = parse("".join(chance.choices(pieces, k=chance.randrange(12))))
+        for term in positive_terms(query):
+            assert term.text.encode("utf-8").strip()
+
+
+def test_positive_terms_when_some_are_excluded_then_only_the_others_are_told() -> None:
+    query = parse('a -b c OR "d e" OR -f')
+
+    assert list(positive_terms(query)) == [word("a"), word("c"), phrase("d e")]
