@@ -1,0 +1,67 @@
+# Two commands do everything for a newcomer: `make demo` and `make test`.
+# Each target installs what it needs: a virtual environment in .venv from the locked requirements,
+# and, as root on Debian, Maven, a JDK, nginx and wget by apt.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+URL ?=
+PAGES ?=
+PORT ?= 8765
+ARGS ?=
+UV ?= $(BIN)/uv
+LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
+
+.PHONY: help demo site test check bench solr soak venv lock clean
+
+help:  ## show these targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
+
+demo: $(STAMP)  ## crawl the test site, search it, change it, crawl and search again; URL=… [PAGES=100]: any other site
+	$(BIN)/python -m tests.site.demo $(URL) $(PAGES)
+
+site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.venv/bin/scrapy); PORT=…
+	$(BIN)/python -m tests.site --port $(PORT)
+
+test: $(STAMP)  ## all tests but the soak, with a real Solr; ARGS="-k robots" picks some
+	scripts/bootstrap java
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(STAMP)  ## ruff, mypy --strict, import layers, layout
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -q tests/test_layout.py
+
+bench: $(STAMP)  ## plain Scrapy and searchcrawl on about 3,850 pages; figures in benchmarks/work/result.json
+	scripts/bootstrap bench java
+	$(BIN)/python -m benchmarks.bench $(ARGS)
+
+solr: $(STAMP)  ## a real Solr for development
+	scripts/bootstrap java
+	$(BIN)/python solr/server/run.py $(ARGS)
+
+soak: $(STAMP)  ## kill -9 at every passing of every failpoint, and at random moments; takes long
+	scripts/bootstrap java
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
+venv: $(STAMP)  ## the virtual environment alone
+
+lock: $(STAMP)  ## resolve pyproject.toml anew into requirements/*.txt (needs uv; UV=…)
+	$(LOCK) --upgrade -o requirements/run.txt pyproject.toml
+	$(LOCK) --upgrade -c requirements/run.txt --extra test --extra dev -o requirements/dev.txt pyproject.toml
+
+clean:  ## remove what the targets made, but for the virtual environment
+	rm -rf var benchmarks/work .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	scripts/bootstrap python
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@

@@ -1,0 +1,242 @@
+"""The rules of the house that no other tool checks: names, sizes, forbidden imports and words."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "searchcrawl"
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 40
+
+#: A file that Scrapy calls is named by its role; the others named here are where Twisted is met on purpose.
+SCRAPY_FILES = (
+    r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider)\.py"
+    r"|frontier/(scheduler|fingerprinter)\.py|spiders/spider_loader\.py|fetch/guarded_resolver\.py"
+    r"|hosts/request_rows\.py|commands/\w+\.py|addon\.py|command_line\.py|__main__\.py"
+)
+
+#: Third-party package → the only files of searchcrawl/ that may import it.
+ONLY_IN = {
+    "scrapy": SCRAPY_FILES,
+    "twisted": SCRAPY_FILES,
+    "sqlalchemy": r"store/.*",
+    "alembic": r"store/.*",
+    "pysolr": r"index/solr_\w+\.py",
+    "tantivy": r"index/local_\w+\.py",
+}
+
+#: What can run code when it is read back.
+UNSAFE_STORES = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+# Written so that the patterns do not find themselves.
+FORBIDDEN_WORDS = re.compile(
+    r"(?<![\w./)}])/(?:wor[k]|roo[t]|hom[e]/\w+|op[t]/wheels|wor[k]space)/"
+    r"|\.pyen[v]|bash_job[s]"
+    r"|--(?:extra-)?index-ur[l]|--find-link[s]|PIP_INDE[X]|UV_INDE[X]"
+    r"|pypi\.or[g]|pythonhoste[d]|artifactor[y]|repo1?\.mave[n]|deb\.debia[n]|npmj[s]\.|registry\.npm|snapshot\.debia[n]",
+    re.IGNORECASE,
+)
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """The files of the repository, or of the unpacked tree where there is no repository."""
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+        found = [ROOT / name for name in listed.split("\0") if name]
+    else:
+        found = [path for path in ROOT.rglob("*") if not any(part.startswith(".") for part in path.parts)]
+    return tuple(sorted(path for path in found if path.is_file()))
+
+
+def python_files(*, under: Path = ROOT) -> list[Path]:
+    return [path for path in tracked_files() if path.suffix == ".py" and path.is_relative_to(under)]
+
+
+def package_files() -> list[Path]:
+    return python_files(under=PACKAGE)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imported_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Each imported dotted name with its line; ``from a import b`` gives ``a.b``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def repeated(paths: list[Path]) -> list[str]:
+    counts = Counter(path.name for path in paths)
+    return [shown(path) for path in paths if counts[path.name] > 1]
+
+
+def test_repository_when_listed_then_has_the_package() -> None:
+    names = {shown(path) for path in tracked_files()}
+
+    assert {"searchcrawl/__init__.py", "pyproject.toml", "tests/test_layout.py"} <= names
+
+
+def test_modules_when_compared_then_no_two_share_a_name() -> None:
+    exempt = (PACKAGE / "commands", PACKAGE / "store" / "migrations")
+    modules = [path for path in package_files() if path.name != "__init__.py"]
+
+    shared = repeated(
+        [path for path in modules if not path.is_relative_to(exempt[0]) and exempt[1] not in path.parents]
+    )
+
+    assert shared == []
+
+
+def test_test_files_when_compared_then_no_two_share_a_name() -> None:
+    tests = [path for path in python_files(under=ROOT / "tests") if path.name.startswith("test_")]
+
+    assert repeated(tests) == []
+
+
+def test_modules_when_measured_then_are_short() -> None:
+    lengths = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in python_files()}
+
+    assert {name: length for name, length in lengths.items() if length > MAX_MODULE_LINES} == {}
+
+
+def test_functions_when_measured_then_are_short() -> None:
+    # A migration is a list of tables and reads best in one piece.
+    files = [path for path in python_files() if "migrations" not in path.parts]
+    long = [
+        f"{shown(path)}:{node.lineno} {node.name}: {node.end_lineno - node.lineno + 1} lines"
+        for path in files
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
+    ]
+
+    assert long == []
+
+
+@pytest.mark.parametrize("package", ONLY_IN)
+def test_third_party_package_when_imported_then_only_where_it_belongs(package: str) -> None:
+    allowed = re.compile(ONLY_IN[package])
+
+    strays = [
+        f"{shown(path)}:{line} imports {name}"
+        for path in package_files()
+        if not allowed.fullmatch(path.relative_to(PACKAGE).as_posix())
+        for name, line in imported_names(parsed(path))
+        if name.split(".")[0] == package
+    ]
+
+    assert strays == []
+
+
+def test_reactor_when_imported_then_never_at_module_level() -> None:
+    # Importing it installs it, before Scrapy could choose one.
+    strays = [
+        f"{shown(path)}:{line}"
+        for path in python_files()
+        for statement in parsed(path).body
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for name, line in imported_names(statement)
+        if name == "twisted.internet.reactor" or name.startswith("twisted.internet.reactor.")
+    ]
+
+    assert strays == []
+
+
+def test_package_when_searched_then_nothing_sleeps() -> None:
+    sleeps = [
+        f"{shown(path)}:{node.lineno}"
+        for path in package_files()
+        if path.name != "failpoints.py"
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "sleep"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "time"
+    ]
+    imports = [
+        shown(path) for path in package_files() for name, _ in imported_names(parsed(path)) if name == "time.sleep"
+    ]
+
+    assert sleeps + imports == []
+
+
+def test_package_when_searched_then_nothing_stored_can_run_code() -> None:
+    strays = [
+        f"{shown(path)}:{line} imports {name}"
+        for path in package_files()
+        for name, line in imported_names(parsed(path))
+        if name.split(".")[0] in UNSAFE_STORES
+    ]
+
+    assert strays == []
+
+
+def test_modules_when_parsed_then_import_absolutely_and_postpone_annotations() -> None:
+    strays = []
+    for path in package_files():
+        statements = [node for node in parsed(path).body if not isinstance(node, ast.Expr)]
+        futures = {name for name, _ in imported_names(parsed(path)) if name.startswith("__future__")}
+        if statements and path.name != "__init__.py" and "__future__.annotations" not in futures:
+            strays.append(f"{shown(path)}: no `from __future__ import annotations`")
+        strays += [
+            f"{shown(path)}:{node.lineno}: relative import"
+            for node in ast.walk(parsed(path))
+            if isinstance(node, ast.ImportFrom) and node.level
+        ]
+
+    assert strays == []
+
+
+def test_init_files_when_read_then_export_nothing_of_others() -> None:
+    strays = [
+        f"{shown(path)}:{line} re-exports {name}"
+        for path in package_files()
+        if path.name == "__init__.py"
+        for name, line in imported_names(parsed(path))
+        if name.startswith("searchcrawl.")
+    ]
+
+    assert strays == []
+
+
+def test_tracked_files_when_searched_then_name_no_machine_and_no_package_index() -> None:
+    found = []
+    for path in tracked_files():
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue  # a fixture in bytes
+        found += [
+            f"{shown(path)}:{n}: {m[0]}" for n, line in enumerate(lines, 1) if (m := FORBIDDEN_WORDS.search(line))
+        ]
+
+    assert found == []
+
+
+def test_locked_requirements_when_read_then_each_has_a_hash() -> None:
+    for path in sorted((ROOT / "requirements").glob("*.txt")):
+        text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+        pins = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+
+        assert pins
+        assert [pin for pin in pins if "==" not in pin or "--hash=sha256:" not in pin] == []
