@@ -1,0 +1,127 @@
+"""The cached pages of one source: numbered segments in a folder, read by place."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from searchcrawl import failpoints
+from searchcrawl.cache.segment import Place, SegmentWriter, StoredPage, decode_fields, decode_response
+from searchcrawl.exceptions import CacheError, DamagedRecord
+
+_SEGMENT_NAME = re.compile(r"(\d{8,})\.warc\.gz")
+_MAX_OPEN_FILES = 8
+
+
+class DocumentCache:
+    """Reads pages by their place, also of the segment that is being written; safe for threads.
+
+    The folder is created by the first writer. Damage is DamagedRecord, other trouble CacheError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._files: OrderedDict[int, int] = OrderedDict()
+
+    def open_writer(self, number: int, committed_bytes: int) -> SegmentWriter:
+        """A writer for segment ``number``, which the table knows up to ``committed_bytes``."""
+        return SegmentWriter(self._path(number), committed_bytes=committed_bytes)
+
+    def read_fields(self, place: Place, *, url: str | None = None) -> dict[str, Any]:
+        """The fields of a page; with ``url`` given, DamagedRecord where they are another page's."""
+        member = self._bytes(place.segment, place.offset + place.response_bytes, place.fields_bytes)
+        try:
+            found, fields = decode_fields(member)
+            _expect(found, url)
+        except DamagedRecord as error:
+            raise self._named(place, error) from error
+        return fields
+
+    def read_page(self, place: Place, *, url: str | None = None) -> StoredPage:
+        """The whole page; with ``url`` given, DamagedRecord where it is another page."""
+        members = self._bytes(place.segment, place.offset, place.response_bytes + place.fields_bytes)
+        try:
+            fields_url, fields = decode_fields(members[place.response_bytes :])
+            page = decode_response(members[: place.response_bytes], fields=fields)
+            _expect(fields_url, page.url)
+            _expect(page.url, url)
+        except DamagedRecord as error:
+            raise self._named(place, error) from error
+        return page
+
+    def delete(self, number: int) -> None:
+        """Removes a segment; one that is gone already is no error."""
+        with self._lock:
+            self._forget(number)
+        try:
+            self._path(number).unlink(missing_ok=True)
+            failpoints.passing("cache.freed")
+        except OSError as error:
+            raise CacheError(f"{self._path(number)}: {error.strerror or error}") from error
+
+    def segments(self) -> Iterator[tuple[int, int]]:
+        """Number and size in bytes of each segment, by rising number."""
+        if not self.folder.is_dir():
+            return
+        numbers = (int(match[1]) for path in self.folder.iterdir() if (match := _SEGMENT_NAME.fullmatch(path.name)))
+        for number in sorted(numbers):
+            try:
+                size = self._path(number).stat().st_size
+            except FileNotFoundError:  # deleted since the folder was read
+                continue
+            yield number, size
+
+    def close(self) -> None:
+        """Closes the files that were kept open for reading; may be called twice."""
+        with self._lock:
+            for number in list(self._files):
+                self._forget(number)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:08d}.warc.gz"
+
+    def _bytes(self, number: int, offset: int, length: int) -> bytes:
+        path = self._path(number)
+        try:
+            # The lock is held so that no other thread closes the file and its number is given away.
+            with self._lock:
+                data = os.pread(self._file(number), length, offset)
+        except FileNotFoundError as error:
+            raise DamagedRecord(f"{path}: the segment is missing") from error
+        except OSError as error:
+            # A bad sector costs the pages on it; anything else, such as a missing permission, all of them.
+            kind = DamagedRecord if error.errno == errno.EIO else CacheError
+            raise kind(f"{path}: {error.strerror or error}") from error
+        if len(data) < length:
+            raise DamagedRecord(f"{path}: ends before byte {offset + length}")
+        return data
+
+    def _file(self, number: int) -> int:
+        if number in self._files:
+            self._files.move_to_end(number)
+            return self._files[number]
+        file = os.open(self._path(number), os.O_RDONLY | os.O_CLOEXEC)
+        self._files[number] = file
+        if len(self._files) > _MAX_OPEN_FILES:
+            self._forget(next(iter(self._files)))
+        return file
+
+    def _forget(self, number: int) -> None:
+        file = self._files.pop(number, None)
+        if file is not None:
+            os.close(file)
+
+    def _named(self, place: Place, error: DamagedRecord) -> DamagedRecord:
+        return DamagedRecord(f"{self._path(place.segment)} at byte {place.offset}: {error}")
+
+
+def _expect(found: str, wanted: str | None) -> None:
+    if wanted is not None and found != wanted:
+        raise DamagedRecord(f"holds {found} instead of {wanted}")

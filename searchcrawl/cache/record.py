@@ -1,0 +1,85 @@
+"""One WARC 1.1 record as one gzip member, made and taken apart (ISO 28500:2017)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from searchcrawl.exceptions import DamagedRecord
+
+_GZIP = 16 + zlib.MAX_WBITS
+_VERSION = b"WARC/1.1"
+_BREAK = b"\r\n"
+_END = b"\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record read back: its WARC headers by lower-case name, and its block."""
+
+    headers: Mapping[str, str]
+    block: bytes
+
+
+def new_record_id() -> str:
+    """A fresh WARC-Record-ID."""
+    return f"<urn:uuid:{uuid.uuid4()}>"
+
+
+def encode(headers: Mapping[str, str], block: bytes) -> bytes:
+    """One gzip member (level 1) with the headers given, Content-Length and WARC-Block-Digest (sha1, base32)."""
+    lines = [_VERSION]
+    lines += [f"{name}: {value}".encode() for name, value in headers.items()]
+    lines += [
+        f"WARC-Block-Digest: {_digest(block)}".encode("ascii"),
+        b"Content-Length: %d" % len(block),
+    ]
+    deflater = zlib.compressobj(1, zlib.DEFLATED, _GZIP)
+    head = deflater.compress(_BREAK.join(lines) + _END)
+    return b"".join((head, deflater.compress(block), deflater.compress(_END), deflater.flush()))
+
+
+def decode(member: bytes, *, record_type: str) -> Record:
+    """The record of one whole gzip member; DamagedRecord where anything does not add up.
+
+    Checked are the gzip checksum, the length, the block digest and the record's type.
+    """
+    head, separator, rest = _inflated(member).partition(_END)
+    version, *lines = head.split(_BREAK)
+    if version != _VERSION or not separator:
+        raise DamagedRecord("not a WARC record")
+    headers = dict(_header(line) for line in lines)
+    block = rest[: -len(_END)]
+    if not rest.endswith(_END) or headers.get("content-length") != str(len(block)):
+        raise DamagedRecord(f"the block has {len(block)} bytes, its header says {headers.get('content-length')}")
+    if headers.get("warc-block-digest") != _digest(block):
+        raise DamagedRecord("the block does not match its digest")
+    if headers.get("warc-type") != record_type:
+        raise DamagedRecord(f"a record of type {headers.get('warc-type')} where {record_type} was expected")
+    return Record(headers=headers, block=block)
+
+
+def _inflated(member: bytes) -> bytes:
+    inflater = zlib.decompressobj(_GZIP)
+    try:
+        data = inflater.decompress(member)
+    except zlib.error as error:
+        raise DamagedRecord(f"broken gzip member: {error}") from error
+    if not inflater.eof or inflater.unused_data:
+        raise DamagedRecord("the gzip member does not end where it should")
+    return data
+
+
+def _header(line: bytes) -> tuple[str, str]:
+    name, _, value = line.decode("utf-8", "replace").partition(": ")
+    return name.lower(), value
+
+
+def _digest(block: bytes) -> str:
+    # sha1 in base32 is what WARC tools write and can check; it guards against accidents only.
+    digest = hashlib.sha1(block, usedforsecurity=False).digest()
+    return "sha1:" + base64.b32encode(digest).decode("ascii")

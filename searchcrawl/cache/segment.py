@@ -1,0 +1,238 @@
+"""A segment of the document cache: WARC records appended to one file (architecture.md, decision 4).
+
+A page is two records back to back, each a gzip member: ``response`` with the answer of the server,
+and ``conversion`` with the extracted fields as JSON, which refers to it. The body is stored with
+its codings undone, so headers that describe the transfer are renamed ``X-Crawler-…``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from searchcrawl import failpoints
+from searchcrawl.cache import record
+from searchcrawl.exceptions import CacheError, DamagedRecord
+
+_RENAMED = b"x-crawler-"
+#: Headers that would be untrue of the stored body.
+_TRANSFER = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
+_BREAK = b"\r\n"
+_HEAD_END = b"\r\n\r\n"
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+_NO_BREAKS = bytes.maketrans(b"\r\n", b"  ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a page is: segment number, byte offset, and the compressed lengths of its two records.
+
+    The fields record starts at ``offset + response_bytes``.
+    """
+
+    segment: int
+    offset: int
+    response_bytes: int
+    fields_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPage:
+    """A page as the cache keeps it: the answer with its decoded body, and the fields drawn from it.
+
+    ``fields`` is what orjson can write; datetimes come back as ISO 8601 text.
+    """
+
+    url: str
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+    fetched_at: datetime
+    fields: Mapping[str, Any]
+
+
+def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
+    """The two gzip members of a page; TypeError where a field is not JSON."""
+    response_id = record.new_record_id()
+    about = {
+        "WARC-Target-URI": page.url,
+        "WARC-Date": page.fetched_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+    }
+    response = {
+        "WARC-Type": "response",
+        "WARC-Record-ID": response_id,
+        **about,
+        "Content-Type": "application/http; msgtype=response",
+    }
+    fields = {
+        "WARC-Type": "conversion",
+        "WARC-Record-ID": record.new_record_id(),
+        **about,
+        "WARC-Refers-To": response_id,
+        "Content-Type": "application/json",
+    }
+    fields_block = orjson.dumps(dict(page.fields), option=orjson.OPT_UTC_Z)
+    return record.encode(response, _http_block(page)), record.encode(fields, fields_block)
+
+
+def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
+    """The page of a response record; DamagedRecord where it is not whole."""
+    found = record.decode(member, record_type="response")
+    head, _, body = found.block.partition(_HEAD_END)
+    try:
+        status_line, _, *lines = head.split(_BREAK)
+        return StoredPage(
+            url=found.headers["warc-target-uri"],
+            status=int(status_line.split(b" ")[1]),
+            headers=tuple(_original(line) for line in lines),
+            body=body,
+            fetched_at=datetime.fromisoformat(found.headers["warc-date"]),
+            fields=fields,
+        )
+    except (ValueError, KeyError, IndexError) as error:
+        raise DamagedRecord(f"not a stored answer: {error!r}") from error
+
+
+def decode_fields(member: bytes) -> tuple[str, dict[str, Any]]:
+    """The URL and the fields of a conversion record; DamagedRecord where it is not whole."""
+    found = record.decode(member, record_type="conversion")
+    try:
+        fields = orjson.loads(found.block)
+    except orjson.JSONDecodeError as error:
+        raise DamagedRecord(f"the fields are not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise DamagedRecord("the fields are not an object")
+    return found.headers.get("warc-target-uri", ""), fields
+
+
+def _http_block(page: StoredPage) -> bytes:
+    lines = [
+        f"HTTP/1.1 {page.status} {_PHRASES.get(page.status, '')}".encode("ascii"),
+        b"Content-Length: %d" % len(page.body),
+    ]
+    for name, value in page.headers:
+        lower = name.lower()
+        prefix = b"X-Crawler-" if lower in _TRANSFER or lower.startswith(_RENAMED) else b""
+        lines.append((prefix + name + b": " + value).translate(_NO_BREAKS))
+    return _BREAK.join(lines) + _HEAD_END + page.body
+
+
+def _original(line: bytes) -> tuple[bytes, bytes]:
+    name, _, value = line.partition(b": ")
+    return (name[len(_RENAMED) :] if name.lower().startswith(_RENAMED) else name), value
+
+
+class SegmentWriter:
+    """Appends pages to the segment file ``NNNNNNNN.warc.gz``; used by one thread.
+
+    ``committed_bytes`` is what the table knows of the file: what lies beyond was never committed
+    and is cut off. DamagedRecord where the file is shorter, CacheError where it cannot be written;
+    after a CacheError the writer can go on, or be cut back by ``rewind``.
+    """
+
+    def __init__(self, path: Path, *, committed_bytes: int) -> None:
+        self.path = path
+        self.number = int(path.name.partition(".")[0])
+        self._position = committed_bytes
+        self._folder_is_unsynced = committed_bytes == 0
+        self._torn = True
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise self._failure(error) from error
+        try:
+            self._open_at(committed_bytes)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def position(self) -> int:
+        """The byte behind the last whole page."""
+        return self._position
+
+    def append(self, page: StoredPage) -> Place:
+        """Writes a page behind the last one; durable after ``sync``."""
+        response, fields = encode_page(page)
+        try:
+            failpoints.passing("segment.append")
+            self._mend()
+            self._torn = True
+            self._write(response, self._position)
+            failpoints.passing("segment.append.mid")
+            self._write(fields, self._position + len(response))
+        except OSError as error:
+            raise self._failure(error) from error
+        self._torn = False
+        place = Place(
+            segment=self.number, offset=self._position, response_bytes=len(response), fields_bytes=len(fields)
+        )
+        self._position += len(response) + len(fields)
+        return place
+
+    def sync(self) -> None:
+        """Makes all that was appended survive a loss of power."""
+        try:
+            self._mend()
+            os.fsync(self._file)
+            if self._folder_is_unsynced:
+                _sync_folder(self.path.parent)
+                _sync_folder(self.path.parent.parent)
+                self._folder_is_unsynced = False
+            failpoints.passing("segment.synced")
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def rewind(self, position: int) -> None:
+        """Cuts the file back to an earlier ``position``: pages appended since are gone."""
+        if position > self._position:
+            raise ValueError(f"{position} lies beyond {self._position}")
+        try:
+            os.ftruncate(self._file, position)
+        except OSError as error:
+            raise self._failure(error) from error
+        self._position = position
+        self._torn = False
+
+    def close(self) -> None:
+        """Closes the file; may be called twice. What was not synced may be lost with the power."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _open_at(self, committed_bytes: int) -> None:
+        size = os.fstat(self._file).st_size
+        if size < committed_bytes:
+            raise DamagedRecord(f"{self.path}: {size} bytes, but {committed_bytes} were committed")
+        self.rewind(committed_bytes)
+
+    def _mend(self) -> None:
+        """Cuts off what a failed append left."""
+        if self._torn:
+            os.ftruncate(self._file, self._position)
+            self._torn = False
+
+    def _write(self, data: bytes, offset: int) -> None:
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._file, rest, offset)
+            rest, offset = rest[written:], offset + written
+
+    def _failure(self, error: OSError) -> CacheError:
+        return CacheError(f"{self.path}: {error.strerror or error}")
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
