@@ -1,0 +1,209 @@
+"""From the text of a TOML file to a checked model, or to one error a line (``FILE: KEY: what is wrong (got …)``)."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
+
+M = TypeVar("M", bound=BaseModel)
+
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_MAX_SHOWN: Final = 100
+_MESSAGES: Final = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a table",
+    "mapping_type": "must be a table",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+}
+
+
+def one_line(text: str) -> str:
+    """``text`` with everything escaped that would start a line or steer a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def read_toml(path: Path, file: str) -> dict[str, Any]:
+    """The content of a TOML file; ``file`` is its name in messages.
+
+    Raises ConfigurationError, whose key is the line, for what cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(one_line(file), "", f"cannot be read ({error.strerror})") from error
+    try:
+        # Some editors begin a file with a byte order mark.
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigurationError(one_line(file), f"line {line}", "is not UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        line, message = _syntax_error(str(error), content)
+        raise ConfigurationError(one_line(file), f"line {line}", message) from error
+    except RecursionError as error:
+        raise ConfigurationError(one_line(file), "", "is nested too deeply") from error
+
+
+def _syntax_error(text: str, content: bytes) -> tuple[int, str]:
+    position = _POSITION.search(text)
+    last_line = content.rstrip(b"\n").count(b"\n") + 1
+    line = int(position[1]) if position and position[1] else last_line
+    message = _POSITION.sub("", text)
+    return line, one_line(message[:1].lower() + message[1:])
+
+
+def check(
+    model: type[M], raw: Mapping[str, Any], *, file: str, later: Collection[str], prefix: str = "", **extra: Any
+) -> tuple[M | None, list[ConfigurationError]]:
+    """The model of a table of a file, or every error in it.
+
+    ``later`` are dotted keys of later releases; ``prefix`` is where the table stands in the file
+    (``defaults.``); ``extra`` are fields of the model that are not keys of the file.
+    """
+    file = one_line(file)
+    errors: list[ConfigurationError] = []
+    known = _known(model, raw, (), later=later, hidden=frozenset(extra), errors=errors, file=file, prefix=prefix)
+    checked: M | None = None
+    try:
+        checked = model.model_validate({**known, **extra})
+    except ValidationError as invalid:
+        for details in invalid.errors(include_url=False):
+            error = _error_of(details, file, prefix)
+            if (error.key, error.message) not in {(e.key, e.message) for e in errors}:
+                errors.append(error)
+    return (None if errors else checked), errors
+
+
+def _known(
+    model: type[BaseModel],
+    raw: Mapping[str, Any],
+    above: tuple[str | int, ...],
+    *,
+    later: Collection[str],
+    hidden: Collection[str],
+    errors: list[ConfigurationError],
+    file: str,
+    prefix: str,
+) -> dict[str, Any]:
+    """The keys of ``raw`` that the model has; each of the others is an error."""
+    names = [name for name in model.model_fields if name not in hidden]
+    known: dict[str, Any] = {}
+    for name, value in raw.items():
+        at = (*above, name)
+        if _dotted(at, indexed=False) in later:
+            errors.append(NotAvailableYet(file, prefix + _dotted(at), "not available yet"))
+        elif name not in names:
+            errors.append(ConfigurationError(file, prefix + _dotted(at), f"unknown key{_guess(name, names)}"))
+        else:
+            known[name] = value
+            inner = _table_of(model, name)
+            for place, table in _tables_in(value) if inner else ():
+                cleaned = _known(
+                    inner, table, at + place,
+                    later=later, hidden=(), errors=errors, file=file, prefix=prefix,
+                )  # fmt: skip
+                known[name] = _replaced(known[name], place, cleaned)
+    return known
+
+
+def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """The model of a field that is a table or a list of tables."""
+    annotation: Any = model.model_fields[name].annotation
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+def _tables_in(value: Any) -> Iterator[tuple[tuple[int, ...], Mapping[str, Any]]]:
+    if isinstance(value, dict):
+        yield (), value
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            if isinstance(item, dict):
+                yield (number,), item
+
+
+def _replaced(value: Any, place: tuple[int, ...], table: dict[str, Any]) -> Any:
+    if not place:
+        return table
+    return [table if number == place[0] else item for number, item in enumerate(value)]
+
+
+def _guess(name: str, names: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _dotted(at: tuple[str | int, ...], *, indexed: bool = True) -> str:
+    """A place in a file as its user would write it: ``scope.host[0].include_paths``."""
+    text = ""
+    for part in at:
+        if isinstance(part, int):
+            text += f"[{part}]" if indexed else ""
+        else:
+            shown = part if _BARE_KEY.fullmatch(part) else one_line(json.dumps(part, ensure_ascii=False))
+            text += f".{shown}" if text else shown
+    return text
+
+
+def _error_of(details: ErrorDetails, file: str, prefix: str) -> ConfigurationError:
+    at, value = details["loc"], details["input"]
+    context = details.get("ctx", {})
+    # For the name of a mapping's entry, or an item of a list, "got" says which.
+    while at and (isinstance(at[-1], int) or at[-1] == "[key]"):
+        at = at[:-1]
+    if details["loc"][-1:] == ("[key]",):
+        at = at[:-1]
+    if context.get("key"):
+        at = (*at, context["key"])
+        value = value.get(context["key"]) if isinstance(value, Mapping) else None
+    key = prefix + _dotted(at)
+    if details["type"] == "string_type" and isinstance(value, dict) and set(value) in ({"env"}, {"file"}):
+        return NotAvailableYet(file, key, "not available yet" + _got(value))
+    if details["type"] == "not_available":
+        return NotAvailableYet(file, key, "not available yet" + _got(value))
+    got = "" if details["type"] == "missing" or value is None else _got(value)
+    return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + got)
+
+
+def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
+    if kind == "refused":
+        return str(context["message"])
+    if kind == "greater_than_equal" and context["ge"] == 0:
+        return "must not be negative"
+    if kind == "literal_error":
+        return "must be " + context["expected"].replace("'", '"')
+    text = _MESSAGES.get(kind)
+    return text.format_map(context) if text else otherwise[:1].lower() + otherwise[1:]
+
+
+def _got(value: Any) -> str:
+    text = one_line(json.dumps(value, ensure_ascii=False, default=str))
+    if len(text) > _MAX_SHOWN:
+        text = text[: _MAX_SHOWN - 1] + "…"
+    return f" (got {text})"

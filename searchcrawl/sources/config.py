@@ -1,0 +1,195 @@
+"""A source file as a value: what to crawl, and how (interface.md §1).
+
+Every model is frozen; the names are those of the file, the defaults those of interface.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from searchcrawl.sources.values import (
+    LIST,
+    Address,
+    Amount,
+    Charset,
+    Count,
+    FailureStatuses,
+    HeaderName,
+    HeaderText,
+    HeaderValue,
+    HostRule,
+    HostRules,
+    Language,
+    Networks,
+    PathPrefixes,
+    Percent,
+    Ports,
+    PositiveAmount,
+    PositiveCount,
+    ResolvedHost,
+    Table,
+    Text,
+    Texts,
+    WebUrls,
+    not_available,
+    once,
+    refused,
+)
+
+_LATER_TYPES: Final = frozenset({"file", "table", "mail", "agent"})
+
+
+def _source_type(text: str) -> str:
+    if text in _LATER_TYPES:
+        raise not_available()
+    if text != "web":
+        raise refused('must be "web"')
+    return text
+
+
+class Start(Table):
+    """Where the crawl starts; ``files`` are lists of URLs, one a line, relative to the project (A10)."""
+
+    urls: WebUrls = ()
+    files: Texts = ()
+
+
+class HostBlock(Table):
+    """A ``[[scope.host]]``: paths and ports of the hosts that match ``host``; it includes nothing by itself (B2, B3)."""
+
+    host: HostRule
+    include_paths: PathPrefixes = ()
+    exclude_paths: PathPrefixes = ()
+    include_ports: Ports = ()
+    exclude_ports: Ports = ()
+
+    @model_validator(mode="after")
+    def _one_list_of_ports(self) -> HostBlock:
+        if self.include_ports and self.exclude_ports:
+            raise refused("not together with exclude_ports", key="include_ports")
+        return self
+
+
+class Scope(Table):
+    """What may be requested (B1–B7); ``depth`` and ``max_urls`` are unlimited at 0."""
+
+    allow_all: bool = False
+    include_hosts: HostRules = ()
+    exclude_hosts: HostRules = ()
+    include_urls: Texts = ()
+    exclude_urls: Texts = ()
+    include_ports: Ports = ()
+    exclude_ports: Ports = ()
+    host: Annotated[tuple[HostBlock, ...], LIST] = ()
+    depth: Count = 0
+    follow_links: bool = True
+    dynamic_pages: bool = True
+    max_url_length: PositiveCount = 2048
+    max_path_segments: PositiveCount = 16
+    max_query_parameters: Count = 10
+    max_repeated_segments: PositiveCount = 3
+    max_urls: Count = 0
+
+    @model_validator(mode="after")
+    def _one_list_of_ports(self) -> Scope:
+        if self.include_ports and self.exclude_ports:
+            raise refused("not together with exclude_ports", key="include_ports")
+        return self
+
+
+class Fetch(Table):
+    """How it is requested (C1–C10); ``max_bytes`` is of the decoded body, ``max_minutes`` is unlimited at 0."""
+
+    concurrency: PositiveCount = 8
+    host_concurrency: PositiveCount = 4
+    max_minutes: Amount = 0.0
+    delay_seconds: Amount = 1.0
+    timeout_seconds: PositiveAmount = 30.0
+    max_bytes: PositiveCount = 32 * 1024 * 1024
+    max_redirects: Count = 10
+    retries: Count = 3
+    headers: Mapping[HeaderName, HeaderValue] = Field(default_factory=dict)
+    resolve: Mapping[ResolvedHost, Address] = Field(default_factory=dict)
+    verify_certificates: bool = True
+    ca_file: Text | None = None
+    private_networks: Networks = ()
+    default_charset: Charset = "windows-1252"
+    default_language: Language = ""
+
+
+class Robots(Table):
+    """Whose robots.txt rules are obeyed (C5); ``user_agent`` is the project's where it is None."""
+
+    obey: bool = True
+    user_agent: HeaderText | None = None
+    crawl_delay: bool = True
+    max_crawl_delay_seconds: Amount = 60.0
+
+
+class Change(Table):
+    """What makes a page changed: any of those listed differs (D2)."""
+
+    condition: Annotated[
+        tuple[Literal["date", "checksum", "etag"], ...], LIST, Field(min_length=1), AfterValidator(once)
+    ] = ("date", "checksum")
+
+
+class Lifecycle(Table):
+    """When documents leave and when pages are due again (D5, L3); ``recrawl_every_hours`` 0 is each run."""
+
+    remove_on: FailureStatuses = (404, 410)
+    max_delete_percent: Percent = 10.0
+    max_delete_documents: Count = 1000
+    recrawl_every_hours: Amount = 0.0
+
+
+class Keep(Table):
+    """What of the fetched is indexed (B10)."""
+
+    meta_robots: bool = True
+
+
+class Tables(Table):
+    """The tables of a source file; also what ``[defaults]`` may hold."""
+
+    start: Start = Field(default_factory=Start)
+    scope: Scope = Field(default_factory=Scope)
+    fetch: Fetch = Field(default_factory=Fetch)
+    robots: Robots = Field(default_factory=Robots)
+    change: Change = Field(default_factory=Change)
+    lifecycle: Lifecycle = Field(default_factory=Lifecycle)
+    keep: Keep = Field(default_factory=Keep)
+
+
+class SourceFile(Tables):
+    """All keys of a source file."""
+
+    type: Annotated[str, AfterValidator(_source_type)] = "web"
+    title: str = ""
+
+
+class Source(SourceFile):
+    """A source as it is crawled: its file, the defaults of the project and the built-in ones, in this order.
+
+    ``file`` is the path shown in messages and decisions, relative to the project.
+    """
+
+    name: str
+    file: str
+
+
+#: Keys that a later release brings, with all that is below them.
+LATER_KEYS: Final = frozenset({
+    "groups", "collection", "parameters", "mode", "test", "receiver", "document_service", "cache",
+    "start.sitemaps",
+    "scope.max_urls_per_pattern", "scope.trap_after", "scope.strip_parameters",
+    "keep.mime_types", "keep.exclude_mime_types", "keep.min_bytes", "keep.max_bytes", "keep.max_age_days",
+    "keep.include_urls", "keep.exclude_urls", "keep.include_names", "keep.exclude_names",
+    "fetch.sites", "fetch.windows", "fetch.timezone", "fetch.proxy", "fetch.client_certificate", "fetch.client_key",
+    "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
+    "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours", "lifecycle.trust_sitemap",
+    "login", "render", "attributes", "rewrite", "display", "settings", "file", "table", "mail", "agent",
+})  # fmt: skip
