@@ -94,8 +94,9 @@ def _act(name: str, mode: str) -> None:
         time.sleep(10)
 
 
-if _count_path:
+def _write_counts(path: str) -> None:
+    Path(path).write_text(json.dumps(_passed, sort_keys=True), encoding="utf-8")
 
-    @atexit.register
-    def _write_counts() -> None:
-        Path(_count_path).write_text(json.dumps(_passed, sort_keys=True), encoding="utf-8")
+
+if _count_path:
+    atexit.register(_write_counts, _count_path)

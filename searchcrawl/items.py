@@ -26,8 +26,10 @@ class Hop(NamedTuple):
 class Claim:
     """A row of the URL table, handed out for one visit.
 
-    ``attempt`` counts the failed tries of this run. ``etag``, ``last_modified`` and
-    ``body_digest`` (sha256, 32 bytes) are those of the last good body, None without one.
+    ``attempt`` counts the failed tries of this run, ``failed_runs`` the failed runs in a row.
+    ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
+    of the last good body, None without one or where it is to be processed again; ``cached`` tells
+    whether its record is in the cache, ``code`` what the row said before.
     ``not_before_ms`` is the moment (since 1970) at which the host may be asked.
     """
 
@@ -39,6 +41,10 @@ class Claim:
     etag: str | None = None
     last_modified: str | None = None
     body_digest: bytes | None = None
+    fields_digest: bytes | None = None
+    cached: bool = False
+    code: int = 0
+    failed_runs: int = 0
     not_before_ms: int = 0
 
 

@@ -1,0 +1,303 @@
+"""The documents of the URL rows: what the cache and the index hold of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Row, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy.dialects.sqlite import insert
+
+from searchcrawl.store.database import Transaction
+from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.states import DocumentState
+
+_CHUNK: Final = 500
+_PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
+_LEAVING: Final = text("documents.leaving = 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """A new or changed document and where its record lies; ``state`` is CACHED or NONE."""
+
+    url_id: int
+    state: DocumentState
+    code: int
+    segment: int | None
+    record_offset: int | None
+    response_bytes: int | None
+    fields_bytes: int | None
+    body_digest: bytes
+    fields_digest: bytes
+    mimetype: str
+    content_length: int
+    etag: str | None
+    last_modified: str | None
+    last_changed_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """One of several documents with the same body."""
+
+    url_id: int
+    url: str
+    state: int
+    in_index: bool
+    duplicate_of: int | None
+    body_digest: bytes
+
+
+def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
+    """Writes new and changed documents; receipts of earlier versions stay noted."""
+    if not stored:
+        return
+    statement = insert(documents)
+    replaced: dict[str, Any] = {
+        name: statement.excluded[name]
+        for name in (*StoredDocument.__slots__, "leaving", "duplicate_of", "index_error", "quarantine_run")
+        if name not in {"url_id", "state"}
+    }
+    # What is in the index and may not be indexed any more keeps its state until its removal.
+    replaced["state"] = statement.excluded.state
+    replaced["leaving"] = case(
+        (and_(statement.excluded.state == int(DocumentState.NONE), documents.c.indexed_version.is_not(None)), 1),
+        else_=0,
+    )
+    replaced["batch_id"] = None
+    rows = [
+        {
+            **{name: getattr(document, name) for name in StoredDocument.__slots__},
+            "state": int(document.state),
+            "source_id": source_id,
+            "leaving": 0,
+            "duplicate_of": None,
+            "index_error": None,
+            "quarantine_run": None,
+        }
+        for document in stored
+    ]
+    transaction.execute(statement.on_conflict_do_update(index_elements=["url_id"], set_=replaced), rows)
+
+
+_CONFIRM: Final = (
+    update(documents)
+    .where(documents.c.url_id == bindparam("row_id"))
+    .values(
+        etag=func.coalesce(bindparam("new_etag"), documents.c.etag),
+        last_modified=func.coalesce(bindparam("new_modified"), documents.c.last_modified),
+        body_digest=func.coalesce(bindparam("new_body"), documents.c.body_digest),
+        state=case(
+            # The page is back: what waited for its removal stays.
+            (
+                and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.code == 200),
+                int(DocumentState.PRESENT),
+            ),
+            # Removed already, but the record is there: it goes in again.
+            (
+                and_(
+                    documents.c.state.in_([int(DocumentState.NONE), int(DocumentState.REMOVING)]),
+                    documents.c.code == 200,
+                    documents.c.segment.is_not(None),
+                ),
+                int(DocumentState.CACHED),
+            ),
+            (
+                and_(bindparam("send_again") == 1, documents.c.state == int(DocumentState.PRESENT)),
+                int(DocumentState.CACHED),
+            ),
+            else_=documents.c.state,
+        ),
+        leaving=case((documents.c.code == 200, 0), else_=documents.c.leaving),
+        quarantine_run=None,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """A document whose fields are as before; ``send_again`` where another indexed value differs."""
+
+    url_id: int
+    etag: str | None = None
+    last_modified: str | None = None
+    body_digest: bytes | None = None
+    send_again: bool = False
+
+
+def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
+    """Notes that documents are still what they were."""
+    if confirmed:
+        parameters = [
+            {
+                "row_id": entry.url_id,
+                "new_etag": entry.etag,
+                "new_modified": entry.last_modified,
+                "new_body": entry.body_digest,
+                "send_again": int(entry.send_again),
+            }
+            for entry in confirmed
+        ]
+        transaction.execute(_CONFIRM, parameters)
+
+
+def codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+    """The code of the documents by id: 200, or why they are not indexed."""
+    found: dict[int, int] = {}
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(documents.c.url_id, documents.c.code).where(
+            documents.c.url_id.in_(url_ids[start : start + _CHUNK])
+        )
+        found.update({row.url_id: row.code for row in transaction.execute(query)})
+    return found
+
+
+def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> list[bytes]:
+    """Notes evidence against documents; those not in the index are dropped at once.
+
+    Returns the body digests concerned: another copy may have to take over.
+    """
+    digests: list[bytes] = []
+    for start in range(0, len(url_ids), _CHUNK):
+        here = documents.c.url_id.in_(url_ids[start : start + _CHUNK])
+        query = select(documents.c.body_digest).where(here, documents.c.body_digest.is_not(None))
+        digests.extend(transaction.execute(query).scalars())
+        in_index = documents.c.indexed_version.is_not(None)
+        transaction.execute(update(documents).where(here, in_index).values(leaving=1))
+        transaction.execute(
+            update(documents)
+            .where(here, documents.c.indexed_version.is_(None), documents.c.state != int(DocumentState.SENDING))
+            .values(
+                state=int(DocumentState.NONE),
+                duplicate_of=None,
+                leaving=0,
+                code=case((documents.c.code == 909, 200), else_=documents.c.code),
+            )
+        )
+        # On its way into the index: removed from there once its receipt is here.
+        transaction.execute(
+            update(documents).where(here, documents.c.state == int(DocumentState.SENDING)).values(leaving=1)
+        )
+    return digests
+
+
+def copies(transaction: Transaction, source_id: int, digests: Sequence[bytes]) -> list[Copy]:
+    """All documents with one of these bodies that may be indexed."""
+    found: list[Copy] = []
+    for start in range(0, len(digests), _CHUNK):
+        query = (
+            select(
+                documents.c.url_id,
+                urls.c.url,
+                documents.c.state,
+                documents.c.indexed_version,
+                documents.c.duplicate_of,
+                documents.c.body_digest,
+            )
+            .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+            .where(
+                documents.c.source_id == source_id,
+                documents.c.body_digest.in_(digests[start : start + _CHUNK]),
+                documents.c.code.in_([200, 909]),
+                documents.c.leaving == 0,
+                documents.c.state.in_(
+                    [
+                        int(DocumentState.CACHED),
+                        int(DocumentState.SENDING),
+                        int(DocumentState.PRESENT),
+                        int(DocumentState.WITHHELD),
+                    ]
+                ),
+            )
+        )
+        found.extend(
+            Copy(
+                url_id=row.url_id,
+                url=row.url,
+                state=row.state,
+                in_index=row.indexed_version is not None,
+                duplicate_of=row.duplicate_of,
+                body_digest=row.body_digest,
+            )
+            for row in transaction.execute(query)
+        )
+    return found
+
+
+def set_copy(transaction: Transaction, changes: Sequence[tuple[int, DocumentState, int | None, int]]) -> None:
+    """Writes (url id, state, duplicate of, code) of copies and survivors."""
+    if changes:
+        statement = (
+            update(documents)
+            .where(documents.c.url_id == bindparam("row_id"))
+            .values(
+                state=bindparam("new_state"),
+                duplicate_of=bindparam("new_duplicate_of"),
+                code=bindparam("new_code"),
+                batch_id=case((bindparam("new_state") == int(DocumentState.SENDING), documents.c.batch_id), else_=None),
+            )
+        )
+        transaction.execute(
+            statement,
+            [
+                {"row_id": url_id, "new_state": int(state), "new_duplicate_of": duplicate_of, "new_code": code}
+                for url_id, state, duplicate_of, code in changes
+            ],
+        )
+
+
+def send_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Documents whose indexed values differ now, though their record is as before (a new depth)."""
+    for start in range(0, len(url_ids), _CHUNK):
+        transaction.execute(
+            update(documents)
+            .where(
+                documents.c.url_id.in_(url_ids[start : start + _CHUNK]),
+                documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
+                documents.c.leaving == 0,
+            )
+            .values(state=int(DocumentState.CACHED), batch_id=None)
+        )
+
+
+def waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
+    """How many documents and decoded bytes are cached and in no batch yet."""
+    row = transaction.execute(
+        select(func.count(), func.coalesce(func.sum(documents.c.content_length), 0)).where(
+            _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.CACHED)
+        )
+    ).one()
+    return int(row[0]), int(row[1])
+
+
+def totals(transaction: Transaction, source_id: int) -> Mapping[str, int]:
+    """``documents`` in the index, ``waiting`` to get there, ``quarantined``."""
+    row = transaction.execute(
+        select(
+            func.count(documents.c.indexed_version),
+            func.coalesce(
+                func.sum(
+                    case(
+                        (
+                            or_(
+                                documents.c.state.in_(
+                                    [
+                                        int(DocumentState.CACHED),
+                                        int(DocumentState.SENDING),
+                                        int(DocumentState.REMOVING),
+                                    ]
+                                ),
+                            ),
+                            1,
+                        ),
+                        else_=0,
+                    )
+                ),
+                0,
+            ),
+            func.coalesce(func.sum(case((documents.c.state == int(DocumentState.QUARANTINED), 1), else_=0)), 0),
+        ).where(documents.c.source_id == source_id)
+    ).one()
+    return {"documents": int(row[0]), "waiting": int(row[1]), "quarantined": int(row[2])}

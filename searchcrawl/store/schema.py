@@ -1,0 +1,204 @@
+"""The tables. Times are milliseconds since 1970 (UTC); digests are raw bytes.
+
+A change here needs a migration; a test compares both.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+#: 64 bits everywhere, and still an alias of the rowid in SQLite.
+RowId = BigInteger().with_variant(Integer, "sqlite")
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    # What the documents were made with (sources.fingerprint), as JSON.
+    Column("fingerprint", Text),
+)
+
+hosts = Table(
+    "hosts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("origin", Text, nullable=False, unique=True),
+    # No request before this moment: the delay, kept by all processes.
+    Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
+)
+
+urls = Table(
+    "urls",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("key", BigInteger, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("host_id", Integer, nullable=False),
+    Column("depth", Integer, nullable=False),
+    Column("referrer_id", RowId),
+    Column("fetch_state", SmallInteger, nullable=False),
+    Column("code", Integer, nullable=False, server_default="0"),
+    Column("rule", Text),
+    Column("error", Text),
+    # Failed tries of the present run; failed runs in a row.
+    Column("attempts", SmallInteger, nullable=False, server_default="0"),
+    Column("failed_runs", SmallInteger, nullable=False, server_default="0"),
+    # Null: never again by itself.
+    Column("due_ms", BigInteger),
+    Column("first_seen_ms", BigInteger, nullable=False),
+    Column("last_fetched_ms", BigInteger),
+    Column("redirects", Text),
+    UniqueConstraint("source_id", "key"),
+    Index(
+        "ix_urls_todo",
+        "source_id",
+        "host_id",
+        "depth",
+        "id",
+        sqlite_where=text("fetch_state = 0"),
+        postgresql_where=text("fetch_state = 0"),
+    ),
+    Index(
+        "ix_urls_due",
+        "source_id",
+        "host_id",
+        "due_ms",
+        sqlite_where=text("fetch_state = 2 AND due_ms IS NOT NULL"),
+        postgresql_where=text("fetch_state = 2 AND due_ms IS NOT NULL"),
+    ),
+    Index(
+        "ix_urls_fetching",
+        "source_id",
+        sqlite_where=text("fetch_state = 1"),
+        postgresql_where=text("fetch_state = 1"),
+    ),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
+    Column("source_id", Integer, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    # crawl_version of the last receipt; null: not in the index.
+    Column("indexed_version", BigInteger),
+    Column("batch_id", Integer),
+    # Where the record is (cache.segment.Place); null: the cache has none.
+    Column("segment", Integer),
+    Column("record_offset", BigInteger),
+    Column("response_bytes", Integer),
+    Column("fields_bytes", Integer),
+    Column("body_digest", LargeBinary),
+    Column("fields_digest", LargeBinary),
+    Column("mimetype", Text),
+    Column("content_length", BigInteger, nullable=False, server_default="0"),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("last_changed_ms", BigInteger),
+    # 200, or why it is not indexed: 909, 911, 952.
+    Column("code", Integer, nullable=False),
+    Column("duplicate_of", RowId),
+    # 1: a visit brought evidence against it; the end of the run decides.
+    Column("leaving", SmallInteger, nullable=False, server_default="0"),
+    # Why the index refused it.
+    Column("index_error", Text),
+    # The run whose removal waits in quarantine.
+    Column("quarantine_run", Integer),
+    Index("ix_documents_copies", "source_id", "body_digest"),
+    Index(
+        "ix_documents_pending",
+        "source_id",
+        "state",
+        sqlite_where=text("state IN (1, 2, 5, 6)"),
+        postgresql_where=text("state IN (1, 2, 5, 6)"),
+    ),
+    Index("ix_documents_batch_id", "batch_id"),
+    Index(
+        "ix_documents_leaving",
+        "source_id",
+        sqlite_where=text("leaving = 1"),
+        postgresql_where=text("leaving = 1"),
+    ),
+)
+
+# One compact blob a page, rewritten only when the page changed (architecture, decision 5).
+outlinks = Table(
+    "outlinks",
+    metadata,
+    Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
+    Column("links", LargeBinary, nullable=False),
+)
+
+segments = Table(
+    "segments",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("committed_bytes", BigInteger, nullable=False),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("run_id", Integer, nullable=False),
+    Column("crawl_version", BigInteger, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Index("ix_batches_source_id_state", "source_id", "state"),
+    sqlite_autoincrement=True,
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("started_ms", BigInteger, nullable=False),
+    # Rows settled before this moment are due; a run that goes on with another inherits it.
+    Column("horizon_ms", BigInteger, nullable=False),
+    Column("ended_ms", BigInteger),
+    Column("end_reason", String(40)),
+    Column("exit_code", SmallInteger),
+    Column("counts", Text, nullable=False, server_default="{}"),
+    Index("ix_runs_source_id", "source_id"),
+    sqlite_autoincrement=True,
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True),
+    # machine, boot, process and its start: who holds it, told apart from a successor with the same pid
+    Column("holder", Text, nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    # Null: released.
+    Column("renewed_ms", BigInteger),
+)

@@ -1,0 +1,292 @@
+"""The URL table, which is the queue: rows are admitted, claimed and settled here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import and_, bindparam, func, insert, select, text, update
+
+from searchcrawl.items import Claim
+from searchcrawl.store.database import Transaction
+from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.states import FetchState
+
+_CHUNK: Final = 500
+# The literals let the planner use the partial indexes.
+_TODO: Final = text("urls.fetch_state = 0")
+_DUE: Final = text("urls.fetch_state = 2 AND urls.due_ms IS NOT NULL")
+_FETCHING: Final = text("urls.fetch_state = 1")
+
+
+class KnownUrl(NamedTuple):
+    """What admission needs to know of a row."""
+
+    id: int
+    key: int
+    depth: int
+    fetch_state: int
+    code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewUrl:
+    """A row to be admitted; ``code`` other than 0 settles it at once, with its ``rule``."""
+
+    key: int
+    url: str
+    host_id: int
+    depth: int
+    referrer_id: int | None = None
+    code: int = 0
+    rule: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The end of a visit; ``due_ms`` None: never again by itself. ``fetch_state`` TODO tries again."""
+
+    url_id: int
+    fetch_state: FetchState = FetchState.SETTLED
+    code: int
+    rule: str | None = None
+    error: str | None = None
+    attempts: int = 0
+    failed_runs: int = 0
+    due_ms: int | None
+    fetched_ms: int | None
+    redirects: str | None = None
+
+
+def known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
+    """The rows of ``keys`` that are there."""
+    found: list[KnownUrl] = []
+    for start in range(0, len(keys), _CHUNK):
+        query = select(urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code).where(
+            urls.c.source_id == source_id, urls.c.key.in_(keys[start : start + _CHUNK])
+        )
+        found.extend(KnownUrl(*row) for row in transaction.execute(query))
+    return found
+
+
+def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_ms: int) -> dict[int, int]:
+    """Inserts rows that are not there yet; their ids by key. The caller holds the write lock."""
+    if not rows:
+        return {}
+    values = [
+        {
+            "source_id": source_id,
+            "key": row.key,
+            "url": row.url,
+            "host_id": row.host_id,
+            "depth": row.depth,
+            "referrer_id": row.referrer_id,
+            "fetch_state": int(FetchState.SETTLED if row.code else FetchState.TODO),
+            "code": row.code,
+            "rule": row.rule,
+            "due_ms": None if row.code else 0,
+            "first_seen_ms": seen_ms,
+        }
+        for row in rows
+    ]
+    result = transaction.execute(insert(urls).returning(urls.c.id, urls.c.key), values)
+    return {key: url_id for url_id, key in result}
+
+
+def lower_depths(transaction: Transaction, depths: Mapping[int, int]) -> None:
+    """Sets the depth of rows by id."""
+    if depths:
+        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(depth=bindparam("new_depth"))
+        transaction.execute(statement, [{"row_id": row_id, "new_depth": depth} for row_id, depth in depths.items()])
+
+
+def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
+    """Makes settled rows due at once, as if they were new."""
+    parameters = [{"row_id": url_id} for url_id in url_ids]
+    if parameters:
+        statement = (
+            update(urls)
+            .where(urls.c.id == bindparam("row_id"), urls.c.fetch_state == int(FetchState.SETTLED))
+            .values(fetch_state=int(FetchState.TODO), due_ms=0, attempts=0)
+        )
+        transaction.execute(statement, parameters)
+
+
+def reopen_code(transaction: Transaction, source_id: int, code: int) -> None:
+    """Makes all rows that ended with ``code`` due again (the rules changed)."""
+    transaction.execute(
+        update(urls)
+        .where(urls.c.source_id == source_id, urls.c.fetch_state == int(FetchState.SETTLED), urls.c.code == code)
+        .values(fetch_state=int(FetchState.TODO), due_ms=0)
+    )
+
+
+def addresses(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
+    """URL and depth of rows by id."""
+    found: dict[int, tuple[str, int]] = {}
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(urls.c.id, urls.c.url, urls.c.depth).where(urls.c.id.in_(url_ids[start : start + _CHUNK]))
+        found.update({row[0]: (row[1], row[2]) for row in transaction.execute(query)})
+    return found
+
+
+def hosts_with_work(transaction: Transaction, source_id: int, horizon_ms: int, *, after: int, limit: int) -> list[int]:
+    """Ids of hosts above ``after`` that have rows to do or due, rising, at most ``limit``.
+
+    One index seek a host, whatever the number of rows.
+    """
+    found: set[int] = set()
+    for condition in (_TODO, and_(_DUE, urls.c.due_ms <= horizon_ms)):
+        host_id, count = after, 0
+        while count < limit:
+            query = select(func.min(urls.c.host_id)).where(
+                condition, urls.c.source_id == source_id, urls.c.host_id > host_id
+            )
+            following = transaction.execute(query).scalar()
+            if following is None:
+                break
+            host_id, count = following, count + 1
+            found.add(host_id)
+    return sorted(found)[:limit]
+
+
+_CLAIM_COLUMNS: Final = (
+    urls.c.id,
+    urls.c.url,
+    urls.c.host_id,
+    urls.c.depth,
+    urls.c.attempts,
+    urls.c.failed_runs,
+    urls.c.code,
+    documents.c.etag,
+    documents.c.last_modified,
+    documents.c.body_digest,
+    documents.c.fields_digest,
+    documents.c.segment,
+)
+
+
+def claim(
+    transaction: Transaction,
+    source_id: int,
+    host_id: int,
+    *,
+    limit: int,
+    now_ms: int,
+    horizon_ms: int,
+    forced: bool,
+    not_before_ms: int,
+    delay_ms: int,
+) -> list[Claim]:
+    """Hands out up to ``limit`` rows of a host, the nearest to the start first, then those due again.
+
+    With a delay each claim is booked ``delay_ms`` after the one before. ``forced`` claims carry no
+    validators and no digests, so that everything is processed again.
+    """
+    source = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
+    here = and_(urls.c.source_id == source_id, urls.c.host_id == host_id)
+    todo = source.where(_TODO, here, urls.c.due_ms <= now_ms).order_by(urls.c.depth, urls.c.id).limit(limit)
+    rows = list(transaction.execute(todo))
+    if len(rows) < limit:
+        due = source.where(_DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
+        rows.extend(transaction.execute(due))
+    _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
+    return [
+        Claim(
+            url_id=row.id,
+            url=row.url,
+            host_id=row.host_id,
+            depth=row.depth,
+            attempt=row.attempts,
+            failed_runs=row.failed_runs,
+            code=row.code,
+            etag=None if forced else row.etag,
+            last_modified=None if forced else row.last_modified,
+            body_digest=None if forced else row.body_digest,
+            fields_digest=row.fields_digest,
+            cached=row.segment is not None,
+            not_before_ms=not_before_ms + number * delay_ms,
+        )
+        for number, row in enumerate(rows)
+    ]
+
+
+def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: FetchState) -> None:
+    for start in range(0, len(url_ids), _CHUNK):
+        chunk = url_ids[start : start + _CHUNK]
+        transaction.execute(update(urls).where(urls.c.id.in_(chunk)).values(fetch_state=int(state)))
+
+
+def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Gives claimed rows back untouched."""
+    _set_fetch_state(transaction, url_ids, FetchState.TODO)
+
+
+def recover(transaction: Transaction, source_id: int) -> int:
+    """Gives back the rows that a dead process held; how many they were (D7)."""
+    result = transaction.execute(
+        update(urls).where(_FETCHING, urls.c.source_id == source_id).values(fetch_state=int(FetchState.TODO))
+    )
+    return result.rowcount
+
+
+def next_due_ms(transaction: Transaction, source_id: int) -> int | None:
+    """When the first row that is still to do falls due; None where none is left."""
+    value: int | None = transaction.execute(
+        select(func.min(urls.c.due_ms)).where(_TODO, urls.c.source_id == source_id)
+    ).scalar()
+    return value
+
+
+def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int:
+    """How many rows are still to be visited in this run."""
+    todo = select(func.count()).where(_TODO, urls.c.source_id == source_id).select_from(urls)
+    due = select(func.count()).where(_DUE, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms).select_from(urls)
+    return int(transaction.execute(todo).scalar_one()) + int(transaction.execute(due).scalar_one())
+
+
+_SETTLE: Final = (
+    update(urls)
+    .where(urls.c.id == bindparam("row_id"))
+    .values(
+        fetch_state=bindparam("new_state"),
+        code=bindparam("new_code"),
+        rule=bindparam("new_rule"),
+        error=bindparam("new_error"),
+        attempts=bindparam("new_attempts"),
+        failed_runs=bindparam("new_failed_runs"),
+        due_ms=bindparam("new_due"),
+        last_fetched_ms=func.coalesce(bindparam("new_fetched"), urls.c.last_fetched_ms),
+        redirects=bindparam("new_redirects"),
+    )
+)
+
+
+def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
+    """Writes the ends of visits."""
+    if not visits:
+        return
+    parameters: list[dict[str, Any]] = [
+        {
+            "row_id": visit.url_id,
+            "new_state": int(visit.fetch_state),
+            "new_code": visit.code,
+            "new_rule": visit.rule,
+            "new_error": visit.error,
+            "new_attempts": visit.attempts,
+            "new_failed_runs": visit.failed_runs,
+            "new_due": visit.due_ms,
+            "new_fetched": visit.fetched_ms,
+            "new_redirects": visit.redirects,
+        }
+        for visit in visits
+    ]
+    transaction.execute(_SETTLE, parameters)
+
+
+def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
+    """Sets the code of settled rows by id (a copy that is one no longer, or has become one)."""
+    if codes:
+        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(code=bindparam("new_code"))
+        transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
