@@ -2,7 +2,9 @@
 
     SearchcrawlError
     ├── ConfigurationError      nothing is requested; exit 4
-    │   └── NotAvailableYet     a key or value that a later release brings
+    │   ├── NotAvailableYet     a key or value that a later release brings
+    │   └── InvalidFile         several errors in one file
+    ├── UnknownSource           a wrong use of the command line; exit 2
     ├── SourceBusy              another process holds the source; exit 5
     ├── LeaseLost               our lease was taken over: this process stops writing; exit 7
     ├── StoreError              the database cannot go on; exit 7
@@ -21,6 +23,8 @@
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class SearchcrawlError(Exception):
@@ -42,6 +46,18 @@ class ConfigurationError(SearchcrawlError):
 
 class NotAvailableYet(ConfigurationError):
     """A key, value or command of a later release was used."""
+
+
+class InvalidFile(ConfigurationError):
+    """A file with several errors; shown as the first, ``errors`` has all."""
+
+    def __init__(self, errors: Sequence[ConfigurationError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__(errors[0].file, errors[0].key, errors[0].message)
+
+
+class UnknownSource(SearchcrawlError):
+    """There is no source of this name in the project."""
 
 
 class SourceBusy(SearchcrawlError):

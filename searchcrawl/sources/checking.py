@@ -6,7 +6,8 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
 
@@ -34,9 +35,9 @@ _MESSAGES: Final = {
     "mapping_type": "must be a table",
     "model_type": "must be a table",
     "model_attributes_type": "must be a table",
-    "greater_than": "must be more than {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
     "literal_error": "must be {expected}",
 }
 
@@ -77,57 +78,59 @@ def _syntax_error(text: str, content: bytes) -> tuple[int, str]:
 
 
 def check(
-    model: type[M], raw: Mapping[str, Any], *, file: str, later: Collection[str], prefix: str = "", **extra: Any
+    model: type[M], raw: Mapping[str, Any], *, file: str, later: Collection[str], extra: Mapping[str, Any]
 ) -> tuple[M | None, list[ConfigurationError]]:
     """The model of a table of a file, or every error in it.
 
-    ``later`` are dotted keys of later releases; ``prefix`` is where the table stands in the file
-    (``defaults.``); ``extra`` are fields of the model that are not keys of the file.
+    ``later`` are dotted keys of later releases; ``extra`` are fields of the model that are not keys
+    of the file.
     """
     file = one_line(file)
     errors: list[ConfigurationError] = []
-    known = _known(model, raw, (), later=later, hidden=frozenset(extra), errors=errors, file=file, prefix=prefix)
+    keys = _KeyCheck(file=file, later=later, errors=errors)
+    known = keys.known(model, raw, (), frozenset(extra))
     checked: M | None = None
     try:
         checked = model.model_validate({**known, **extra})
     except ValidationError as invalid:
         for details in invalid.errors(include_url=False):
-            error = _error_of(details, file, prefix)
+            error = _error_of(details, file)
             if (error.key, error.message) not in {(e.key, e.message) for e in errors}:
                 errors.append(error)
     return (None if errors else checked), errors
 
 
-def _known(
-    model: type[BaseModel],
-    raw: Mapping[str, Any],
-    above: tuple[str | int, ...],
-    *,
-    later: Collection[str],
-    hidden: Collection[str],
-    errors: list[ConfigurationError],
-    file: str,
-    prefix: str,
-) -> dict[str, Any]:
-    """The keys of ``raw`` that the model has; each of the others is an error."""
-    names = [name for name in model.model_fields if name not in hidden]
-    known: dict[str, Any] = {}
-    for name, value in raw.items():
-        at = (*above, name)
-        if _dotted(at, indexed=False) in later:
-            errors.append(NotAvailableYet(file, prefix + _dotted(at), "not available yet"))
-        elif name not in names:
-            errors.append(ConfigurationError(file, prefix + _dotted(at), f"unknown key{_guess(name, names)}"))
-        else:
-            known[name] = value
-            inner = _table_of(model, name)
-            for place, table in _tables_in(value) if inner else ():
-                cleaned = _known(
-                    inner, table, at + place,
-                    later=later, hidden=(), errors=errors, file=file, prefix=prefix,
-                )  # fmt: skip
-                known[name] = _replaced(known[name], place, cleaned)
-    return known
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeyCheck:
+    """Tells the keys of a file that its model has from those that are errors."""
+
+    file: str
+    later: Collection[str]
+    errors: list[ConfigurationError]
+
+    def known(
+        self, model: type[BaseModel], raw: Mapping[str, Any], above: tuple[str | int, ...], hidden: Collection[str]
+    ) -> dict[str, Any]:
+        """What of ``raw`` the model has, in inner tables too; ``hidden`` fields are no keys."""
+        names = [name for name in model.model_fields if name not in hidden]
+        found: dict[str, Any] = {}
+        for name, value in raw.items():
+            at = (*above, name)
+            if _dotted(at, indexed=False) in self.later:
+                self.errors.append(NotAvailableYet(self.file, _dotted(at), "not available yet"))
+            elif name not in names:
+                message = f"unknown key{_guess(name, names)}"
+                self.errors.append(ConfigurationError(self.file, _dotted(at), message))
+            else:
+                found[name] = self._inner(_table_of(model, name), value, at)
+        return found
+
+    def _inner(self, model: type[BaseModel] | None, value: Any, at: tuple[str | int, ...]) -> Any:
+        if model is not None and isinstance(value, dict):
+            return self.known(model, value, at, ())
+        if model is not None and isinstance(value, list | tuple):
+            return [self._inner(model, item, (*at, number)) for number, item in enumerate(value)]
+        return value
 
 
 def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
@@ -137,21 +140,6 @@ def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate
     return None
-
-
-def _tables_in(value: Any) -> Iterator[tuple[tuple[int, ...], Mapping[str, Any]]]:
-    if isinstance(value, dict):
-        yield (), value
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            if isinstance(item, dict):
-                yield (number,), item
-
-
-def _replaced(value: Any, place: tuple[int, ...], table: dict[str, Any]) -> Any:
-    if not place:
-        return table
-    return [table if number == place[0] else item for number, item in enumerate(value)]
 
 
 def _guess(name: str, names: Collection[str]) -> str:
@@ -171,7 +159,7 @@ def _dotted(at: tuple[str | int, ...], *, indexed: bool = True) -> str:
     return text
 
 
-def _error_of(details: ErrorDetails, file: str, prefix: str) -> ConfigurationError:
+def _error_of(details: ErrorDetails, file: str) -> ConfigurationError:
     at, value = details["loc"], details["input"]
     context = details.get("ctx", {})
     # For the name of a mapping's entry, or an item of a list, "got" says which.
@@ -182,12 +170,12 @@ def _error_of(details: ErrorDetails, file: str, prefix: str) -> ConfigurationErr
     if context.get("key"):
         at = (*at, context["key"])
         value = value.get(context["key"]) if isinstance(value, Mapping) else None
-    key = prefix + _dotted(at)
-    if details["type"] == "string_type" and isinstance(value, dict) and set(value) in ({"env"}, {"file"}):
-        return NotAvailableYet(file, key, "not available yet" + _got(value))
-    if details["type"] == "not_available":
-        return NotAvailableYet(file, key, "not available yet" + _got(value))
-    got = "" if details["type"] == "missing" or value is None else _got(value)
+    key = _dotted(at)
+    is_text = details["type"] in {"string_type", "literal_error"}
+    is_secret = is_text and isinstance(value, dict) and set(value) in ({"env"}, {"file"})
+    if is_secret or details["type"] == "not_available":
+        return NotAvailableYet(file, key, "not available yet" + f" (got {shown(value)})")
+    got = "" if details["type"] == "missing" or value is None else f" (got {shown(value)})"
     return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + got)
 
 
@@ -197,13 +185,12 @@ def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
     if kind == "greater_than_equal" and context["ge"] == 0:
         return "must not be negative"
     if kind == "literal_error":
-        return "must be " + context["expected"].replace("'", '"')
+        return f"must be {context['expected']}".replace("'", '"')
     text = _MESSAGES.get(kind)
     return text.format_map(context) if text else otherwise[:1].lower() + otherwise[1:]
 
 
-def _got(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value of a file as messages show it: as in the file, on one line, of bounded length."""
     text = one_line(json.dumps(value, ensure_ascii=False, default=str))
-    if len(text) > _MAX_SHOWN:
-        text = text[: _MAX_SHOWN - 1] + "…"
-    return f" (got {text})"
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

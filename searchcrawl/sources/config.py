@@ -74,7 +74,7 @@ class HostBlock(Table):
 
 
 class Scope(Table):
-    """What may be requested (B1–B7); ``depth`` and ``max_urls`` are unlimited at 0."""
+    """What may be requested (B1–B7); a limit of 0 is none."""
 
     allow_all: bool = False
     include_hosts: HostRules = ()
@@ -87,10 +87,10 @@ class Scope(Table):
     depth: Count = 0
     follow_links: bool = True
     dynamic_pages: bool = True
-    max_url_length: PositiveCount = 2048
-    max_path_segments: PositiveCount = 16
+    max_url_length: Count = 2048
+    max_path_segments: Count = 16
     max_query_parameters: Count = 10
-    max_repeated_segments: PositiveCount = 3
+    max_repeated_segments: Count = 3
     max_urls: Count = 0
 
     @model_validator(mode="after")
@@ -132,9 +132,10 @@ class Robots(Table):
 class Change(Table):
     """What makes a page changed: any of those listed differs (D2)."""
 
-    condition: Annotated[
-        tuple[Literal["date", "checksum", "etag"], ...], LIST, Field(min_length=1), AfterValidator(once)
-    ] = ("date", "checksum")
+    condition: Annotated[tuple[Literal["date", "checksum", "etag"], ...], LIST, AfterValidator(once)] = (
+        "date",
+        "checksum",
+    )
 
 
 class Lifecycle(Table):

@@ -16,7 +16,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from searchcrawl import urls
-from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exceptions import ConfigurationError, InvalidUrl
+from searchcrawl.rules.host_rules import parse_host_rule
 
 #: What a robots token and the first word of a User-Agent are made of (RFC 9110 §5.6.2).
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -79,14 +80,10 @@ def _header_text(text: str) -> str:
 
 
 def _host_rule(text: str) -> str:
-    host = text.removeprefix("=")
-    is_address = host.startswith("[") and host.endswith("]")
-    if not host or any(c.isspace() for c in host) or (not is_address and set(host) & set("/:@?#\\[]%")):
-        raise refused("not a host rule, which is a host name alone, without scheme, port and path")
-    if "*" in host.removesuffix("*"):
-        raise refused('a * stands only at the end of a host rule, as in "www.*"; "example.com" has all hosts below it')
-    if host.endswith("*") and (text.startswith("=") or host == "*"):
-        raise refused("not a host rule: scope.allow_all = true allows every host")
+    try:
+        parse_host_rule(text, file="", key="")
+    except ConfigurationError as error:
+        raise refused(error.message.partition(" (got ")[0]) from None
     return text
 
 
@@ -147,7 +144,9 @@ def _language(text: str) -> str:
 
 
 def once(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuses a list that names a value twice."""
+    """Refuses a list that is empty or names a value twice."""
+    if not values:
+        raise refused("must not be empty")
     if len(set(values)) != len(values):
         raise refused("names a value twice")
     return values

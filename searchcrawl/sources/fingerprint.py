@@ -1,0 +1,59 @@
+"""What makes the stored documents of a source out of date, as a digest a key (D9).
+
+A later run compares the fingerprint in its table with that of the file, and names the keys that
+differ as the reason of a forced recrawl. Delays, limits on deleting and other values that change
+how a source is visited, but not what comes of it, are not part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from searchcrawl.sources.config import Source
+
+#: Whole tables, or single keys of a table, that decide which documents there are and what is in them.
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "scope": (),
+    "keep": (),
+    "change": (),
+    "robots": ("obey", "user_agent"),
+    "fetch": ("default_charset", "default_language", "headers"),
+}
+_DIGEST_BYTES: Final = 8
+
+
+def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
+    """The fingerprint as JSON text: ``{key: digest}``, sorted, equal for equal meaning.
+
+    ``versions`` are those of the stages that make documents (``html``, ``convert``, ``checksum``);
+    a rise of one appears as ``version.NAME``.
+    """
+    values: dict[str, Any] = {f"version.{name}": version for name, version in versions.items()}
+    dumped = source.model_dump(mode="json", include=set(_KEYS))
+    for table, wanted in _KEYS.items():
+        values.update({f"{table}.{key}": dumped[table][key] for key in wanted or dumped[table]})
+    digests = {key: _digest(value) for key, value in values.items()}
+    return json.dumps(digests, sort_keys=True, separators=(",", ":"))
+
+
+def changed_keys(stored: str, current: str) -> list[str]:
+    """The keys in which two fingerprints differ, sorted; also those that only one of them has."""
+    old, new = json.loads(stored), json.loads(current)
+    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(_unordered(value), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _unordered(value: Any) -> Any:
+    """``value`` with its lists sorted: the order of rules never matters."""
+    if isinstance(value, dict):
+        return {key: _unordered(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return sorted((_unordered(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+    return value

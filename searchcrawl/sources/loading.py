@@ -1,0 +1,183 @@
+"""From the files of a project to its values: one project, its sources, their boundaries.
+
+Precedence of a source's values: its file, then ``[defaults]`` of the project, then the built-in
+ones. A broken searchcrawl.toml stops everything, a broken source file that source only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from searchcrawl import urls
+from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, UnknownSource
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.host_rules import HostRules
+from searchcrawl.sources import config, project
+from searchcrawl.sources.checking import check, one_line, read_toml, shown
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
+
+T = TypeVar("T")
+
+PROJECT_VARIABLE: Final = "SEARCHCRAWL_PROJECT"
+_NAME: Final = re.compile(r"[a-z0-9_-]+")
+#: A source that names one of a pair takes neither from the defaults.
+_PAIRS: Final = {"include_ports": "exclude_ports", "exclude_ports": "include_ports"}
+
+
+def find_project(start: Path | None = None) -> Path:
+    """The folder of the project: SEARCHCRAWL_PROJECT, or that of the scrapy.cfg found upwards from ``start``.
+
+    ``start`` is the working directory where it is None. Raises ConfigurationError where there is none.
+    """
+    named = os.environ.get(PROJECT_VARIABLE)
+    if named:
+        root = Path(named).resolve()
+        if not root.is_dir():
+            raise ConfigurationError(PROJECT_VARIABLE, "", f"is not a folder (got {shown(named)})")
+        return root
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "scrapy.cfg").is_file():
+            return folder
+    raise ConfigurationError("scrapy.cfg", "", f"no project here or above: searchcrawl init DIR, or {PROJECT_VARIABLE}")
+
+
+def load_project(root: Path) -> Project:
+    """The project in ``root``; raises ConfigurationError, or InvalidFile with every error of the file."""
+    raw = read_toml(root / project.FILE, project.FILE)
+    loaded, errors = check(Project, raw, file=project.FILE, later=project.LATER_KEYS, extra={"root": root})
+    return _loaded(loaded, errors)
+
+
+def load_source(project: Project, name: str) -> Source:
+    """One source of the project.
+
+    Raises UnknownSource, ConfigurationError, or InvalidFile with every error of the file.
+    """
+    path = project.sources_dir / f"{name}.toml"
+    if not _NAME.fullmatch(name) or not path.is_file():
+        raise UnknownSource(f"unknown source: {one_line(name)}")
+    file = f"sources/{name}.toml"
+    raw = _with_defaults(read_toml(path, file), project.defaults.model_dump(exclude_unset=True))
+    loaded, errors = check(Source, raw, file=file, later=config.LATER_KEYS, extra={"name": name, "file": file})
+    return _loaded(loaded, errors + (_missing(project, loaded) if loaded else []))
+
+
+def load_sources(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
+    """The good sources by name, in order of their names, and every error of the broken files."""
+    sources: dict[str, Source] = {}
+    errors: list[ConfigurationError] = []
+    for path in sorted(project.sources_dir.glob("*.toml")):
+        # Editors keep copies and locks in hidden files.
+        if path.name.startswith(".") or path.is_dir():
+            continue
+        try:
+            if not _NAME.fullmatch(path.stem):
+                raise ConfigurationError(
+                    one_line(f"sources/{path.name}"), "name", "the file's name must be made of a-z 0-9 _ -"
+                )
+            sources[path.stem] = load_source(project, path.stem)
+        except InvalidFile as several:
+            errors.extend(several.errors)
+        except ConfigurationError as error:
+            errors.append(error)
+    return sources, errors
+
+
+def start_urls(project: Project, source: Source) -> list[str]:
+    """The identities of the start URLs, in order, each once (A10).
+
+    ``start.files`` have a URL a line; blank lines and those that start with ``#`` don't count.
+    Raises ConfigurationError for a file that cannot be read, and for a line that is no URL.
+    """
+    found = dict.fromkeys(urls.resolve(url) for url in source.start.urls)
+    for file in source.start.files:
+        found.update(dict.fromkeys(_urls_in(project.path(file), file, source)))
+    return list(found)
+
+
+def _urls_in(path: Path, file: str, source: Source) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        message = f"cannot be read: {reason} (got {shown(file)})"
+        raise ConfigurationError(source.file, "start.files", message) from error
+    found: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        try:
+            found.append(urls.resolve(text))
+        except InvalidUrl as error:
+            message = f"not an http or https URL (got {shown(text)})"
+            raise ConfigurationError(one_line(file), f"line {number}", message) from error
+    return found
+
+
+def boundary_of(source: Source) -> Boundary:
+    """The boundary of a source; raises ConfigurationError for a rule that cannot be understood (B1–B5)."""
+    scope = source.scope
+    return Boundary(
+        allow_all=scope.allow_all,
+        include_hosts=scope.include_hosts,
+        exclude_hosts=scope.exclude_hosts,
+        include_urls=scope.include_urls,
+        exclude_urls=scope.exclude_urls,
+        include_ports=scope.include_ports,
+        exclude_ports=scope.exclude_ports,
+        hosts=[HostRules(**dict(block)) for block in scope.host],
+        depth=scope.depth,
+        dynamic_pages=scope.dynamic_pages,
+        max_url_length=scope.max_url_length,
+        max_path_segments=scope.max_path_segments,
+        max_query_parameters=scope.max_query_parameters,
+        max_repeated_segments=scope.max_repeated_segments,
+        file=source.file,
+    )
+
+
+def _loaded(value: T | None, errors: Sequence[ConfigurationError]) -> T:
+    if value is None or errors:
+        raise errors[0] if len(errors) == 1 else InvalidFile(errors)
+    return value
+
+
+def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of a source, filled up key by key with those of the defaults."""
+    merged = {**defaults, **raw}
+    for name, table in defaults.items():
+        own = raw.get(name)
+        if isinstance(own, dict):
+            taken = {key: value for key, value in table.items() if _PAIRS.get(key) not in own}
+            merged[name] = {**taken, **own}
+    return merged
+
+
+def _missing(project: Project, source: Source) -> list[ConfigurationError]:
+    """What a source with well-formed values still lacks."""
+    errors: list[ConfigurationError] = []
+    if not source.start.urls and not source.start.files:
+        errors.append(ConfigurationError(source.file, "start.urls", "is required, or start.files"))
+    files = [("start.files", file) for file in source.start.files]
+    files += [("fetch.ca_file", source.fetch.ca_file)] if source.fetch.ca_file else []
+    errors += [
+        ConfigurationError(source.file, key, f"no such file (got {shown(file)})")
+        for key, file in files
+        if not project.path(file).is_file()
+    ]
+    scope = source.scope
+    if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
+        message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
+        return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
+    try:
+        boundary_of(source)
+    except ConfigurationError as error:
+        errors.append(error)
+    return errors
