@@ -1,0 +1,1 @@
+"""Repeatable measurements with a peer beside us; `make bench`."""

@@ -1,0 +1,76 @@
+"""The pages of the benchmark: documentation packages of the running Debian release, unpacked and never installed."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+from pathlib import Path
+
+#: Metapackages that depend on the release's versioned package, and packages that have one name everywhere.
+METAPACKAGES = ("python3-doc", "postgresql-doc")
+PACKAGES = ("cmake-doc", "git-doc")
+
+
+def package_names() -> list[str]:
+    """Names of the release's documentation packages, e.g. ``python3.11-doc``."""
+    return [_versioned(name) for name in METAPACKAGES] + list(PACKAGES)
+
+
+def _versioned(metapackage: str) -> str:
+    answer = subprocess.run(["apt-cache", "depends", metapackage], capture_output=True, text=True, check=True).stdout
+    pattern = metapackage.replace("3-", r"3\.\d+-") if "3-" in metapackage else metapackage + r"-\d+"
+    found = re.search(rf"Depends: ({pattern})\s", answer)
+    if found is None:
+        raise SystemExit(f"bench: {metapackage} names no versioned package; is `apt-get update` due?")
+    return found[1]
+
+
+def prepare_site(work: Path) -> Path:
+    """Downloads and unpacks what is missing under ``work``; returns the web root with its ``index.html``."""
+    site = work / "site"
+    site.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0 and not any(work.glob("debs/*.deb")):
+        subprocess.run(["apt-get", "update", "-qq"], check=True)
+    names = package_names()
+    for name in names:
+        link = site / name
+        if not link.exists():
+            link.unlink(missing_ok=True)
+            link.symlink_to(os.path.relpath(_html_root(_unpacked(work, name)), site), target_is_directory=True)
+    _write_index(site, names)
+    return site
+
+
+def _unpacked(work: Path, name: str) -> Path:
+    target = work / "unpacked" / name
+    if target.is_dir():
+        return target
+    debs = work / "debs"
+    debs.mkdir(exist_ok=True)
+    if not any(debs.glob(f"{name}_*.deb")):
+        subprocess.run(["apt-get", "download", "-qq", name], cwd=debs, check=True, stderr=subprocess.DEVNULL)
+    partial = target.with_suffix(".partial")
+    partial.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["dpkg", "-x", str(next(debs.glob(f"{name}_*.deb"))), str(partial)], check=True)
+    return partial.rename(target)
+
+
+def _html_root(folder: Path) -> Path:
+    pages = [path for path in folder.glob("usr/share/doc/**/index.html") if path.is_file()]
+    if not pages:
+        raise SystemExit(f"bench: {folder.name} has no index.html")
+    return min(pages, key=lambda path: (len(path.parts), path)).parent
+
+
+def _write_index(site: Path, names: list[str]) -> None:
+    items = "\n".join(f'<li><a href="{html.escape(name)}/">{html.escape(name)}</a></li>' for name in names)
+    text = (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Documentation</title></head>\n'
+        f"<body><h1>Documentation packages</h1>\n<ul>\n{items}\n</ul></body></html>\n"
+    )
+    index = site / "index.html"
+    # Rewritten only when it differs: its date is a validator.
+    if not index.exists() or index.read_text(encoding="utf-8") != text:
+        index.write_text(text, encoding="utf-8")
