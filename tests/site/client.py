@@ -1,0 +1,227 @@
+"""The test site from a test's point of view: start it, change it, read its log, and point a source at it."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypedDict
+
+from tests.site.toml_text import to_toml
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+START_SECONDS: Final = 30.0
+ADDRESS: Final = "127.0.0.1"
+
+
+SCRAPY_CFG: Final = "[settings]\ndefault = searchcrawl.settings\n"
+#: Also the names that must never be asked for lead to the site, so that its log shows them.
+RESOLVED: Final = ("*.acme.test", "partner.test", "offsite.test", "elsewhere.test", "notacme.test", "*.evil.test")
+
+
+class LogEntry(TypedDict):
+    """One request as the site saw it; see ``RequestLog``."""
+
+    time: float
+    ended: float | None
+    method: str
+    host: str
+    path: str
+    query: str
+    status: int | None
+    headers: dict[str, str]
+    bytes: int
+    open: int
+
+
+class SiteProcess:
+    """A running test site; as a context manager it starts on entry and stops on exit.
+
+    ``state`` keeps the log and the changes of pages (a temporary folder by default), so that a site started again there
+    serves the same; behaviours end with the process. Port 0 takes a free one, which a restart keeps. Every change
+    raises ValueError where it is refused.
+    """
+
+    def __init__(self, state: Path | None = None, *, port: int = 0, log: Path | None = None) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="site-") if state is None else None
+        self.state = state if state is not None else Path(self._folder.name if self._folder else ".")
+        self.port = port
+        self.admin_port = 0
+        self._log = log
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def start(self) -> None:
+        """Starts the process and waits until it listens; raises RuntimeError when it doesn't."""
+        command = [sys.executable, "-m", "tests.site", "--port", str(self.port), "--admin-port", str(self.admin_port)]
+        command += ["--state", str(self.state), *(["--log", str(self._log)] if self._log else [])]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=_environment())
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], START_SECONDS)
+        line = self._process.stdout.readline() if ready else ""
+        if not line:
+            self.stop()
+            raise RuntimeError("the test site did not start")
+        ports = json.loads(line)
+        self.port, self.admin_port = ports["port"], ports["admin"]
+
+    def stop(self) -> None:
+        """Ends the process, if it runs."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            self._process = None
+
+    def url(self, host: str = "www.acme.test", path: str = "/") -> str:
+        """The URL of a page of this site."""
+        return f"http://{host}:{self.port}{path}"
+
+    def change(self, operation: str, *, method: str = "POST", **fields: Any) -> dict[str, Any]:
+        """Sends one request to the admin interface (``tests.site.admin`` lists them) and returns its answer."""
+        connection = http.client.HTTPConnection(ADDRESS, self.admin_port, timeout=30)
+        try:
+            connection.request(method, f"/-/{operation}", json.dumps(fields) if fields else None)
+            response = connection.getresponse()
+            answer: dict[str, Any] = json.loads(response.read())
+        finally:
+            connection.close()
+        if response.status != http.client.OK:
+            raise ValueError(f"{operation}: {answer['error']}")
+        return answer
+
+    def stage(self, name: str) -> None:
+        """Lays a stage (``changed``) over the pages."""
+        self.change("stage", name=name)
+
+    def reset(self) -> None:
+        """Back to the first stage, without behaviours, up; the log is kept."""
+        self.change("reset")
+
+    def set_page(self, host: str, path: str, body: str | bytes | None = None, **fields: Any) -> None:
+        """Sets a page, or changes fields of it; ``Site.set_page`` names them."""
+        if isinstance(body, bytes):
+            fields["body_base64"] = base64.b64encode(body).decode("ascii")
+        elif body is not None:
+            fields["body"] = body
+        self.change("page", host=host, path=path, **fields)
+
+    def delete_page(self, host: str, path: str) -> None:
+        """Makes a page answer 404."""
+        self.change("page", method="DELETE", host=host, path=path)
+
+    def set_behaviour(self, host: str = "*", path: str | None = None, **fields: Any) -> None:
+        """Switches a rule on; ``Behaviour`` names the fields. Without path and prefix: each page but /robots.txt."""
+        self.change("behaviour", host=host, path=path, **fields)
+
+    def clear_behaviours(self) -> None:
+        """Switches all rules off."""
+        self.change("behaviour", method="DELETE")
+
+    def down(self) -> None:
+        """Ends all connections and refuses new ones, for every host."""
+        self.change("down")
+
+    def up(self) -> None:
+        """Takes connections again."""
+        self.change("up")
+
+    def pages(self) -> list[dict[str, Any]]:
+        """What is served, generated pages left out."""
+        served: list[dict[str, Any]] = self.change("pages", method="GET")["pages"]
+        return served
+
+    def log(self, *, host: str | None = None, robots: bool = True) -> list[LogEntry]:
+        """The requests so far, in order of arrival; of one host, and without those for robots.txt, where asked."""
+        entries: list[LogEntry] = self.change("log", method="GET")["requests"]
+        return [
+            entry
+            for entry in entries
+            if (host is None or entry["host"] == host) and (robots or entry["path"] != "/robots.txt")
+        ]
+
+    def requested(self) -> list[str]:
+        """``host/path?query`` of each request but those for robots.txt, in order of arrival."""
+        return [entry["host"] + _target(entry) for entry in self.log(robots=False)]
+
+    def clear_log(self) -> None:
+        """Forgets the requests so far."""
+        self.change("log", method="DELETE")
+
+
+def source_toml(site: SiteProcess | int, **overrides: Any) -> str:
+    """The text of a sources/NAME.toml for a site (or its port).
+
+    An override that is a table adds to the table of that name (``scope={"depth": 2}``; None takes a key out); any
+    other is a key at the top (``title="…"``).
+    """
+    port = site if isinstance(site, int) else site.port
+    tables: dict[str, Any] = {
+        "type": "web",
+        "title": "ACME Instruments",
+        "start": {"urls": [f"http://www.acme.test:{port}/"]},
+        "scope": {"include_hosts": ["acme.test"]},
+        "fetch": {
+            "delay_seconds": 0,
+            "private_networks": [f"{ADDRESS}/32"],
+            "resolve": dict.fromkeys(RESOLVED, ADDRESS),
+        },
+    }
+    for name, value in overrides.items():
+        old = tables.get(name)
+        tables[name] = {**old, **value} if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return to_toml(tables)
+
+
+def project_toml(**overrides: Any) -> str:
+    """The text of a searchcrawl.toml with the one mandatory value; overrides as in ``source_toml``."""
+    return to_toml({"contact": "webmaster@acme.test", **overrides})
+
+
+def write_project(
+    folder: Path,
+    site: SiteProcess | int,
+    name: str = "demo",
+    *,
+    project: Mapping[str, Any] | None = None,
+    **overrides: Any,
+) -> Path:
+    """Writes a project with one source for the site into ``folder`` and returns the folder."""
+    sources = folder / "sources"
+    sources.mkdir(parents=True, exist_ok=True)
+    (folder / "scrapy.cfg").write_text(SCRAPY_CFG, "utf-8")
+    (folder / "searchcrawl.toml").write_text(project_toml(**(project or {})), "utf-8")
+    (sources / f"{name}.toml").write_text(source_toml(site, **overrides), "utf-8")
+    return folder
+
+
+def _target(entry: LogEntry) -> str:
+    return entry["path"] + (f"?{entry['query']}" if entry["query"] else "")
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(":")}
