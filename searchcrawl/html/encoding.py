@@ -1,0 +1,148 @@
+"""Bytes to text: BOM, header, meta, UTF-8, detection, default (C9; findings D5, R11)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import chardet
+from chardet.enums import EncodingEra
+
+from searchcrawl.html.content_type import parse_content_type
+from searchcrawl.html.encoding_labels import codec_of, encoding_of, encoding_of_detected
+
+#: Browsers look at 1,024 bytes and start again when the parser finds a later meta; we look further at once.
+_PRESCAN_BYTES: Final = 65_536
+_SAMPLE_BYTES: Final = 16_384
+_BYTES_BEFORE: Final = 512
+_ERAS: Final = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO
+_HIGH: Final = re.compile(rb"[\x80-\xff]")
+_MARKUP: Final = re.compile(rb"<[^<>]{0,2000}>|[\t\n\r ]{2,}")
+
+_BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
+_TAG: Final = re.compile(rb"<(?:(!--)|(meta)(?=[\t\n\x0c\r /])|(/?[a-z])|[!/?])", re.IGNORECASE)
+_NAME_END: Final = re.compile(rb"[\t\n\x0c\r >]")
+_ATTRIBUTE: Final = re.compile(
+    rb"[\t\n\x0c\r /]*+(?:(>)|([^\t\n\x0c\r />][^\t\n\x0c\r /=>]*+)[\t\n\x0c\r ]*+"
+    rb"(?:=[\t\n\x0c\r ]*+(?:\"([^\"]*+)(\"|\Z)|'([^']*+)('|\Z)|([^\t\n\x0c\r >]*+)))?)"
+)
+_CONTENT_CHARSET: Final = re.compile(
+    rb"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\x0c\r ;\"'][^\t\n\x0c\r ;]*))",
+    re.IGNORECASE,
+)
+
+
+def decode(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
+    """The text of ``body`` without its BOM, and the name of its encoding (WHATWG, lower case).
+
+    A BOM wins over ``content_type`` (the header's value), that over a meta element of the first
+    64 KiB, then UTF-8 where valid, then detection on a sample, then ``default_charset``. Bytes
+    that do not fit become U+FFFD; nothing raises.
+    """
+    for bom, name in _BOMS:
+        if body.startswith(bom):
+            return body[len(bom) :].decode(name, "replace"), name
+    declared = _of_header(content_type) or prescan(body)
+    if declared is not None:
+        return _read(body, declared), declared
+    if body.isascii() and b"\x1b" not in body:
+        return body.decode("ascii"), encoding_of(default_charset) or "windows-1252"
+    if b"\x1b$" not in body[:_PRESCAN_BYTES]:
+        try:
+            return body.decode("utf-8"), "utf-8"
+        except UnicodeDecodeError:
+            pass  # not UTF-8: the next step answers
+    guessed = _detect(body) or encoding_of(default_charset) or "windows-1252"
+    return _read(body, guessed), guessed
+
+
+@lru_cache(maxsize=512)
+def _of_header(content_type: str) -> str | None:
+    label = parse_content_type(content_type).charset
+    return None if label is None else encoding_of(label)
+
+
+def _read(body: bytes, encoding: str) -> str:
+    if encoding == "euc-jp":
+        return _read_euc_jp(body)
+    return body.decode(codec_of(encoding), "replace")
+
+
+def _read_euc_jp(body: bytes) -> str:
+    """Python's euc_jp lacks the NEC characters (circled digits …) that browsers read."""
+    try:
+        return body.decode("euc_jp")
+    except UnicodeDecodeError:
+        return body.decode("euc_jis_2004", "replace")
+
+
+def _detect(body: bytes) -> str | None:
+    """What chardet says about the text around the first byte that is not ASCII."""
+    match = _HIGH.search(body)
+    start = max(0, match.start() - _BYTES_BEFORE) if match else 0
+    sample = body[start : start + 4 * _SAMPLE_BYTES]
+    sample = _MARKUP.sub(b" ", sample)[:_SAMPLE_BYTES]
+    answer = chardet.detect(sample, encoding_era=_ERAS, prefer_superset=True, compat_names=False)
+    name = answer["encoding"]
+    return encoding_of_detected(name) if name else None
+
+
+def prescan(body: bytes) -> str | None:
+    """The encoding a meta element declares (HTML Standard, "prescan a byte stream"), or None.
+
+    UTF-16 there means UTF-8, x-user-defined windows-1252; unknown labels are passed over.
+    """
+    head = body[:_PRESCAN_BYTES]
+    if b"charset" not in head and b"charset" not in head.lower():
+        return None
+    position = 0
+    while match := _TAG.search(head, position):
+        comment, meta, element = match.groups()
+        position = match.end()
+        if comment:
+            end = head.find(b"-->", position - 2)
+            position = len(head) if end < 0 else end + 3
+        elif meta:
+            found, position = _of_meta(head, position)
+            if found is not None:
+                return found
+        elif element:
+            end_of_name = _NAME_END.search(head, position)
+            position = _skip_attributes(head, end_of_name.start() if end_of_name else len(head))
+        else:
+            end = head.find(b">", position)
+            position = len(head) if end < 0 else end + 1
+    return None
+
+
+def _skip_attributes(head: bytes, position: int) -> int:
+    while match := _ATTRIBUTE.match(head, position):
+        position = match.end()
+        if match[1]:
+            break
+    return position
+
+
+def _of_meta(head: bytes, position: int) -> tuple[str | None, int]:
+    """What the meta whose attributes start at ``position`` declares, and where it ends."""
+    attributes: dict[bytes, bytes] = {}
+    while match := _ATTRIBUTE.match(head, position):
+        position = match.end()
+        if match[1]:
+            break
+        if match[4] == b"" or match[6] == b"":
+            return None, len(head)
+        value = match[3] or match[5] or match[7] or b""
+        attributes.setdefault(match[2].lower(), value.lower())
+    else:
+        return None, len(head)
+    label = attributes.get(b"charset")
+    encoding = None if label is None else encoding_of(label.decode("latin-1"))
+    if label is None and attributes.get(b"http-equiv") == b"content-type":
+        found = _CONTENT_CHARSET.search(attributes.get(b"content", b""))
+        label = (found[1] or found[2] or found[3]) if found else None
+        encoding = encoding_of(label.decode("latin-1")) if label else None
+    if encoding in {"utf-16be", "utf-16le"}:
+        encoding = "utf-8"
+    return ("windows-1252" if encoding == "x-user-defined" else encoding), position

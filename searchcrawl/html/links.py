@@ -1,0 +1,107 @@
+"""The links of a page: absolute identities in document order, each once (B1, D4, D8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import ada_url
+from selectolax.lexbor import LexborNode
+
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.items import Link
+from searchcrawl.urls import resolve
+
+#: No server accepts more; the parser would copy it several times.
+MAX_URL_CHARACTERS: Final = 65_536
+
+# References that resolve by putting them behind a prefix: nothing to escape, fold or remove.
+_PLAIN: Final = re.compile(r"((?:(?!\.)[\w~.-]+/)*(?:(?!\.)[\w~.-]+)?(?:\?[\w~.=&;/+-]*)?)(?:#.*)?", re.ASCII)
+_SCHEMES: Final = ("http://", "https://")
+_SKIPPED: Final = ("#", "javascript:", "mailto:", "data:", "tel:")
+
+
+class PageLinks(NamedTuple):
+    """``invalid`` counts the references that are no http(s) URL."""
+
+    links: tuple[Link, ...]
+    invalid: int
+
+
+class Resolver:
+    """Gives references of one page the identity that ``urls.resolve`` gives them, but faster.
+
+    ``base`` is an identity: the page's URL or what its base element says.
+    """
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        path_start = base.index("/", base.index("//") + 2)
+        self._root = base[: path_start + 1]
+        self._folder = base[: base.partition("?")[0].rindex("/") + 1]
+
+    def resolve(self, reference: str) -> str | None:
+        """The identity of a reference, or None where it is no http(s) URL."""
+        if len(reference) > MAX_URL_CHARACTERS:
+            return None
+        folder, rest = self._folder, reference
+        if reference.startswith(self._root):
+            folder, rest = self._root, reference[len(self._root) :]
+        elif reference[:1] == "/":
+            folder, rest = self._root, reference[1:]
+        match = _PLAIN.fullmatch(rest)
+        if match is not None and (plain := match[1]) and plain[0] != "?":
+            return folder + plain
+        return self._resolve_slowly(reference)
+
+    def _resolve_slowly(self, reference: str) -> str | None:
+        try:
+            href: str = ada_url.join_url(self._base, reference)
+        except ValueError:
+            return None
+        if not href.startswith(_SCHEMES):
+            return None
+        href = href.partition("#")[0]
+        if "@" not in href:
+            return href
+        try:
+            return resolve(href)
+        except InvalidUrl:
+            return None
+
+
+def base_of(bases: Iterable[LexborNode], url: str) -> str:
+    """The URL that references are resolved against: the first base element's, else the page's."""
+    for node in bases:
+        href = node.attributes.get("href")
+        if href is not None:
+            return Resolver(url).resolve(href) or url
+    return url
+
+
+def extract_links(nodes: Iterable[LexborNode], resolver: Resolver) -> PageLinks:
+    """The targets of ``a``, ``area``, ``frame`` and ``iframe`` elements, given in document order.
+
+    References to the page's own fragments and other schemes are left out. A target is nofollow
+    only where each of its links is.
+    """
+    targets: dict[str, bool] = {}
+    by_reference: dict[str, str] = {}
+    invalid = 0
+    for node in nodes:
+        attributes = node.attributes
+        reference = attributes.get("href") or attributes.get("src")
+        if not reference or reference.startswith(_SKIPPED):
+            continue
+        target = by_reference.get(reference)
+        if target is None:
+            target = resolver.resolve(reference)
+            if target is None:
+                invalid += 1
+                continue
+            by_reference[reference] = target
+        rel = attributes.get("rel")
+        nofollow = rel is not None and "nofollow" in rel.lower().split()
+        targets[target] = nofollow and targets.get(target, True)
+    return PageLinks(tuple(map(Link._make, targets.items())), invalid)

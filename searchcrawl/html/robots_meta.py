@@ -1,0 +1,95 @@
+"""What a page asks of robots: meta elements and X-Robots-Tag headers (B10, L5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+#: Directives that carry a value; any other word before a colon names an agent.
+_WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_PREFIX: Final = re.compile(r"\s*([^\s:,;][^:,;]*+)(?<!\s):")
+_WORD: Final = re.compile(r"[^\s;]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsDirectives:
+    """Whether the page may be indexed, and whether its links may be followed."""
+
+    noindex: bool = False
+    nofollow: bool = False
+
+
+NO_DIRECTIVES: Final = RobotsDirectives()
+
+
+def robots_directives(
+    *, metas: Iterable[tuple[str, str]], headers: Iterable[str], user_agent: str, now: datetime
+) -> RobotsDirectives:
+    """The sum of all restrictions that name no agent or ``user_agent``.
+
+    ``metas`` are names and contents of meta elements, ``headers`` the values of X-Robots-Tag. A
+    date of ``unavailable_after`` that lies before ``now`` is a noindex; an unreadable one is none.
+    """
+    agents = _names_of(user_agent)
+    words: set[str] = set()
+    for name, content in metas:
+        agent = name.strip().lower()
+        if agent == "robots" or agent in agents:
+            words |= _directives(content, agents=frozenset(), now=now)
+    for value in headers:
+        words |= _directives(value, agents=agents, now=now)
+    if not words:
+        return NO_DIRECTIVES
+    return RobotsDirectives(
+        noindex=not words.isdisjoint({"noindex", "none"}), nofollow=not words.isdisjoint({"nofollow", "none"})
+    )
+
+
+def _names_of(user_agent: str) -> frozenset[str]:
+    """A configured name matches whole, and by its product token."""
+    whole = user_agent.strip().lower()
+    token = re.split(r"[/\s]", whole, maxsplit=1)[0]
+    return frozenset({whole, token}) - {""}
+
+
+def _directives(content: str, *, agents: frozenset[str], now: datetime) -> set[str]:
+    """The words that apply; an agent's name and colon in front limits what follows it."""
+    words: set[str] = set()
+    applies = True
+    parts = content.split(",")
+    for index, part in enumerate(parts):
+        rest = part
+        while (match := _PREFIX.match(rest)) and match[1].lower() not in _WITH_VALUE:
+            applies = match[1].lower() in agents
+            rest = rest[match.end() :]
+        if not applies:
+            continue
+        if match is None:
+            words.update(_WORD.findall(rest.lower()))
+        elif match[1].lower() == "unavailable_after" and _is_past([rest[match.end() :], *parts[index + 1 :]], now):
+            words.add("noindex")
+    return words
+
+
+def _is_past(parts: list[str], now: datetime) -> bool:
+    """Dates may have a comma of their own: the shortest text that is a date counts."""
+    for length in (1, 2):
+        moment = _date(",".join(parts[:length]).strip())
+        if moment is not None:
+            return moment < now
+    return False
+
+
+def _date(text: str) -> datetime | None:
+    """A date of RFC 822, RFC 850 or ISO 8601; UTC where it names no zone."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(text)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    return None

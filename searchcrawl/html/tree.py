@@ -1,0 +1,154 @@
+"""One Lexbor parse a page, safe against deep nesting (findings D4, R13)."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Final
+
+from selectolax.lexbor import LexborHTMLParser
+
+#: Browsers stop nesting here too; Lexbor's cost is quadratic beyond.
+MAX_DEPTH: Final = 512
+#: Each new paragraph reopens all open formatting elements: far fewer of them may be open.
+MAX_FORMATTING: Final = 64
+#: Pages with fewer tags parse in no time however they nest.
+_HARMLESS_TAGS: Final = 3_000
+#: More than any page has.
+MAX_ATTRIBUTES: Final = 1_000
+_HARMLESS_CHARACTERS: Final = 16_384
+_WINDOW: Final = 4_096
+_ATTRIBUTE: Final = re.compile(r"[^\s/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+")
+
+_FORMATTING: Final = frozenset(
+    ["b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"]
+)
+# Their content has no tags.
+_RAW_TEXT: Final = frozenset(
+    ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "noscript", "plaintext"]
+)
+# Left out: void elements, those a sibling closes, and a (it closes itself, and is wanted).
+_FLAT: Final = "a area base br col dd dt embed frame hr img input li link meta option p param source td th tr wbr"
+_TAG: Final = re.compile(rf"<(?:(!--)|(/?)(?!(?:{'|'.join(_FLAT.split())})[\s/>])([a-z][^\s/>]*))", re.IGNORECASE)
+
+
+def parse_tree(text: str) -> LexborHTMLParser:
+    """The tree of a page; opening tags too deep to matter are left out, their content stays.
+
+    Parsed as by a browser that runs scripts: the content of noscript is text. As markup, an
+    unclosed element in it would swallow the rest of the page.
+    """
+    if len(text) > _HARMLESS_CHARACTERS:
+        text = cap_attributes(text)
+    if text.count("<") > _HARMLESS_TAGS:
+        text = cap_depth(text)
+    try:
+        return LexborHTMLParser(text, scripting=True)
+    except UnicodeEncodeError:  # lone surrogates, of a caller's string only
+        return LexborHTMLParser(text.encode("utf-8", "replace").decode("utf-8"), scripting=True)
+
+
+def cap_attributes(text: str) -> str:
+    """``text`` with the tags cut that carry more than MAX_ATTRIBUTES (their cost is quadratic).
+
+    Looks at places _WINDOW characters apart only: a tag that goes on for so long has a window
+    without ``>``.
+    """
+    kept: list[str] = []
+    kept_to = position = 0
+    while (position := _next_long_run(text, position)) >= 0:
+        start = text.rfind("<", kept_to, position + _WINDOW)
+        end = text.find(">", position)
+        end = len(text) if end < 0 else end
+        if start >= 0 and text.find(">", start, position) < 0:
+            attributes = islice(_ATTRIBUTE.finditer(text, start, end), MAX_ATTRIBUTES, None)
+            first_too_many = next(attributes, None)
+            if first_too_many is not None:
+                kept.append(text[kept_to : first_too_many.start()])
+                kept_to = end
+        position = end
+    return "".join([*kept, text[kept_to:]]) if kept else text
+
+
+def _next_long_run(text: str, position: int) -> int:
+    """The start of the next window without ``>``, or -1."""
+    for start in range(position, len(text) - _WINDOW, _WINDOW):
+        if text.find(">", start, start + _WINDOW) < 0:
+            return start
+    return -1
+
+
+def cap_depth(text: str) -> str:
+    """``text`` without the tags that nest deeper than MAX_DEPTH; itself where there are none.
+
+    A linear scan that knows comments and raw text, and counts what is open by name only: tags
+    dropped in error cost structure, never text or links.
+    """
+    return _Scan(text).run()
+
+
+class _Scan:
+    """The state of one scan: what is open, what was dropped, and the pieces kept."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._open: dict[str, int] = {}
+        self._dropped: dict[str, int] = {}
+        self._depth = 0
+        self._formatting = 0
+        self._kept: list[str] = []
+        self._kept_to = 0
+
+    def run(self) -> str:
+        search = _TAG.search
+        match = search(self._text)
+        while match is not None:
+            comment, slash, name = match.groups()
+            position = match.end()
+            if comment:
+                position = self._after("-->", position - 2)
+            elif slash:
+                self._close(name.lower(), match.start(), position)
+            else:
+                position = self._start(name.lower(), match.start(), position)
+            match = search(self._text, position)
+        if not self._kept:
+            return self._text
+        self._kept.append(self._text[self._kept_to :])
+        return " ".join(self._kept)
+
+    def _after(self, mark: str, position: int) -> int:
+        end = self._text.find(mark, position)
+        return len(self._text) if end < 0 else end + len(mark)
+
+    def _start(self, name: str, start: int, position: int) -> int:
+        if name in _RAW_TEXT:
+            return self._after_raw(name, position)
+        formatting = name in _FORMATTING
+        if self._depth >= MAX_DEPTH or (formatting and self._formatting >= MAX_FORMATTING):
+            self._dropped[name] = self._dropped.get(name, 0) + 1
+            return self._drop(start, position)
+        self._open[name] = self._open.get(name, 0) + 1
+        self._depth += 1
+        self._formatting += formatting
+        return position
+
+    def _close(self, name: str, start: int, position: int) -> None:
+        if self._dropped.get(name, 0):
+            self._dropped[name] -= 1
+            self._drop(start, position)
+        elif self._open.get(name, 0):
+            self._open[name] -= 1
+            self._depth -= 1
+            self._formatting -= name in _FORMATTING
+
+    def _drop(self, start: int, position: int) -> int:
+        end = self._after(">", position)
+        self._kept.append(self._text[self._kept_to : start])
+        self._kept_to = end
+        return end
+
+    def _after_raw(self, name: str, position: int) -> int:
+        """Where the content of a raw text element ends: at its end tag, or with the page."""
+        end = re.compile(rf"</{name}[\s/>]", re.IGNORECASE).search(self._text, position)
+        return len(self._text) if end is None else end.start() + 2
