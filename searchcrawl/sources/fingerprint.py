@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from searchcrawl.sources.config import Source
+from searchcrawl.sources.config import Source, Tables
 
 #: Whole tables, or single keys of a table, that decide which documents there are and what is in them.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -32,9 +32,12 @@ def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     a rise of one appears as ``version.NAME``.
     """
     values: dict[str, Any] = {f"version.{name}": version for name, version in versions.items()}
-    dumped = source.model_dump(mode="json", include=set(_KEYS))
+    dumped, built_in = source.model_dump(mode="json"), Tables().model_dump(mode="json")
     for table, wanted in _KEYS.items():
-        values.update({f"{table}.{key}": dumped[table][key] for key in wanted or dumped[table]})
+        for key in wanted or dumped[table]:
+            # A key at its built-in value is left out, so that a release with a new key changes nothing.
+            if dumped[table][key] != built_in[table][key]:
+                values[f"{table}.{key}"] = dumped[table][key]
     digests = {key: _digest(value) for key, value in values.items()}
     return json.dumps(digests, sort_keys=True, separators=(",", ":"))
 

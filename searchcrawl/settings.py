@@ -1,0 +1,48 @@
+"""Scrapy settings of every searchcrawl project: values only; ``addon`` wires the components."""
+
+BOT_NAME = "searchcrawl"
+ADDONS = {"searchcrawl.addon.SearchcrawlAddon": 0}
+COMMANDS_MODULE = "searchcrawl.commands"
+SPIDER_LOADER_CLASS = "searchcrawl.spiders.spider_loader.SourceSpiderLoader"
+SCHEDULER = "searchcrawl.frontier.scheduler.Scheduler"
+TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+
+# Both listen on a port and run what they are sent.
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+
+# The web only: a link must not lead to a file of this machine.
+DOWNLOAD_HANDLERS = {"data": None, "file": None, "ftp": None, "s3": None}
+DOWNLOAD_VERIFY_CERTIFICATES = True
+DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
+DOWNLOAD_WARNSIZE = 0
+DOWNLOAD_TIMEOUT = 30
+DNS_TIMEOUT = 30
+
+# What the URL table, the host table and our own middlewares do.
+RETRY_ENABLED = False
+REDIRECT_ENABLED = False
+METAREFRESH_ENABLED = False
+ROBOTSTXT_OBEY = False
+DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
+URLLENGTH_LIMIT = 0
+DEPTH_LIMIT = 0
+DOWNLOAD_DELAY = 0
+DOWNLOAD_DELAY_JITTER = 0
+AUTOTHROTTLE_ENABLED = False
+HTTPCACHE_ENABLED = False
+
+# Only with a login or where a source says so: both leave traces from one page to another.
+COOKIES_ENABLED = False
+HTTPPROXY_ENABLED = False
+REFERRER_POLICY = "same-origin"
+# A site's own choice of language, not English.
+DEFAULT_REQUEST_HEADERS = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+# Items are handed to one writer thread; more at once only cost turns of the reactor.
+CONCURRENT_ITEMS = 1
+CONCURRENT_REQUESTS = 8
+MEMUSAGE_LIMIT_MB = 2048
+
+LOG_LEVEL = "INFO"
+LOG_VERSIONS: list[str] = []

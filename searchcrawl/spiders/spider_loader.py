@@ -1,0 +1,82 @@
+"""Makes each source file a spider of its name, beside the spiders that users write in Python."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Final
+
+from scrapy import Spider
+from scrapy.settings import BaseSettings
+from scrapy.spiderloader import SpiderLoader
+from scrapy.utils.misc import load_object
+
+from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSource
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
+from searchcrawl.sources.project import Project
+
+#: The spider of each ``type``; loaded when a source is, so that listing stays quick.
+_SPIDERS: Final = {"web": "searchcrawl.spiders.web_spider.WebSpider"}
+
+
+class SourceSpiderLoader(SpiderLoader):
+    """The SPIDER_LOADER_CLASS of every project.
+
+    Files are read when they are asked for, and errors in them raised or kept only then, so that
+    Scrapy can always make a loader. A source goes before a Python spider of the same name.
+    """
+
+    def __init__(self, settings: BaseSettings) -> None:
+        super().__init__(settings)
+        self._classes: dict[str, type[Spider]] = {}
+        self._names: tuple[str, ...] | None = None
+        self._errors: tuple[ConfigurationError, ...] = ()
+        self._project: Project | None = None
+        #: The error of the project itself, which stops all its sources.
+        self.project_error: ConfigurationError | None = None
+        try:
+            self._project = load_project(find_project())
+        except ConfigurationError as error:
+            self.project_error = error
+            self._errors = tuple(error.errors) if isinstance(error, InvalidFile) else (error,)
+
+    @property
+    def errors(self) -> tuple[ConfigurationError, ...]:
+        """Every error of searchcrawl.toml, or of the source files."""
+        self._source_names()
+        return self._errors
+
+    def list(self) -> builtins.list[str]:
+        """The names of all good sources and of the Python spiders; ``errors`` has what is broken."""
+        return [*dict.fromkeys((*self._source_names(), *super().list()))]
+
+    def load(self, spider_name: str) -> type[Spider]:
+        """The spider class of a source, with class attributes ``name``, ``source`` and ``project``.
+
+        Raises ConfigurationError for a broken source, or any name in a broken project; KeyError
+        for a name that is neither a source nor a Python spider.
+        """
+        if spider_name not in self._classes:
+            if self.project_error is not None or self._project is None:
+                raise self.project_error or KeyError(spider_name)
+            try:
+                source = load_source(self._project, spider_name)
+            except UnknownSource:
+                return super().load(spider_name)
+            self._classes[spider_name] = _spider_class(self._project, source)
+        return self._classes[spider_name]
+
+    def _source_names(self) -> tuple[str, ...]:
+        if self._names is None:
+            sources: dict[str, Source] = {}
+            if self._project is not None:
+                sources, errors = load_sources(self._project)
+                self._errors = tuple(errors)
+            self._names = tuple(sources)
+        return self._names
+
+
+def _spider_class(project: Project, source: Source) -> type[Spider]:
+    base: type[Spider] = load_object(_SPIDERS[source.type])
+    attributes = {"name": source.name, "source": source, "project": project, "__module__": base.__module__}
+    return type(f"{base.__name__}_{source.name.replace('-', '_')}", (base,), attributes)
