@@ -1,0 +1,292 @@
+"""A robots.txt file as RFC 9309 reads it, around Protego (C5).
+
+Protego matches patterns with URLs. Reading the file is ours: groups survive unknown lines, tokens
+are cut as the RFC says, and the line that decided is known by its text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Self
+from urllib.parse import quote
+
+from protego import Protego
+
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
+
+#: RFC 9309 §2.5: a parser reads at least so much; what follows is not read.
+MAX_BYTES: Final = 500 * 1024
+#: Rules with a wildcard beyond so many of one group are not kept: they can only be tried one by one.
+MAX_WILDCARD_RULES: Final = 2000
+MAX_LINE_CHARACTERS: Final = 2083 * 8 - 1
+_MAX_SHOWN_CHARACTERS: Final = 200
+_CHUNK_RULES: Final = 512
+_KEY: Final = "robots.txt"
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+_AGENT_END: Final = re.compile(r"[\s/]")
+_DIRECTIVE: Final = re.compile(r"([a-z][a-z -]*?)[ \t]*(?::|(?<=[a-z])[ \t])[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
+_KEPT: Final = "!$%&'()*+,-./:;<=>?@[\\]^_`{|}~\""
+_NEEDS_NO_ESCAPE: Final = re.compile(r"[!-~]*").fullmatch
+_BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+#: Spellings found in the wild, as other crawlers forgive them.
+_NAMES: Final = {
+    "user-agent": "agent",
+    "useragent": "agent",
+    "user agent": "agent",
+    "disallow": "disallow",
+    "dissallow": "disallow",
+    "dissalow": "disallow",
+    "disalow": "disallow",
+    "diasllow": "disallow",
+    "disallaw": "disallow",
+    "allow": "allow",
+    "crawl-delay": "delay",
+    "crawl delay": "delay",
+    "crawldelay": "delay",
+    "sitemap": "sitemap",
+    "sitemaps": "sitemap",
+    "site-map": "sitemap",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that means something: ``name`` is a value of _NAMES, ``text`` the line as written."""
+
+    name: str
+    value: str
+    text: str
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A rule: its pattern, escaped as Protego takes it, and the line it stands in."""
+
+    pattern: str
+    allows: bool
+    line: str
+
+    @cached_property
+    def matcher(self) -> Protego:
+        return _matcher([self])
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """Neighbours in the order of precedence, asked together."""
+
+    rules: Sequence[_Rule]
+
+    @cached_property
+    def matcher(self) -> Protego:
+        return _matcher(self.rules)
+
+
+@dataclass
+class _Group:
+    """The lines for one kind of agent, in the order of the file."""
+
+    rules: list[_Rule] = field(default_factory=list)
+    delay_seconds: float | None = None
+    seen: bool = False
+
+
+class RobotsFile:
+    """The answer of one host's robots.txt, for one user agent.
+
+    ``crawl_delay_seconds`` is that of the agent's own group, None where there is none;
+    ``sitemaps`` are absolute, each once.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str = "",
+        rules: Iterable[_Rule] = (),
+        crawl_delay_seconds: float | None = None,
+        sitemaps: tuple[str, ...] = (),
+        available: bool = True,
+    ) -> None:
+        self.url = url
+        self.available = available
+        self.crawl_delay_seconds = crawl_delay_seconds
+        self.sitemaps = sitemaps
+        self._allowed = Decision(True, "", url, _KEY)
+        self._unavailable = Decision(False, ROBOTS_UNAVAILABLE, url, _KEY)
+        ordered = _by_precedence(rules)
+        self._chunks = [_Chunk(ordered[n : n + _CHUNK_RULES]) for n in range(0, len(ordered), _CHUNK_RULES)]
+
+    @classmethod
+    def parse(cls, body: bytes, user_agent: str, *, url: str = "") -> Self:
+        """Reads the body of a good answer of ``url``; whatever it is, it never raises.
+
+        ``user_agent`` is the product token; one with a blank is looked for whole (decision 12).
+        """
+        own, others, sitemaps = _read_groups(_lines(_decode(body)), user_agent)
+        group = own if own.seen else others
+        return cls(
+            url=url,
+            rules=group.rules,
+            crawl_delay_seconds=group.delay_seconds,
+            sitemaps=tuple(_absolute(sitemaps, url)),
+        )
+
+    @classmethod
+    def from_answer(cls, status: int, body: bytes, user_agent: str, *, url: str = "") -> Self:
+        """What an answer means (RFC 9309 §2.3.1): 2xx is read, 4xx allows all, 429 and 5xx allow nothing.
+
+        A redirect that was not followed to its end allows all, as a missing file does (§2.3.1.2).
+        """
+        if 200 <= status < 300:
+            return cls.parse(body, user_agent, url=url)
+        if 300 <= status < 500 and status != 429:
+            return cls(url=url)
+        return cls.unreachable(url)
+
+    @classmethod
+    def unreachable(cls, url: str = "") -> Self:
+        """The file could not be had: nothing may be asked for now (RFC 9309 §2.3.1.4)."""
+        return cls(url=url, available=False)
+
+    def decide(self, url: str) -> Decision:
+        """Whether ``url`` may be requested; ``rule`` is the line that decided, as written.
+
+        The longest pattern decides, allow before disallow (RFC 9309 §2.2.2); robots.txt itself is always allowed.
+        """
+        if not self.available:
+            return self._unavailable
+        for chunk in self._chunks:
+            if not chunk.matcher.can_fetch(url, "*"):
+                rule = next(rule for rule in chunk.rules if not rule.matcher.can_fetch(url, "*"))
+                return Decision(rule.allows, rule.line, self.url, _KEY)
+        return self._allowed
+
+
+def _matcher(rules: Sequence[_Rule]) -> Protego:
+    """A Protego that refuses what any of the patterns matches."""
+    return Protego.parse("User-agent: *\n" + "".join(f"Disallow: {rule.pattern}\n" for rule in rules))
+
+
+def _by_precedence(rules: Iterable[_Rule]) -> list[_Rule]:
+    first = {(rule.pattern, rule.allows): rule for rule in reversed(list(rules))}
+    wildcards = 0
+    kept = []
+    for rule in sorted(first.values(), key=lambda rule: (-len(rule.pattern), not rule.allows)):
+        wildcards += "*" in rule.pattern
+        if "*" not in rule.pattern or wildcards <= MAX_WILDCARD_RULES:
+            kept.append(rule)
+    return kept
+
+
+def _decode(body: bytes) -> str:
+    """The text of the first 500 KiB; a line cut by that limit is left out, it might say too much."""
+    whole = len(body) <= MAX_BYTES
+    body = body[:MAX_BYTES]
+    encoding = "utf-8"
+    for bom, name in _BOMS:
+        if body.startswith(bom):
+            body, encoding = body[len(bom) :], name
+            break
+    errors = "surrogateescape" if encoding == "utf-8" else "replace"
+    text = body.decode(encoding, errors)
+    if whole:
+        return text
+    return text[: max(text.rfind("\n"), text.rfind("\r"), 0)]
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    for raw in _LINE_END.split(text):
+        line = raw[:MAX_LINE_CHARACTERS].partition("#")[0].strip()
+        match = _DIRECTIVE.match(line)
+        name = _NAMES.get(" ".join(match[1].lower().split())) if match else None
+        if match and name:
+            yield _Line(name, match[2].strip(), _shown(line))
+
+
+def _shown(line: str) -> str:
+    text = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else " " for c in text)[:_MAX_SHOWN_CHARACTERS]
+
+
+def _read_groups(lines: Iterable[_Line], user_agent: str) -> tuple[_Group, _Group, list[str]]:
+    """Our own groups merged, those of ``*`` merged, and the values of all sitemap lines."""
+    own, others = _Group(), _Group()
+    sitemaps: list[str] = []
+    current: list[_Group] = []
+    undelayed: list[_Group] = []
+    in_rules = False
+    for line in lines:
+        if line.name == "agent":
+            # Only a rule ends the list of a group's agents; anything else between them is passed over.
+            if in_rules:
+                current, undelayed, in_rules = [], [], False
+            group = _group_of(line.value, user_agent, own, others)
+            if group is not None:
+                group.seen = True
+                current.append(group)
+                undelayed.append(group)
+        elif line.name == "sitemap":
+            sitemaps.append(line.value)
+        elif line.name == "delay":
+            _set_delay(undelayed, line.value)
+            undelayed = []
+        else:
+            in_rules = True
+            for group in current:
+                group.rules.extend(_rules(line))
+    return own, others, sitemaps
+
+
+def _group_of(value: str, user_agent: str, own: _Group, others: _Group) -> _Group | None:
+    wanted = " ".join(user_agent.split()).casefold()
+    # Lists are outside the RFC, but sites write them and mean each of their names.
+    names = [" ".join(name.split()).casefold() for name in value.split(",")]
+    if " " not in wanted:
+        wanted = _AGENT_END.split(wanted, maxsplit=1)[0]
+        names = [_AGENT_END.split(name, maxsplit=1)[0] for name in names]
+    if wanted and wanted in names:
+        return own
+    return others if any(name.split(" ", 1)[0] == "*" for name in names) else None
+
+
+def _set_delay(groups: Iterable[_Group], value: str) -> None:
+    try:
+        seconds = float(value)
+    except ValueError:
+        return
+    if math.isfinite(seconds) and seconds >= 0:
+        for group in groups:
+            group.delay_seconds = seconds
+
+
+def _rules(line: _Line) -> Iterator[_Rule]:
+    """The rules of a line: none for an empty value, two for ``Allow: …/index.html``."""
+    pattern = line.value
+    if not _NEEDS_NO_ESCAPE(pattern):
+        pattern = quote(pattern, safe=_KEPT, errors="surrogateescape")
+    if not pattern:
+        return
+    allows = line.name == "allow"
+    yield _Rule(pattern, allows, line.text)
+    if allows and pattern.endswith("/index.html"):
+        yield _Rule(pattern.removesuffix("index.html") + "$", allows, line.text)
+
+
+def _absolute(sitemaps: Iterable[str], url: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for text in sitemaps:
+        try:
+            sitemap = urls.resolve(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"), url or None)
+        except InvalidUrl:
+            continue
+        if sitemap not in seen:
+            seen.add(sitemap)
+            yield sitemap

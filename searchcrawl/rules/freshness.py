@@ -1,0 +1,85 @@
+"""When a page is changed, and when it is visited again (interface.md ``[change]``, ``[lifecycle]``; D2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+_HOUR_MS: Final = 3_600_000
+#: No failure makes the gap longer than seven days.
+_MAX_FAILURE_GAP_MS: Final = 7 * 24 * _HOUR_MS
+_RUNS_PER_DOUBLING: Final = 3
+MAX_RETRY_PAUSE_SECONDS: Final = 60.0
+
+
+class Condition(StrEnum):
+    """What is compared to find out whether a page changed."""
+
+    #: the Last-Modified header
+    DATE = "date"
+    #: the digest of the body
+    CHECKSUM = "checksum"
+    #: the ETag header, compared weakly (RFC 9110 §8.8.3.2)
+    ETAG = "etag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a visit tells of a page's age; None where the server didn't send it."""
+
+    last_modified: str | None = None
+    etag: str | None = None
+    checksum: bytes | None = None
+
+
+def changed(condition: Collection[str], before: Traits, after: Traits) -> bool:
+    """Whether any of the traits listed in ``condition`` (values of Condition) differs.
+
+    A trait that either visit lacks falls back to the checksum, as does an empty condition; a
+    checksum that either visit lacks counts as a difference.
+    """
+    return any(_differs(Condition(name), before, after) for name in condition or (Condition.CHECKSUM,))
+
+
+def _differs(condition: Condition, before: Traits, after: Traits) -> bool:
+    if condition is Condition.DATE and before.last_modified and after.last_modified:
+        return before.last_modified.strip() != after.last_modified.strip()
+    if condition is Condition.ETAG and before.etag and after.etag:
+        return _opaque(before.etag) != _opaque(after.etag)
+    return before.checksum is None or before.checksum != after.checksum
+
+
+def _opaque(etag: str) -> str:
+    return etag.strip().removeprefix("W/")
+
+
+def next_due_ms(settled_ms: int, *, recrawl_every_hours: float, failed_runs: int = 0) -> int:
+    """The moment (ms since 1970) from which a row settled at ``settled_ms`` is due again.
+
+    ``failed_runs`` is the number of runs in a row, this one included, in which it failed: each
+    third doubles the gap, up to seven days. Without ``recrawl_every_hours`` it is due in each run.
+    """
+    gap_ms = round(recrawl_every_hours * _HOUR_MS)
+    doublings = failed_runs // _RUNS_PER_DOUBLING
+    if gap_ms > 0 and doublings > 0:
+        gap_ms = max(gap_ms, min(gap_ms << min(doublings, 64), _MAX_FAILURE_GAP_MS))
+    return settled_ms + gap_ms
+
+
+def retry_pause_seconds(attempt: int, retry_after_seconds: float | None = None) -> float:
+    """The pause after the ``attempt``-th failed try (from 1) of a run: 1, 2, 4 … up to 60 seconds.
+
+    A longer Retry-After is kept up to 60 seconds too; beyond that ask ``may_retry``.
+    """
+    growing = 2.0 ** min(max(attempt - 1, 0), 6)
+    return min(max(growing, retry_after_seconds or 0.0), MAX_RETRY_PAUSE_SECONDS)
+
+
+def may_retry(attempt: int, *, retries: int, retry_after_seconds: float | None = None) -> bool:
+    """Whether a URL is tried again in this run after its ``attempt``-th failed try (from 1).
+
+    Not when the server asked for a longer pause than a run waits: the next run is soon enough.
+    """
+    return attempt <= retries and (retry_after_seconds or 0.0) <= MAX_RETRY_PAUSE_SECONDS

@@ -1,0 +1,101 @@
+"""What a redirect leads to (requirements.md, decision 3; C6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+from urllib.parse import quote
+
+from searchcrawl import urls
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.items import Hop
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import ALLOWED, Decision
+
+_TEMPORARY: Final = frozenset({302, 303, 307})
+_PERMANENT: Final = frozenset({301, 308})
+_BLANK: Final = b" \t\r\n\x0b\x0c"
+
+
+class RedirectKind(Enum):
+    """What to do with an answer."""
+
+    #: no redirect that is ours to follow: the answer stands as it is
+    NONE = "none"
+    #: ask ``url`` next, for the same row, wherever it lies
+    FOLLOW = "follow"
+    #: the row gets ``code`` 954; ``url`` is a URL of its own where ``decision`` allows it
+    MOVE = "move"
+    #: the row gets ``code`` 963 or 1003, and ``error`` as its reason
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redirect:
+    """The verdict on an answer; ``hops`` are those so far, with this one where it was followed."""
+
+    kind: RedirectKind
+    hops: tuple[Hop, ...]
+    url: str | None = None
+    code: int | None = None
+    decision: Decision = ALLOWED
+    error: str | None = None
+
+
+def decide(
+    status: int,
+    locations: Sequence[bytes],
+    *,
+    base_url: str,
+    boundary: Boundary,
+    hops: tuple[Hop, ...] = (),
+    max_redirects: int = 10,
+    depth: int | None = None,
+) -> Redirect:
+    """The verdict on the answer ``status`` of ``base_url``, with all its Location headers.
+
+    302, 303 and 307 are followed up to ``max_redirects`` times, without a look at the boundary.
+    The target of 301 and 308 is checked against the boundary, at the row's own ``depth``. A URL
+    that is met again is a loop, whatever the statuses. Other statuses, 300 and 304 too, are no redirects.
+    """
+    if status not in _TEMPORARY and status not in _PERMANENT:
+        return Redirect(kind=RedirectKind.NONE, hops=hops)
+    try:
+        target = _target(locations, base_url)
+    except InvalidUrl as error:
+        return Redirect(kind=RedirectKind.FAIL, hops=hops, code=Code.NO_LOCATION, error=str(error))
+    if target == base_url or any(hop.url == target for hop in hops):
+        return Redirect(
+            kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=f"redirect loop at {target}"
+        )
+    taken = (*hops, Hop(base_url, status))
+    if status in _PERMANENT:
+        decision = boundary.decide(target, depth)
+        return Redirect(kind=RedirectKind.MOVE, hops=taken, url=target, code=Code.MOVED, decision=decision)
+    if len(taken) > max_redirects:
+        error_text = f"more than {max_redirects} redirects"
+        return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
+    return Redirect(kind=RedirectKind.FOLLOW, hops=taken, url=target)
+
+
+def _target(locations: Sequence[bytes], base_url: str) -> str:
+    """The identity all Location headers agree on; raises InvalidUrl."""
+    texts = [_text(location) for location in locations if location.strip(_BLANK)]
+    if not texts:
+        raise InvalidUrl("redirect without a Location" if not locations else "redirect with a blank Location")
+    targets = {urls.resolve(text, base_url) for text in texts}
+    if len(targets) > 1:
+        raise InvalidUrl(f"redirect with {len(targets)} different Locations")
+    return targets.pop()
+
+
+def _text(location: bytes) -> str:
+    """The header as text; bytes that are no UTF-8 are escaped, so that the server gets its own bytes back."""
+    stripped = location.strip(_BLANK)
+    try:
+        return stripped.decode("utf-8")
+    except UnicodeDecodeError:
+        return quote(stripped, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \t")

@@ -1,0 +1,91 @@
+"""Rules about whole URLs: globs, and regular expressions declared as such (B4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import ada_url
+import re2
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.host_rules import NO_INCLUDE, comparable_text
+
+_SET_MEMORY_BYTES: Final = 64 << 20
+_GLOB_HOST: Final = re.compile(r"(https?://)([^/*:?]+)(.*)", re.IGNORECASE | re.DOTALL)
+
+
+class UrlRules:
+    """Exclude and include rules for URLs, all asked in one pass over the URL.
+
+    A rule is a glob against the whole URL, where ``*`` alone is special and case doesn't count, or
+    ``re:`` and an RE2 expression searched anywhere. The constructor raises ConfigurationError.
+    """
+
+    __slots__ = ("_decisions", "_includes", "_match", "_no_include")
+
+    def __init__(
+        self, *, include: Sequence[str], exclude: Sequence[str], file: str, include_key: str, exclude_key: str
+    ) -> None:
+        # Excludes first: the first position that matches decides.
+        self._decisions = [Decision(False, rule, file, exclude_key) for rule in exclude]
+        self._decisions += [Decision(True, rule, file, include_key) for rule in include]
+        self._includes = bool(include)
+        self._no_include = Decision(False, NO_INCLUDE, file, include_key)
+        patterns = re2.Set.SearchSet(_options())
+        for decision in self._decisions:
+            patterns.Add(_expression(decision.rule, file, decision.key))
+        if self._decisions:
+            try:
+                patterns.Compile()
+            except re2.error as error:
+                raise ConfigurationError(file, exclude_key, "the URL rules together are too large") from error
+        self._match = patterns.Match
+
+    def __bool__(self) -> bool:
+        return bool(self._decisions)
+
+    def decide(self, url: str) -> Decision | None:
+        """The rule that excludes or includes ``url``; None where no include is asked for."""
+        found: list[int] = self._match(url)
+        if found:
+            return self._decisions[min(found)]
+        return self._no_include if self._includes else None
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.never_capture = True
+    options.log_errors = False
+    options.max_mem = _SET_MEMORY_BYTES
+    return options
+
+
+def _expression(rule: str, file: str, key: str) -> str:
+    """The rule as an RE2 expression to be searched; raises ConfigurationError."""
+    is_expression = rule.startswith("re:")
+    if not rule.removeprefix("re:").strip():
+        raise ConfigurationError(file, key, f"must not be empty (got {rule!r})")
+    expression = rule[3:] if is_expression else glob_expression(rule)
+    try:
+        re2.compile(expression, _options())
+    except re2.error as error:
+        reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
+        raise ConfigurationError(file, key, f"not an RE2 expression: {reason} (got {rule!r})") from error
+    return expression
+
+
+def glob_expression(rule: str) -> str:
+    """An RE2 expression, to be searched, for a glob where ``*`` alone is special."""
+    text = rule.strip()
+    with_host = _GLOB_HOST.fullmatch(text)
+    if with_host and not with_host[2].isascii():
+        text = with_host[1] + (ada_url.idna_to_ascii(with_host[2]).decode("ascii") or with_host[2]) + with_host[3]
+    text = comparable_text(text)
+    # A star at an end needs no matching, only no anchor: the search stops at the first hit.
+    start = "" if text.startswith("*") else "^"
+    end = "" if text.endswith("*") else "$"
+    pieces = [re2.escape(piece) for piece in text.strip("*").split("*") if piece]
+    return f"(?is){start}{'.*'.join(pieces)}{end}"
