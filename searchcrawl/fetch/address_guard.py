@@ -1,0 +1,142 @@
+"""Which IP addresses may be reached: globally reachable unicast, and what the source lists (L7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import Final
+
+from searchcrawl.rules.decision import ALLOWED, Decision
+
+_KEY: Final = "fetch.private_networks"
+#: IANA's special-purpose registry, multicast, reserved space, and a metadata service with a public look.
+_FORBIDDEN_V4: Final = tuple(
+    (IPv4Network(cidr), name)
+    for cidr, name in (
+        ("0.0.0.0/8", "unspecified"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "carrier-grade NAT"),
+        ("127.0.0.0/8", "loopback"),
+        ("168.63.129.16/32", "metadata service"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "protocol assignments"),
+        ("192.0.2.0/24", "documentation"),
+        ("192.88.99.0/24", "6to4 relay"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "benchmarking"),
+        ("198.51.100.0/24", "documentation"),
+        ("203.0.113.0/24", "documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("240.0.0.0/4", "reserved"),
+    )
+)
+_UNICAST_V6: Final = IPv6Network("2000::/3")
+_TEREDO: Final = IPv6Network("2001::/32")
+_SIX_TO_FOUR: Final = IPv6Network("2002::/16")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_FORBIDDEN_V6: Final = tuple(
+    (IPv6Network(cidr), name)
+    for cidr, name in (
+        ("2001::/23", "protocol assignments"),
+        ("2001:db8::/32", "documentation"),
+        ("3fff::/20", "documentation"),
+    )
+)
+
+
+class AddressGuard:
+    """The policy on addresses of one source; pure, and the same for both download handlers.
+
+    ``private_networks`` are CIDRs that may be reached besides the public ones. ``resolve`` maps
+    ``host`` or ``*.host`` (the hosts below it) to the address used instead of asking DNS; that
+    address is subject to ``decide`` like any other.
+    """
+
+    def __init__(self, *, private_networks: Iterable[object], resolve: Mapping[str, object]) -> None:
+        self._listed = tuple(ip_network(str(cidr), strict=False) for cidr in private_networks)
+        self._resolve = {_normal_host(host): str(address) for host, address in resolve.items()}
+        self._decide = lru_cache(maxsize=4096)(self._judge)
+
+    def decide(self, address: str) -> Decision:
+        """Whether a connection to ``address`` (an IP address as text) may be opened."""
+        return self._decide(address)
+
+    def addresses_for(self, host: str) -> list[str] | None:
+        """The addresses that ``resolve`` names for ``host``; None where DNS is to be asked."""
+        if not self._resolve:
+            return None
+        name = _normal_host(host)
+        found = self._resolve.get(name)
+        while found is None and "." in name:
+            name = name.partition(".")[2]
+            found = self._resolve.get(f"*.{name}")
+        return None if found is None else [found]
+
+    def _judge(self, address: str) -> Decision:
+        try:
+            ip = ip_address(address.partition("%")[0])
+        except ValueError:
+            return _refusal("not an IP address")
+        if self._is_listed(ip):
+            return ALLOWED
+        if isinstance(ip, IPv4Address):
+            return _judge_v4(ip)
+        return self._judge_v6(ip)
+
+    def _is_listed(self, ip: IPv4Address | IPv6Address) -> bool:
+        if any(ip.version == network.version and ip in network for network in self._listed):
+            return True
+        mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+        return mapped is not None and self._is_listed(mapped)
+
+    def _judge_v6(self, ip: IPv6Address) -> Decision:
+        embedded = _embedded_v4(ip)
+        for inner in embedded:
+            decision = self._judge(str(inner))
+            if not decision.allowed:
+                return decision
+        if embedded:
+            return ALLOWED
+        if ip.ipv4_mapped is not None:
+            return _refusal("::ffff:0:0/96 IPv4-mapped")
+        if ip not in _UNICAST_V6:
+            return _refusal("outside 2000::/3")
+        for network, name in _FORBIDDEN_V6:
+            if ip in network:
+                return _refusal(f"{network} {name}")
+        return ALLOWED
+
+
+def _judge_v4(ip: IPv4Address) -> Decision:
+    for network, name in _FORBIDDEN_V4:
+        if ip in network:
+            return _refusal(f"{network} {name}")
+    return ALLOWED
+
+
+def _embedded_v4(ip: IPv6Address) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses that a transition mechanism would really talk to (RFC 3056, 4380, 6052)."""
+    if ip in _SIX_TO_FOUR and ip.sixtofour is not None:
+        return (ip.sixtofour,)
+    if ip in _TEREDO and ip.teredo is not None:
+        return ip.teredo
+    if ip in _NAT64:
+        return (IPv4Address(int(ip) & 0xFFFFFFFF),)
+    return ()
+
+
+def _refusal(rule: str) -> Decision:
+    return Decision(False, rule, key=_KEY)
+
+
+def _normal_host(host: str) -> str:
+    return host.lower().removesuffix(".")

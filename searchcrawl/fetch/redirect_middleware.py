@@ -1,0 +1,90 @@
+"""Follows, moves or ends redirects as ``rules.redirects`` decides (C6, R8, N7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from searchcrawl import urls
+from searchcrawl.codes import Code
+from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, trail_of
+from searchcrawl.fetch.run_state import run_of
+from searchcrawl.items import Claim, Link
+from searchcrawl.rules import redirects
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.redirects import Redirect, RedirectKind
+
+#: What the first request was given that its redirects need too.
+_KEPT_META = frozenset({"claim"})
+
+
+class RedirectMiddleware:
+    """A followed redirect becomes a new Request of the same row; every other one ends the visit.
+
+    The new request has no header of the old one: validators, credentials and Referer stay behind.
+    """
+
+    def __init__(self, *, boundary: Boundary, max_redirects: int) -> None:
+        self._boundary = boundary
+        self._max_redirects = max_redirects
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RedirectMiddleware:
+        run = run_of(crawler.spider)
+        return cls(boundary=run.boundary, max_redirects=run.source.fetch.max_redirects)
+
+    def process_response(self, request: Request, response: Response) -> Response | Request:
+        if not 300 < response.status < 309:
+            return response
+        claim = claim_of(request)
+        if claim is None:
+            return response
+        verdict = redirects.decide(
+            response.status,
+            response.headers.getlist(b"Location"),
+            base_url=request.url,
+            boundary=self._boundary,
+            hops=trail_of(request),
+            max_redirects=self._max_redirects,
+            depth=claim.depth,
+        )
+        if verdict.kind is RedirectKind.FOLLOW and verdict.url is not None:
+            return _following(request, verdict.url, verdict)
+        if verdict.kind is RedirectKind.NONE:
+            return response
+        raise _ending(request, claim, verdict)
+
+
+def _following(request: Request, target: str, verdict: Redirect) -> Request:
+    meta: dict[str, Any] = {name: value for name, value in request.meta.items() if name in _KEPT_META}
+    meta |= {"redirects": verdict.hops, "download_slot": slot_of(target), "verbatim_url": True}
+    return Request(
+        target,
+        callback=request.callback,
+        errback=request.errback,
+        meta=meta,
+        priority=request.priority,
+        dont_filter=True,
+        cb_kwargs=request.cb_kwargs,
+    )
+
+
+def _ending(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
+    if verdict.kind is RedirectKind.FAIL:
+        code = Code.NO_LOCATION if verdict.code is None else verdict.code
+        return ended(request, claim, code, error=verdict.error)
+    decision = verdict.decision
+    rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
+    links = (Link(verdict.url),) if decision.allowed and verdict.url is not None else ()
+    outcome = ended(request, claim, Code.MOVED, rule=rule).outcome
+    return VisitEnded(replace(outcome, links=links, redirects=verdict.hops))
+
+
+def slot_of(url: str) -> str:
+    """``host:port`` of a URL: its downloader slot, and its name in the host table."""
+    parsed = urls.parse(url)
+    return f"{parsed.host}:{parsed.port}"

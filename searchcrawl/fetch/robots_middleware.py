@@ -1,0 +1,220 @@
+"""Obeys robots.txt, asked for once per scheme, host and port (RFC 9309; C5, D7)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from searchcrawl import clock, urls
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.fetch.content_coding import BrokenCoding, codings_of, undo_prefix
+from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, failing_of
+from searchcrawl.fetch.outcome_middleware import describe, status_line
+from searchcrawl.fetch.redirect_middleware import slot_of
+from searchcrawl.fetch.retry_after import retry_after_seconds
+from searchcrawl.fetch.robots_files import RobotsFile
+from searchcrawl.fetch.run_state import Politeness, Run, run_of
+from searchcrawl.items import Claim
+from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
+
+logger = logging.getLogger(__name__)
+
+#: A parser reads 500 KiB; a little more shows that there was more.
+_MAX_BYTES: Final = 600_000
+_MAX_REDIRECTS: Final = 5
+_FRESH_SECONDS: Final = 24 * 3600.0
+_PAUSE_SECONDS: Final = 30.0
+_MAX_ORIGINS: Final = 10_000
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+#: Failures of the host itself; all others are those of its robots.txt.
+_UNREACHABLE: Final = frozenset(
+    {Code.TIMEOUT, Code.IO_ERROR, Code.CONNECTION_REFUSED, Code.ADDRESS_NOT_FOUND, Code.CERTIFICATE}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """What is known of one origin's robots.txt; without ``file`` it could not be had, for ``error``."""
+
+    expires: float
+    file: RobotsFile | None = None
+    code: Code = Code.ROBOTS
+    error: str = ""
+    transient: bool = True
+
+
+class RobotsMiddleware:
+    """Ends visits that robots.txt forbids (951, ``rule`` is its line).
+
+    Where it answers 5xx or 429, all visits of that origin end with 951 and ``robots.unavailable``;
+    where the host cannot be reached, with the code of that; both are asked again after a pause.
+    ``download`` fetches a robots request through the downloader.
+    """
+
+    def __init__(
+        self,
+        *,
+        download: Callable[[Request], Awaitable[Response]],
+        politeness: Callable[[], Politeness | None],
+        user_agent: str,
+        obey: bool,
+        max_crawl_delay_seconds: float | None,
+    ) -> None:
+        self._download = download
+        self._politeness = politeness
+        self._user_agent = user_agent
+        self._obey = obey
+        self._max_crawl_delay_seconds = max_crawl_delay_seconds
+        self._copies: OrderedDict[str, _Copy] = OrderedDict()
+        self._under_way: dict[str, asyncio.Task[_Copy]] = {}
+        if not obey:
+            logger.warning("robots.txt is not obeyed for this source (robots.obey = false)")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RobotsMiddleware:
+        run: Run = run_of(crawler.spider)
+        robots = run.source.robots
+
+        async def download(request: Request) -> Response:
+            if crawler.engine is None:
+                raise RuntimeError("robots.txt was asked for before the engine started")
+            return await crawler.engine.download_async(request)
+
+        return cls(
+            download=download,
+            # Asked for each time: the host table's clock starts after the middlewares.
+            politeness=lambda: run.politeness,
+            user_agent=robots.user_agent or run.project.user_agent,
+            obey=robots.obey,
+            max_crawl_delay_seconds=robots.max_crawl_delay_seconds if robots.crawl_delay else None,
+        )
+
+    def process_request(self, request: Request) -> Awaitable[None] | None:
+        if not self._obey:
+            return None
+        claim = claim_of(request)
+        if claim is None:
+            return None
+        origin = _origin(request.url)
+        copy = self._copies.get(origin)
+        if copy is None or copy.expires <= clock.monotonic():
+            return self._ask_then_judge(request, claim, origin)
+        self._judge(request, claim, copy)
+        return None
+
+    async def _ask_then_judge(self, request: Request, claim: Claim, origin: str) -> None:
+        task = self._under_way.get(origin)
+        if task is None:
+            task = asyncio.ensure_future(self._ask(origin))
+            self._under_way[origin] = task
+            task.add_done_callback(lambda _: self._under_way.pop(origin, None))
+        # One page that is cancelled must not take the answer from the others.
+        copy = await asyncio.shield(task)
+        self._judge(request, claim, copy)
+        # The page's own turn went by while the file was fetched.
+        await self._turn(request.url)
+
+    def _judge(self, request: Request, claim: Claim, copy: _Copy) -> None:
+        if copy.file is None:
+            raise self._unavailable(request, claim, copy)
+        decision = copy.file.decide(request.url)
+        if not decision.allowed:
+            raise ended(request, claim, Code.ROBOTS, rule=decision.rule, error=f"robots.txt: {decision.rule}")
+
+    @staticmethod
+    def _unavailable(request: Request, claim: Claim, copy: _Copy) -> VisitEnded:
+        pause = max(copy.expires - clock.monotonic(), 0.0)
+        return ended(
+            request,
+            claim,
+            copy.code,
+            rule=ROBOTS_UNAVAILABLE if copy.code is Code.ROBOTS else None,
+            error=copy.error,
+            transient=copy.transient,
+            retry_after_seconds=pause if copy.transient else None,
+        )
+
+    async def _turn(self, url: str) -> None:
+        politeness = self._politeness()
+        if politeness is not None:
+            await politeness.turn(slot_of(url))
+
+    async def _ask(self, origin: str) -> _Copy:
+        url = f"{origin}/robots.txt"
+        try:
+            response = await self._fetch(url)
+            copy = self._read(response, url)
+        except Exception as error:
+            failing = failing_of(error)
+            if failing is None:
+                raise
+            code = failing.code if failing.code in _UNREACHABLE else Code.ROBOTS
+            text = f"robots.txt: {describe(failing.code)}: {error}"
+            # What is not tried again for a page might still be mended here; the pause keeps it rare.
+            copy = _Copy(expires=_in(_PAUSE_SECONDS), code=code, error=text, transient=failing.transient)
+        self._keep(origin, copy)
+        return copy
+
+    async def _fetch(self, url: str) -> Response:
+        """The answer after at most five redirects; the last redirect itself where there are more."""
+        for hop in range(_MAX_REDIRECTS + 1):
+            await self._turn(url)
+            meta: dict[str, Any] = {
+                "robots": True,
+                "download_slot": slot_of(url),
+                "verbatim_url": True,
+                "body_prefix_bytes": _MAX_BYTES,
+            }
+            response = await self._download(Request(url, meta=meta, dont_filter=True))
+            location = response.headers.get(b"Location")
+            if hop == _MAX_REDIRECTS or response.status not in _REDIRECTS or not location:
+                break
+            try:
+                url = urls.resolve(location.decode("utf-8", "replace"), url)
+            except InvalidUrl:
+                break
+        return response
+
+    def _read(self, response: Response, url: str) -> _Copy:
+        status = response.status
+        if status == 429 or status >= 500:
+            pause = retry_after_seconds(response.headers.get(b"Retry-After")) or 0.0
+            return _Copy(expires=_in(max(pause, _PAUSE_SECONDS)), error=f"robots.txt: {status_line(status)}")
+        try:
+            codings = codings_of(response.headers.getlist(b"Content-Encoding"))
+            body = undo_prefix(response.body, codings, max_bytes=_MAX_BYTES) if 200 <= status <= 299 else b""
+        except BrokenCoding as error:
+            return _Copy(expires=_in(_PAUSE_SECONDS), error=f"robots.txt: {error}")
+        file = RobotsFile.from_answer(status, body, self._user_agent, url=url)
+        self._pass_on_delay(file, url)
+        return _Copy(expires=_in(_FRESH_SECONDS), file=file)
+
+    def _pass_on_delay(self, file: RobotsFile, url: str) -> None:
+        seconds, politeness = file.crawl_delay_seconds, self._politeness()
+        if seconds and self._max_crawl_delay_seconds is not None and politeness is not None:
+            politeness.slow_down(slot_of(url), delay_seconds=min(seconds, self._max_crawl_delay_seconds))
+
+    def _keep(self, origin: str, copy: _Copy) -> None:
+        self._copies[origin] = copy
+        self._copies.move_to_end(origin)
+        if len(self._copies) > _MAX_ORIGINS:
+            self._copies.popitem(last=False)
+
+
+def _in(seconds: float) -> float:
+    return clock.monotonic() + seconds
+
+
+def _origin(url: str) -> str:
+    """``scheme://host[:port]`` of an identity, as it is written there."""
+    slash = url.find("/", 8)
+    return url if slash < 0 else url[:slash]

@@ -1,0 +1,95 @@
+"""What the fetch stage needs to know of the run: found on the spider as ``run``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol, cast
+
+from searchcrawl.fetch.address_guard import AddressGuard
+from searchcrawl.rules.boundary import Boundary
+
+
+class FetchSettings(Protocol):
+    """The ``[fetch]`` table of a source (interface.md §1)."""
+
+    @property
+    def timeout_seconds(self) -> float: ...
+    @property
+    def max_bytes(self) -> int: ...
+    @property
+    def max_redirects(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def resolve(self) -> Mapping[str, object]: ...
+    @property
+    def verify_certificates(self) -> bool: ...
+    @property
+    def ca_file(self) -> object | None: ...
+    @property
+    def private_networks(self) -> Iterable[object]: ...
+
+
+class RobotsSettings(Protocol):
+    """The ``[robots]`` table of a source."""
+
+    @property
+    def obey(self) -> bool: ...
+    @property
+    def user_agent(self) -> str | None: ...
+    @property
+    def crawl_delay(self) -> bool: ...
+    @property
+    def max_crawl_delay_seconds(self) -> float: ...
+
+
+class Source(Protocol):
+    """A source file, as far as fetching goes."""
+
+    @property
+    def fetch(self) -> FetchSettings: ...
+    @property
+    def robots(self) -> RobotsSettings: ...
+
+
+class Project(Protocol):
+    """Who asks: the words of the User-Agent."""
+
+    @property
+    def user_agent(self) -> str: ...
+    @property
+    def contact(self) -> str: ...
+
+
+class Politeness(Protocol):
+    """The host table's clock."""
+
+    async def turn(self, origin: str) -> None:
+        """Waits until ``host:port`` may be asked once more, and books that request."""
+
+    def slow_down(self, origin: str, *, delay_seconds: float) -> None:
+        """The robots.txt of ``host:port`` asks for at least so long between requests (Crawl-delay)."""
+
+
+class Run(Protocol):
+    """One run over one source."""
+
+    @property
+    def source(self) -> Source: ...
+    @property
+    def project(self) -> Project: ...
+    @property
+    def boundary(self) -> Boundary: ...
+    @property
+    def politeness(self) -> Politeness | None: ...
+
+
+def run_of(spider: object) -> Run:
+    """The run of a spider; AttributeError for a spider of another make."""
+    return cast(Run, spider.run)  # type: ignore[attr-defined]
+
+
+def guard_of(run: Run) -> AddressGuard:
+    """The policy on addresses of the run's source."""
+    fetch = run.source.fetch
+    return AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve)
