@@ -7,6 +7,7 @@ import asyncio
 import gc
 import json
 import signal
+import sys
 from pathlib import Path
 
 from tests.site.admin import Admin
@@ -15,6 +16,11 @@ from tests.site.request_log import RequestLog
 from tests.site.site import Site
 
 _FLUSH_SECONDS = 0.5
+_HINT = """The test site listens on http://www.acme.test:{port}/ (a name for 127.0.0.1; see sources/demo.toml).
+In another terminal: scrapy crawl demo
+To change the site:  curl -X POST http://127.0.0.1:{admin}/-/stage/changed
+As it was:           curl -X POST http://127.0.0.1:{admin}/-/reset
+Ctrl-C ends it."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -43,6 +49,8 @@ async def _serve(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     print(json.dumps({"port": listener.port, "admin": admin_listener.port}), flush=True)
+    if sys.stdout.isatty():
+        print(_HINT.format(port=listener.port, admin=admin_listener.port), file=sys.stderr)
     while not stopped.is_set():
         log.flush()
         try:
