@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from alembic import command
 from searchcrawl.exceptions import StoreError, StoreNewer
 
 #: What the table modules take; made by ``Database.write`` and ``Database.read`` alone.

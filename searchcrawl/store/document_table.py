@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Row, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import and_, bindparam, case, func, or_, select, text, update
 from sqlalchemy.dialects.sqlite import insert
 
 from searchcrawl.store.database import Transaction
@@ -45,7 +45,7 @@ class Copy:
     url_id: int
     url: str
     state: int
-    in_index: bool
+    cached: bool
     duplicate_of: int | None
     body_digest: bytes
 
@@ -154,33 +154,37 @@ def codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> list[bytes]:
-    """Notes evidence against documents; those not in the index are dropped at once.
+def before(transaction: Transaction, url_ids: Sequence[int]) -> tuple[set[bytes], set[int]]:
+    """The bodies that documents had, and the survivors they were copies of: both have to be looked at again."""
+    digests: set[bytes] = set()
+    survivors: set[int] = set()
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(documents.c.body_digest, documents.c.duplicate_of).where(
+            documents.c.url_id.in_(url_ids[start : start + _CHUNK])
+        )
+        for digest, survivor in transaction.execute(query):
+            if digest is not None:
+                digests.add(digest)
+            if survivor is not None:
+                survivors.add(survivor)
+    return digests, survivors
 
-    Returns the body digests concerned: another copy may have to take over.
-    """
-    digests: list[bytes] = []
+
+def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Notes evidence against documents; those not in the index, and not on the way, are dropped at once."""
     for start in range(0, len(url_ids), _CHUNK):
         here = documents.c.url_id.in_(url_ids[start : start + _CHUNK])
-        query = select(documents.c.body_digest).where(here, documents.c.body_digest.is_not(None))
-        digests.extend(transaction.execute(query).scalars())
-        in_index = documents.c.indexed_version.is_not(None)
-        transaction.execute(update(documents).where(here, in_index).values(leaving=1))
+        on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
+        transaction.execute(update(documents).where(here, on_the_way).values(leaving=1))
         transaction.execute(
             update(documents)
-            .where(here, documents.c.indexed_version.is_(None), documents.c.state != int(DocumentState.SENDING))
+            .where(here, ~on_the_way)
             .values(
                 state=int(DocumentState.NONE),
                 duplicate_of=None,
-                leaving=0,
                 code=case((documents.c.code == 909, 200), else_=documents.c.code),
             )
         )
-        # On its way into the index: removed from there once its receipt is here.
-        transaction.execute(
-            update(documents).where(here, documents.c.state == int(DocumentState.SENDING)).values(leaving=1)
-        )
-    return digests
 
 
 def copies(transaction: Transaction, source_id: int, digests: Sequence[bytes]) -> list[Copy]:
@@ -192,7 +196,7 @@ def copies(transaction: Transaction, source_id: int, digests: Sequence[bytes]) -
                 documents.c.url_id,
                 urls.c.url,
                 documents.c.state,
-                documents.c.indexed_version,
+                documents.c.segment,
                 documents.c.duplicate_of,
                 documents.c.body_digest,
             )
@@ -217,7 +221,7 @@ def copies(transaction: Transaction, source_id: int, digests: Sequence[bytes]) -
                 url_id=row.url_id,
                 url=row.url,
                 state=row.state,
-                in_index=row.indexed_version is not None,
+                cached=row.segment is not None,
                 duplicate_of=row.duplicate_of,
                 body_digest=row.body_digest,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import func, insert, literal, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -26,6 +26,7 @@ class RunRow:
     end_reason: str | None
     exit_code: int | None
     counts: Mapping[str, int]
+    fingerprint: str | None
 
 
 def source_id(transaction: Transaction, name: str) -> int:
@@ -33,7 +34,7 @@ def source_id(transaction: Transaction, name: str) -> int:
     found: int | None = transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
     if found is not None:
         return found
-    return transaction.execute(insert(sources).values(name=name).returning(sources.c.id)).scalar_one()
+    return int(transaction.execute(insert(sources).values(name=name).returning(sources.c.id)).scalar_one())
 
 
 def find_source(transaction: Transaction, name: str) -> int | None:
@@ -47,8 +48,8 @@ def source_names(transaction: Transaction) -> dict[int, str]:
     return {row.id: row.name for row in transaction.execute(select(sources.c.id, sources.c.name))}
 
 
-def fingerprint(transaction: Transaction, source: int) -> str | None:
-    """What the documents of a source were made with."""
+def made_with(transaction: Transaction, source: int) -> str | None:
+    """The fingerprint of what the documents of a source were made with."""
     found: str | None = transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()
     return found
 
@@ -75,20 +76,23 @@ def last(transaction: Transaction, source: int, *, finished: bool = False) -> Ru
         end_reason=row.end_reason,
         exit_code=row.exit_code,
         counts=json.loads(row.counts),
+        fingerprint=row.fingerprint,
     )
 
 
-def start(transaction: Transaction, source: int, now_ms: int) -> RunRow:
+def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int) -> RunRow:
     """Begins a run, or goes on with one that was cut off.
 
     After a crash the same run goes on, with its counts. One that was stopped is followed by a run
-    of its own which inherits kind and horizon: what was visited is not visited again (H4, D7).
+    of its own which inherits kind and horizon: what was visited is not visited again (H4, D7),
+    unless the source file was edited in between.
     """
     before = last(transaction, source)
+    same = before is not None and before.fingerprint == fingerprint
     if before is not None and before.ended_ms is None:
-        return before
+        return before if same else _widened(transaction, before, fingerprint, now_ms)
     if before is not None and before.end_reason != EndReason.FINISHED:
-        kind, horizon_ms = before.kind, before.horizon_ms
+        kind, horizon_ms = before.kind, before.horizon_ms if same else now_ms
     else:
         known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
         kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
@@ -96,7 +100,7 @@ def start(transaction: Transaction, source: int, now_ms: int) -> RunRow:
         horizon_ms = max(now_ms, (before.ended_ms or 0) + 1 if before is not None else 0)
     run_id = transaction.execute(
         insert(runs)
-        .values(source_id=source, kind=kind.value, started_ms=now_ms, horizon_ms=horizon_ms)
+        .values(source_id=source, kind=kind.value, started_ms=now_ms, horizon_ms=horizon_ms, fingerprint=fingerprint)
         .returning(runs.c.id)
     ).scalar_one()
     return RunRow(
@@ -108,7 +112,14 @@ def start(transaction: Transaction, source: int, now_ms: int) -> RunRow:
         end_reason=None,
         exit_code=None,
         counts={},
+        fingerprint=fingerprint,
     )
+
+
+def _widened(transaction: Transaction, run: RunRow, fingerprint: str, now_ms: int) -> RunRow:
+    statement = update(runs).where(runs.c.id == run.id).values(horizon_ms=now_ms, fingerprint=fingerprint)
+    transaction.execute(statement)
+    return replace(run, horizon_ms=now_ms, fingerprint=fingerprint)
 
 
 def set_counts(transaction: Transaction, run_id: int, counts: Mapping[str, int]) -> None:

@@ -187,6 +187,8 @@ runs = Table(
     Column("ended_ms", BigInteger),
     Column("end_reason", String(40)),
     Column("exit_code", SmallInteger),
+    # What the source file said when it began: an edit makes all due again.
+    Column("fingerprint", Text),
     Column("counts", Text, nullable=False, server_default="{}"),
     Index("ix_runs_source_id", "source_id"),
     sqlite_autoincrement=True,

@@ -122,12 +122,14 @@ def reopen_code(transaction: Transaction, source_id: int, code: int) -> None:
     )
 
 
-def addresses(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int]]:
-    """URL and depth of rows by id."""
-    found: dict[int, tuple[str, int]] = {}
+def addresses(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int, int]]:
+    """URL, depth and code of rows by id."""
+    found: dict[int, tuple[str, int, int]] = {}
     for start in range(0, len(url_ids), _CHUNK):
-        query = select(urls.c.id, urls.c.url, urls.c.depth).where(urls.c.id.in_(url_ids[start : start + _CHUNK]))
-        found.update({row[0]: (row[1], row[2]) for row in transaction.execute(query)})
+        query = select(urls.c.id, urls.c.url, urls.c.depth, urls.c.code).where(
+            urls.c.id.in_(url_ids[start : start + _CHUNK])
+        )
+        found.update({row[0]: (row[1], row[2], row[3]) for row in transaction.execute(query)})
     return found
 
 

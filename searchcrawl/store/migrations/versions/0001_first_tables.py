@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-
 from alembic import op
+
 from searchcrawl.failpoints import passing
 
 revision = "0001"
@@ -72,6 +72,7 @@ def _make_sources_and_runs() -> None:
         sa.Column("ended_ms", sa.BigInteger(), nullable=True),
         sa.Column("end_reason", sa.String(length=40), nullable=True),
         sa.Column("exit_code", sa.SmallInteger(), nullable=True),
+        sa.Column("fingerprint", sa.Text(), nullable=True),
         sa.Column("counts", sa.Text(), server_default="{}", nullable=False),
         sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_runs_source_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),

@@ -1,0 +1,177 @@
+"""Links become rows: identity, boundary, smallest depth, in the transaction of their group.
+
+A page's links are admitted in one call, never as requests (architecture, decision 12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from searchcrawl import urls
+from searchcrawl.admission.seen import Seen
+from searchcrawl.clock import now_ms
+from searchcrawl.codes import Code
+from searchcrawl.failpoints import passing
+from searchcrawl.items import Link
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
+from searchcrawl.store import document_table, host_table, outlink_table, url_table
+from searchcrawl.store.database import Transaction
+from searchcrawl.store.url_table import NewUrl
+
+
+class Found(NamedTuple):
+    """The links of one page (None: of the start list); targets get ``depth``."""
+
+    page_id: int | None
+    depth: int
+    links: Sequence[Link]
+
+
+@dataclass(slots=True)
+class _Wanted:
+    url: str
+    depth: int
+    referrer_id: int | None
+
+
+@dataclass(slots=True)
+class _Group:
+    """What one call learns; it is remembered once the transaction is committed."""
+
+    depths: dict[int, int] = field(default_factory=dict)
+    ids: dict[int, int] = field(default_factory=dict)
+    discovered: int = 0
+    rejected: int = 0
+
+
+def rule_text(decision: Decision) -> str:
+    """A refusal as rows keep it: ``KEY: RULE``."""
+    return f"{decision.key}: {decision.rule}" if decision.key else decision.rule
+
+
+class Admission:
+    """Admits links for one source; used by the writer thread alone.
+
+    After the transaction ``committed()`` or ``rolled_back()`` has to be called.
+    """
+
+    def __init__(self, *, source_id: int, boundary: Boundary, max_urls: int, known_urls: int) -> None:
+        self._source_id = source_id
+        self._boundary = boundary
+        self._max_urls = max_urls
+        self._count = known_urls
+        self._seen = Seen()
+        self._hosts: dict[str, int] = {}
+        self._group = _Group()
+
+    def admit(self, transaction: Transaction, found: Sequence[Found]) -> tuple[int, int]:
+        """Admits the links of a group of pages; how many URLs are new, and how many were refused."""
+        group = self._group = _Group()
+        pages, wanted = self._wanted(found)
+        known = url_table.known(transaction, self._source_id, list(wanted))
+        nearer = []
+        for row in known:
+            group.ids[row.key] = row.id
+            group.depths[row.key] = row.depth
+            if wanted[row.key].depth < row.depth:
+                nearer.append((row, wanted[row.key]))
+        self._add(transaction, {key: link for key, link in wanted.items() if key not in group.ids})
+        passing("links.mid")
+        self._store_outlinks(transaction, pages)
+        for row, link in nearer:
+            group.depths[row.key] = link.depth
+        self._come_nearer(transaction, {row.id: link.depth for row, link in nearer})
+        return group.discovered, group.rejected
+
+    def committed(self) -> None:
+        """Remembers the rows of the last call."""
+        for key, url_id in self._group.ids.items():
+            self._seen.learn(key, url_id, self._group.depths[key])
+        self._group = _Group()
+
+    def rolled_back(self) -> None:
+        """Forgets the rows of the last call."""
+        self._count -= self._group.discovered
+        self._group = _Group()
+
+    def _wanted(self, found: Sequence[Found]) -> tuple[dict[int, list[int]], dict[int, _Wanted]]:
+        """The keys of each page's links, and those that have to be looked up."""
+        pages: dict[int, list[int]] = {}
+        wanted: dict[int, _Wanted] = {}
+        for page_id, depth, links in found:
+            keys = [urls.key(link.url) for link in links if not link.nofollow]
+            if page_id is not None:
+                pages[page_id] = keys
+            followed = (link.url for link in links if not link.nofollow)
+            for key, url in zip(keys, followed, strict=True):
+                seen = self._seen.get(key)
+                if seen is not None and seen[1] <= depth:
+                    self._group.ids[key], self._group.depths[key] = seen
+                elif key not in wanted:
+                    wanted[key] = _Wanted(url, depth, page_id)
+                elif depth < wanted[key].depth:
+                    wanted[key].depth = depth
+        for key in wanted:
+            # Seen at a greater depth by one page of the group, asked for at a smaller one by another.
+            self._group.ids.pop(key, None)
+        return pages, wanted
+
+    def _add(self, transaction: Transaction, fresh: dict[int, _Wanted]) -> None:
+        decided = [(key, link, self._decide(link.url, link.depth)) for key, link in fresh.items()]
+        origins = {key: urls.parse(link.url).origin for key, link, _ in decided}
+        missing = {origin for origin in origins.values() if origin not in self._hosts}
+        if len(self._hosts) > 50_000:
+            self._hosts.clear()
+            missing = set(origins.values())
+        self._hosts.update(host_table.ids(transaction, missing))
+        rows = [
+            NewUrl(
+                key=key,
+                url=link.url,
+                host_id=self._hosts[origins[key]],
+                depth=link.depth,
+                referrer_id=link.referrer_id,
+                code=0 if decision.allowed else Code.OUTSIDE_BOUNDARY,
+                rule=None if decision.allowed else rule_text(decision),
+            )
+            for key, link, decision in decided
+        ]
+        self._group.ids.update(url_table.add(transaction, self._source_id, rows, now_ms()))
+        self._group.depths.update({row.key: row.depth for row in rows})
+        self._group.rejected += sum(1 for row in rows if row.code)
+
+    def _decide(self, url: str, depth: int) -> Decision:
+        decision = self._boundary.decide(url, depth)
+        if not decision.allowed:
+            return decision
+        if self._max_urls and self._count >= self._max_urls:
+            return Decision(False, str(self._max_urls), decision.file, "scope.max_urls")
+        self._count += 1
+        self._group.discovered += 1
+        return decision
+
+    def _store_outlinks(self, transaction: Transaction, pages: dict[int, list[int]]) -> None:
+        targets = {page: [self._group.ids[key] for key in keys] for page, keys in pages.items()}
+        outlink_table.store(transaction, targets)
+
+    def _come_nearer(self, transaction: Transaction, nearer: dict[int, int]) -> None:
+        """Pages found again at a smaller depth: so are the pages they link to (decision 7)."""
+        while nearer:
+            places = url_table.addresses(transaction, list(nearer))
+            nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id][1]}
+            url_table.lower_depths(transaction, nearer)
+            document_table.send_again(transaction, list(nearer))
+            refused = [url_id for url_id in nearer if places[url_id][2] == Code.OUTSIDE_BOUNDARY]
+            opened = [url_id for url_id in refused if self._decide(places[url_id][0], nearer[url_id]).allowed]
+            url_table.reopen(transaction, opened)
+            following: dict[int, int] = {}
+            for page, targets in outlink_table.load(transaction, list(nearer)).items():
+                # The target of a redirect is no further away than the redirect.
+                step = 0 if places[page][2] in (Code.MOVED, Code.META_REFRESH) else 1
+                for target in targets:
+                    depth = nearer[page] + step
+                    following[target] = min(depth, following.get(target, depth))
+            nearer = following

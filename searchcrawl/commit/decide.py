@@ -1,0 +1,193 @@
+"""What the end of each visit means for its row and its document: pure decisions of the commit stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from searchcrawl import clock
+from searchcrawl.admission.admit import Found
+from searchcrawl.codes import Code
+from searchcrawl.items import Document, Hop, Outcome
+from searchcrawl.rules import freshness, removal
+from searchcrawl.rules.freshness import Traits
+from searchcrawl.sources.config import Source
+from searchcrawl.store.document_table import Confirmed
+from searchcrawl.store.states import FetchState
+from searchcrawl.store.url_table import Settled
+
+
+@dataclass(slots=True)
+class Group:
+    """What one group of visits changes: rows, documents, links, counters.
+
+    ``stored`` documents are new or changed; ``restored`` are rows whose document is what it was,
+    and whose code is that of the document again.
+    """
+
+    settled: list[Settled] = field(default_factory=list)
+    stored: list[Document] = field(default_factory=list)
+    confirmed: list[Confirmed] = field(default_factory=list)
+    restored: list[Settled] = field(default_factory=list)
+    revived: list[int] = field(default_factory=list)
+    leaving: list[int] = field(default_factory=list)
+    released: list[int] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def decide(items: Sequence[Document | Outcome], source: Source) -> Group:
+    """Sorts the visits of a group."""
+    group = Group()
+    for item in items:
+        if isinstance(item, Document):
+            _document(item, source, group)
+        else:
+            _outcome(item, source, group)
+    return group
+
+
+def _redirects(hops: Sequence[Hop]) -> str | None:
+    return orjson.dumps([{"url": hop.url, "code": hop.code} for hop in hops]).decode() if hops else None
+
+
+def _due_ms(source: Source, now_ms: int, failed_runs: int) -> int:
+    return freshness.next_due_ms(
+        now_ms, recrawl_every_hours=source.lifecycle.recrawl_every_hours, failed_runs=failed_runs
+    )
+
+
+def _document(document: Document, source: Source, group: Group) -> None:
+    claim = document.claim
+    fetched_ms = clock.to_ms(document.fetched_at)
+    settled = Settled(
+        url_id=claim.url_id,
+        code=document.code,
+        rule=document.rule,
+        due_ms=_due_ms(source, fetched_ms, 0),
+        fetched_ms=fetched_ms,
+        redirects=_redirects(document.redirects),
+    )
+    group.counts["fetched"] += 1
+    if claim.cached and (document.page is None or (document.code == 200 and not _differs(document, source))):
+        _unchanged(document, settled, source, group)
+    elif claim.cached and document.code == Code.EMPTY:
+        # A page that lost its text does not replace a good one (interface.md, what removes).
+        group.settled.append(settled)
+        group.counts["non_indexable"] += 1
+    elif document.page is None:
+        # As empty, or as little to be indexed, as it was before.
+        group.restored.append(settled)
+        group.counts["non_indexable"] += 1
+    else:
+        group.settled.append(settled)
+        group.stored.append(document)
+        kind = "changed" if claim.fields_digest else "new"
+        group.counts["non_indexable" if document.code != 200 else kind] += 1
+    if document.page is not None:
+        links = () if document.page.nofollow or not source.scope.follow_links else document.page.links
+        group.found.append(Found(claim.url_id, claim.depth + 1, links))
+
+
+def _differs(document: Document, source: Source) -> bool:
+    """Whether the page counts as changed, and something that is indexed differs."""
+    claim = document.claim
+    if claim.fields_digest == document.fields_digest:
+        return False
+    before = Traits(last_modified=claim.last_modified, etag=claim.etag, checksum=claim.fields_digest)
+    after = Traits(last_modified=document.last_modified, etag=document.etag, checksum=document.fields_digest)
+    return freshness.changed(source.change.condition, before, after)
+
+
+def _unchanged(document: Document, settled: Settled, source: Source, group: Group) -> None:
+    """The text and fields are as before; only the date that is indexed may be another."""
+    claim = document.claim
+    same_fields = document.page is None or claim.fields_digest == document.fields_digest
+    redated = (
+        "date" in source.change.condition
+        and document.last_modified is not None
+        and claim.last_modified is not None
+        and document.last_modified != claim.last_modified
+    )
+    group.confirmed.append(
+        Confirmed(
+            url_id=claim.url_id,
+            etag=document.etag,
+            last_modified=document.last_modified,
+            # Different fields that do not count as a change are compared again next time.
+            body_digest=document.body_digest if same_fields else None,
+            send_again=redated,
+        )
+    )
+    group.restored.append(settled)
+    group.counts["changed" if redated else "unchanged"] += 1
+    if claim.code not in (200, Code.DUPLICATE):
+        group.revived.append(claim.url_id)
+
+
+def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
+    claim = outcome.claim
+    if outcome.released:
+        group.released.append(claim.url_id)
+        return
+    now_ms = clock.now_ms()
+    attempt = claim.attempt + 1
+    wish = outcome.retry_after_seconds
+    if outcome.transient and freshness.may_retry(attempt, retries=source.fetch.retries, retry_after_seconds=wish):
+        pause = freshness.retry_pause_seconds(attempt, wish)
+        group.settled.append(_settled(outcome, due_ms=now_ms + int(pause * 1000), again=True))
+        return
+    failed = _is_failure(outcome.code, outcome.rule)
+    failed_runs = claim.failed_runs + 1 if failed else 0
+    due_ms = None if outcome.code == Code.OUTSIDE_BOUNDARY else _due_ms(source, now_ms, failed_runs)
+    settled = _settled(outcome, due_ms=due_ms, failed_runs=failed_runs)
+    if outcome.code == 304 and not outcome.transient:
+        group.restored.append(settled)
+        group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
+        if claim.code not in (200, Code.DUPLICATE):
+            group.revived.append(claim.url_id)
+        group.counts.update(("fetched", "not_modified"))
+        return
+    group.settled.append(settled)
+    if removal.evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
+        group.leaving.append(claim.url_id)
+    if outcome.links:
+        group.found.append(Found(claim.url_id, claim.depth, outcome.links))
+    group.counts[_counter(outcome, failed=failed)] += 1
+
+
+def _settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, again: bool = False) -> Settled:
+    claim = outcome.claim
+    return Settled(
+        url_id=claim.url_id,
+        fetch_state=FetchState.TODO if again else FetchState.SETTLED,
+        code=outcome.code,
+        rule=outcome.rule,
+        error=outcome.error,
+        attempts=claim.attempt + 1 if again else 0,
+        failed_runs=claim.failed_runs if again else failed_runs,
+        due_ms=due_ms,
+        fetched_ms=None if _without_request(outcome.code, outcome.rule) else clock.now_ms(),
+        redirects=_redirects(outcome.redirects),
+    )
+
+
+def _without_request(code: int, rule: str | None) -> bool:
+    return code == Code.OUTSIDE_BOUNDARY or (code == Code.ROBOTS and rule != removal.ROBOTS_UNAVAILABLE)
+
+
+def _is_failure(code: int, rule: str | None) -> bool:
+    if code in (304, Code.MOVED, Code.META_REFRESH, Code.NOT_INDEXED, Code.EMPTY):
+        return False
+    return not _without_request(code, rule)
+
+
+def _counter(outcome: Outcome, *, failed: bool) -> str:
+    if _without_request(outcome.code, outcome.rule):
+        return "rejected"
+    if outcome.code in (Code.CONVERSION_FAILED, Code.CONVERSION_LIMIT):
+        return "conversion_failures"
+    return "fetch_failures" if failed else "fetched"

@@ -1,0 +1,251 @@
+"""The writer thread: settled pages are made durable a group at a time (architecture, decision 4).
+
+A group is appended to the open segment and synced, then its rows, documents, links and counters
+are written in one transaction. A crash loses the group as a whole; its rows are fetched again.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.admission.admit import Admission
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.commit import decide
+from searchcrawl.commit.decide import Group
+from searchcrawl.dedup import survivor
+from searchcrawl.exceptions import CacheError
+from searchcrawl.failpoints import passing
+from searchcrawl.items import Document, Outcome
+from searchcrawl.run import Run
+from searchcrawl.store import batch_table, document_table, lease, run_table, url_table
+from searchcrawl.store.batch_table import SealedBatch
+from searchcrawl.store.database import Transaction
+from searchcrawl.store.document_table import StoredDocument
+from searchcrawl.store.states import DocumentState
+
+logger = logging.getLogger(__name__)
+
+GROUP_PAGES: Final = 64
+GROUP_SECONDS: Final = 0.2
+#: Not more pages than this may be repeated by a crash, beyond those in flight.
+MAX_BACKLOG: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """Whom the writer thread tells: each is called in that thread."""
+
+    #: (visits committed) after each group
+    committed: Callable[[int], None]
+    #: a batch was sealed
+    sealed: Callable[[SealedBatch], None]
+    #: nothing can be written any more
+    failed: Callable[[Exception], None]
+
+
+class GroupCommit:
+    """The writer of one run; ``submit`` is called by the reactor, the rest happens in a thread."""
+
+    def __init__(
+        self,
+        run: Run,
+        cache: DocumentCache,
+        admission: Admission,
+        *,
+        in_flight: Callable[[], int],
+        listeners: Listeners,
+    ) -> None:
+        self._run = run
+        self._cache = cache
+        self._admission = admission
+        self._in_flight = in_flight
+        self._listeners = listeners
+        self._queue: queue.SimpleQueue[Document | Outcome | None] = queue.SimpleQueue()
+        with run.database.read() as transaction:
+            self._segment, committed = run_table.open_segment(transaction, run.source_id)
+            self._unsent_bytes = document_table.waiting(transaction, run.source_id)[1]
+        self._writer = cache.open_writer(self._segment, committed)
+        self._failed = False
+        self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def backlog(self) -> int:
+        """How many visits wait."""
+        return self._queue.qsize()
+
+    def submit(self, item: Document | Outcome) -> None:
+        """Hands over a settled visit."""
+        self._queue.put(item)
+
+    def finish(self) -> None:
+        """Writes what waits and ends the thread."""
+        self._queue.put(None)
+        self._thread.join()
+        self._writer.close()
+
+    def _work(self) -> None:
+        while True:
+            group, last = self._next_group()
+            if group and not self._failed:
+                try:
+                    self._commit(group)
+                except Exception as error:
+                    # Whatever it is: nothing more is written, the rows are visited again.
+                    self._failed = True
+                    self._admission.rolled_back()
+                    logger.error("the writer stops: %s", error, exc_info=not isinstance(error, CacheError))
+                    self._listeners.failed(error)
+            if last:
+                return
+
+    def _next_group(self) -> tuple[list[Document | Outcome], bool]:
+        """Waits for a group: full, or old enough, or nothing else is in flight."""
+        first = self._queue.get()
+        if first is None:
+            return [], True
+        group = [first]
+        deadline = clock.monotonic() + GROUP_SECONDS
+        while len(group) < GROUP_PAGES:
+            if self._queue.empty() and self._in_flight() == 0:
+                break
+            remaining = deadline - clock.monotonic()
+            if remaining <= 0 and self._queue.empty():
+                break
+            try:
+                item = self._queue.get(timeout=min(max(remaining, 0.0), 0.02))
+            except queue.Empty:
+                continue
+            if item is None:
+                return group, True
+            group.append(item)
+        return group, False
+
+    def _commit(self, items: Sequence[Document | Outcome]) -> None:
+        run = self._run
+        group = decide.decide(items, run.source)
+        places = self._append(group.stored)
+        with run.database.write() as transaction:
+            lease.check(transaction, run.lease)
+            self._write_documents(transaction, group, places)
+            passing("row.updated")
+            discovered, rejected = self._admission.admit(transaction, group.found)
+            group.counts["discovered"] += discovered
+            group.counts["rejected"] += rejected
+            url_table.settle(transaction, group.settled)
+            url_table.release(transaction, group.released)
+            run_table.set_segment(transaction, run.source_id, self._segment, self._writer.position)
+            run.count(**group.counts)
+            run.save_counts(transaction)
+        passing("links.committed")
+        self._admission.committed()
+        self._listeners.committed(len(items))
+        self._unsent_bytes += sum(len(document.body) for document in group.stored if document.code == 200)
+        if self._unsent_bytes >= run.project.cache.threshold_bytes:
+            self._seal()
+
+    def _append(self, documents: Sequence[Document]) -> dict[int, Place]:
+        """Writes the records of indexable pages and syncs them; their places by row id."""
+        places = {}
+        for document in documents:
+            if document.code == 200:
+                places[document.claim.url_id] = self._writer.append(_stored_page(document))
+        if places:
+            self._writer.sync()
+        return places
+
+    def _write_documents(self, transaction: Transaction, group: Group, places: dict[int, Place]) -> None:
+        run = self._run
+        touched = [document.claim.url_id for document in group.stored] + group.leaving
+        digests, survivors = document_table.before(transaction, touched)
+        revived, _ = document_table.before(transaction, group.revived)
+        digests |= revived | {document.body_digest for document in group.stored if document.code == 200}
+        document_table.store(transaction, run.source_id, [_stored(document, places) for document in group.stored])
+        document_table.confirm(transaction, group.confirmed)
+        document_table.mark_leaving(transaction, group.leaving)
+        document_table.send_again(transaction, list(survivors))
+        codes = document_table.codes(transaction, [visit.url_id for visit in group.restored])
+        group.settled.extend(
+            replace(visit, code=codes.get(visit.url_id, 200), rule=None, error=None) for visit in group.restored
+        )
+        self._settle_copies(transaction, group, digests)
+
+    def _settle_copies(self, transaction: Transaction, group: Group, digests: set[bytes]) -> None:
+        copies = document_table.copies(transaction, self._run.source_id, sorted(digests))
+        changes = survivor.resolve(copies)
+        if not changes:
+            return
+        document_table.set_copy(transaction, changes)
+        codes = {change.url_id: change.code for change in changes}
+        visited = {visit.url_id for visit in group.settled}
+        group.settled[:] = [
+            replace(visit, code=codes[visit.url_id]) if visit.url_id in codes else visit for visit in group.settled
+        ]
+        url_table.set_codes(transaction, {row: code for row, code in codes.items() if row not in visited})
+        group.counts["duplicates"] += sum(1 for change in changes if change.duplicate_of is not None)
+        without_record = {copy.url_id for copy in copies if not copy.cached}
+        lost = [change.url_id for change in changes if change.duplicate_of is None and change.url_id in without_record]
+        batch_table.lost_records(transaction, lost)
+        url_table.reopen(transaction, lost)
+
+    def _seal(self) -> None:
+        """Closes the batch: what is cached is sent, and a new segment is begun (E1)."""
+        run = self._run
+        with run.database.write() as transaction:
+            lease.check(transaction, run.lease)
+            batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
+            run_table.set_segment(transaction, run.source_id, self._segment + 1, 0)
+        passing("batch.sealed")
+        self._writer.close()
+        self._segment += 1
+        self._writer = self._cache.open_writer(self._segment, 0)
+        self._unsent_bytes = 0
+        if batch is not None:
+            self._listeners.sealed(batch)
+
+
+def _stored_page(document: Document) -> StoredPage:
+    page = document.page
+    assert page is not None  # only parsed pages are stored
+    return StoredPage(
+        url=document.claim.url,
+        status=200,
+        headers=document.headers,
+        body=document.body,
+        fetched_at=document.fetched_at,
+        fields={
+            "title": page.title,
+            "content": page.text,
+            "description": page.description,
+            "author": page.author,
+            "subject": page.subject,
+            "language": page.language,
+        },
+    )
+
+
+def _stored(document: Document, places: dict[int, Place]) -> StoredDocument:
+    place = places.get(document.claim.url_id)
+    return StoredDocument(
+        url_id=document.claim.url_id,
+        state=DocumentState.CACHED if place else DocumentState.NONE,
+        code=document.code,
+        segment=place.segment if place else None,
+        record_offset=place.offset if place else None,
+        response_bytes=place.response_bytes if place else None,
+        fields_bytes=place.fields_bytes if place else None,
+        body_digest=document.body_digest,
+        fields_digest=document.fields_digest,
+        mimetype=document.mimetype,
+        content_length=len(document.body),
+        etag=document.etag,
+        last_modified=document.last_modified,
+        last_changed_ms=clock.to_ms(document.fetched_at),
+    )

@@ -1,0 +1,165 @@
+"""One run over one source: its id, kind, lease and counts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from searchcrawl.clock import now_ms
+from searchcrawl.codes import Code
+from searchcrawl.failpoints import passing
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.fingerprint import fingerprint
+from searchcrawl.sources.loading import boundary_of
+from searchcrawl.sources.project import Project
+from searchcrawl.store import lease as leases
+from searchcrawl.store import run_table, url_table
+from searchcrawl.store.database import Database, Transaction
+from searchcrawl.store.lease import Lease
+from searchcrawl.store.run_table import RunRow
+from searchcrawl.store.states import RunKind
+
+#: The counters of a run (J1), in the order in which they are shown.
+COUNTS: Final = (
+    "to_fetch",
+    "fetched",
+    "fetch_failures",
+    "rejected",
+    "discovered",
+    "not_modified",
+    "unchanged",
+    "new",
+    "changed",
+    "deleted",
+    "indexed",
+    "non_indexable",
+    "conversion_failures",
+    "duplicates",
+)
+
+
+class Politeness(Protocol):
+    """The clock of the host table, as the fetch stage asks it."""
+
+    async def turn(self, origin: str) -> None:
+        """Waits until one more request to ``origin`` is allowed, and books it."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What all stages of one run share.
+
+    ``forced`` names the changed keys where everything is processed again (D9), else it is empty.
+    ``counts`` is written with each group of pages; ``failure`` is the error that ended the run.
+    """
+
+    project: Project
+    source: Source
+    database: Database
+    boundary: Boundary
+    source_id: int
+    lease: Lease
+    row: RunRow
+    fingerprint: str
+    forced: tuple[str, ...] = ()
+    politeness: Politeness | None = None
+    failure: Exception | None = None
+    delivery_failure: Exception | None = None
+    removals_held: int = 0
+    start_urls: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    _counting: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def id(self) -> int:
+        """The number of the run."""
+        return self.row.id
+
+    @property
+    def kind(self) -> RunKind:
+        """Initial or maintenance."""
+        return self.row.kind
+
+    def count(self, **amounts: int) -> None:
+        """Adds to counters; any thread may call it."""
+        with self._counting:
+            self.counts.update(amounts)
+
+    def counted(self) -> dict[str, int]:
+        """All counters, now."""
+        with self._counting:
+            return {name: self.counts[name] for name in COUNTS}
+
+    def save_counts(self, transaction: Transaction) -> None:
+        """Writes the counters, so that a crash does not lose them."""
+        run_table.set_counts(transaction, self.id, self.counted())
+
+    def beat(self) -> None:
+        """Renews the lease; raises LeaseLost."""
+        passing("lease.renew")
+        with self.database.write() as transaction:
+            leases.renew(transaction, self.lease, now_ms())
+
+    def end(self, reason: str, exit_code: int) -> None:
+        """Writes how the run ended and gives the lease back; raises LeaseLost."""
+        with self.database.write() as transaction:
+            leases.check(transaction, self.lease)
+            horizon = self.row.horizon_ms
+            self.counts["to_fetch"] = url_table.count_todo(transaction, self.source_id, horizon)
+            self.counts["discovered"] = sum(
+                self.counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected")
+            )
+            self.save_counts(transaction)
+            run_table.end(transaction, self.id, now_ms=now_ms(), reason=reason, exit_code=exit_code)
+            if reason == "finished":
+                run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
+            leases.release(transaction, self.lease)
+
+
+def changed_keys(before: str | None, now: str) -> tuple[str, ...]:
+    """The keys in which two fingerprints differ; none where there was none before."""
+    if before is None:
+        return ()
+    old, new = json.loads(before), json.loads(now)
+    return tuple(sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key)))
+
+
+def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:
+    """Takes the source's lease, gives back what a dead process held, and begins or resumes a run.
+
+    Raises SourceBusy while another process runs the source, ConfigurationError for its rules.
+    """
+    boundary = boundary_of(source)
+    with database.write() as transaction:
+        source_id = run_table.source_id(transaction, source.name)
+        lease = leases.take(transaction, source_id, name=source.name, now_ms=now_ms())
+    passing("lease.taken")
+    print_now = fingerprint(source, versions=versions)
+    with database.write() as transaction:
+        leases.check(transaction, lease)
+        url_table.recover(transaction, source_id)
+        made_with = run_table.made_with(transaction, source_id)
+        if made_with is None:
+            run_table.set_fingerprint(transaction, source_id, print_now)
+        forced = changed_keys(made_with, print_now)
+        row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
+        if any(key.startswith("scope.") for key in forced):
+            url_table.reopen_code(transaction, source_id, Code.OUTSIDE_BOUNDARY)
+    run = Run(
+        project=project,
+        source=source,
+        database=database,
+        boundary=boundary,
+        source_id=source_id,
+        lease=lease,
+        row=row,
+        fingerprint=print_now,
+        forced=forced,
+    )
+    run.counts.update(row.counts)
+    return run
