@@ -1,7 +1,9 @@
 """Starts and stops a real Solr of its own, for tests, benchmarks and the demo.
 
-    with start_solr(folder) as solr:
-        solr.create_core("pages")      # http://127.0.0.1:PORT/solr/pages
+with start_solr(folder) as solr:
+    solr.create_core("pages")      # http://127.0.0.1:PORT/solr/pages
+
+Java is needed, and Maven the first time.
 """
 
 from __future__ import annotations
@@ -81,9 +83,7 @@ class RunningSolr:
 
     def delete_core(self, name: str) -> None:
         """Removes a core with its files."""
-        launcher.admin(
-            self.port, f"cores?action=UNLOAD&core={quote(name)}&deleteInstanceDir=true&deleteDataDir=true"
-        )
+        launcher.admin(self.port, f"cores?action=UNLOAD&core={quote(name)}&deleteInstanceDir=true&deleteDataDir=true")
 
     def kill(self) -> None:
         """``kill -9``; ``start`` brings it back on the same home and port."""

@@ -1,0 +1,212 @@
+"""Solr as a SearchIndex: updates of our own, pysolr for search, ping and administration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import pysolr
+
+from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
+from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.solr_query import parameters, value_fields
+from searchcrawl.index.solr_transport import Refused, SolrSession, shown_url
+from searchcrawl.index.solr_update import SolrUpdates
+
+#: The fields of interface.md §4, and the mark of a tombstone.
+REQUIRED_FIELDS: Final = frozenset(
+    {
+        "id",
+        "url",
+        "access_url",
+        "source",
+        "groups",
+        "host",
+        "depth",
+        "title",
+        "content",
+        "description",
+        "author",
+        "subject",
+        "mimetype",
+        "language",
+        "last_modified",
+        "content_length",
+        "checksum",
+        "first_seen",
+        "crawled_at",
+        "crawl_version",
+        "anchor",
+        "duplicates",
+        "tombstone_b",
+    }
+)
+_SCAN_ROWS: Final = 1000
+_ATTRIBUTE_ENDINGS: Final = ("_s", "_t", "_l", "_dt")
+_BETWEEN_SNIPPETS: Final = " … "
+
+
+class SolrReceiver:
+    """Delivers to and searches one core, collection or alias of Solr.
+
+    ``url`` ends in its name and may carry user and password. ``timeout_seconds`` is the total for
+    one exchange, ``purge_timeout_seconds`` for the merge of a purge. Nothing is requested before
+    the first call. Tries once: pauses and repetitions are the delivery's.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_seconds: float = 60,
+        purge_timeout_seconds: float = 3600,
+        max_answer_bytes: int = 64 * 1024 * 1024,
+    ) -> None:
+        address, auth = _address(url)
+        self.url = shown_url(address)
+        self._timeout_seconds = timeout_seconds
+        self._purge_timeout_seconds = purge_timeout_seconds
+        self._session = SolrSession(timeout_seconds=timeout_seconds, max_answer_bytes=max_answer_bytes)
+        self._session.auth = auth
+        self._updates = SolrUpdates(self._session, address)
+        self._solr = pysolr.Solr(address, session=self._session, timeout=timeout_seconds, auth=auth)
+
+    def begin(self, source: str, run: int) -> None:
+        """Looks that the index is there and fits before a run sends anything; raises as ``ping``."""
+        self.ping()
+
+    def deliver(self, batch: Batch) -> Sequence[Receipt]:
+        """Stores and removes; one receipt a document or removal, in their order (Receiver)."""
+        receipts: list[Receipt] = []
+        if batch.documents:
+            receipts += self._updates.add(batch.documents, batch.crawl_version)
+        if batch.removals:
+            receipts += self._updates.remove(batch.removals, batch.crawl_version)
+        return receipts
+
+    def end(self, outcome: str) -> None:
+        """Nothing is kept from run to run."""
+
+    def commit(self) -> None:
+        """Makes all that was delivered durable and visible; returns once searches see it."""
+        self._updates.command({"commit": {"openSearcher": True, "waitSearcher": True}})
+
+    def scan(self, source: str | None) -> Iterator[IndexEntry]:
+        """Every committed document of a source (None: of all), by rising id, without tombstones."""
+        filters = [] if source is None else [f"{{!term f=source}}{source}"]
+        mark = "*"
+        while True:
+            found = self._select(
+                "*:*",
+                fq=filters,
+                fl="id,crawl_version,checksum,url",
+                sort="id asc",
+                rows=_SCAN_ROWS,
+                cursorMark=mark,
+            )
+            for stored in found.docs:
+                yield IndexEntry(
+                    stored["id"], int(stored.get("crawl_version", 0)), stored.get("checksum", ""), stored.get("url", "")
+                )
+            if found.nextCursorMark == mark:
+                return
+            mark = found.nextCursorMark
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """Answers a query; raises UnsupportedByIndex for a field, filter or order that Solr refuses."""
+        wanted = parameters(query)
+        try:
+            found = self._select(wanted.pop("q"), **wanted)
+        except Refused as refused:
+            raise UnsupportedByIndex(f"{self.url}: {refused.reason}") from refused
+        counts = found.facets.get("facet_fields", {})
+        return SearchAnswer(
+            total=found.hits,
+            hits=[_hit(stored, found.highlighting) for stored in found.docs],
+            facets={name: _counted(value_fields(name), counts) for name in query.facets},
+        )
+
+    def purge(self) -> int:
+        """Commits, removes tombstones and deleted documents for good; how many tombstones there were (G3)."""
+        self.commit()
+        tombstones = int(self._select("tombstone_b:true", search_handler="tombstones").hits)
+        self._session.timeout_seconds = self._purge_timeout_seconds
+        try:
+            if tombstones:
+                self._updates.command({"delete": {"query": "tombstone_b:true"}})
+            self._updates.command({"commit": {"expungeDeletes": True, "waitSearcher": True}})
+        finally:
+            self._session.timeout_seconds = self._timeout_seconds
+        return tombstones
+
+    def ping(self) -> None:
+        """Returns if the core answers and its schema has our fields."""
+        try:
+            self._solr.ping()
+            known = self._session.get(f"{self._solr.url}/schema/fields", params={"wt": "json"}).json()["fields"]
+        except (Refused, KeyError, pysolr.SolrError) as error:
+            raise IndexMisconfigured(f"{self.url}: this is no core of searchcrawl: {error}") from error
+        missing = sorted(REQUIRED_FIELDS - {entry["name"] for entry in known})
+        if missing:
+            raise IndexMisconfigured(
+                f"{self.url}: its schema lacks {', '.join(missing)}: create the core from solr/configset"
+            )
+
+    def close(self) -> None:
+        """Closes the connection; the receiver opens another if it is used again."""
+        self._session.close()
+
+    def _select(self, words: str, **wanted: Any) -> pysolr.Results:
+        try:
+            found = self._solr.search(words, **wanted)
+        except pysolr.SolrError as error:
+            raise IndexUnavailable(f"{self.url}: {error}") from error
+        if found.raw_response["responseHeader"].get("partialResults"):
+            raise IndexUnavailable(f"{self.url}: the answer is partial")
+        return found
+
+
+def _address(url: str) -> tuple[str, tuple[str, str] | None]:
+    """The URL without user and password, and these; raises IndexMisconfigured for what cannot be one."""
+    try:
+        parts = urlsplit(url.strip())
+        path = parts.path.rstrip("/")
+        good = parts.scheme in {"http", "https"} and parts.hostname and path.strip("/") and not parts.query
+        _ = parts.port
+    except ValueError:
+        good = False
+    if not good:
+        shown = url.rpartition("@")[2]
+        raise IndexMisconfigured(f"index.url: must be http(s)://HOST:PORT/solr/NAME (got {shown!r})")
+    auth = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")), auth
+
+
+def _hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> Hit:
+    snippets = highlighting.get(stored["id"], {}).get("content") or ()
+    fields = {name: _unwrapped(name, value) for name, value in stored.items() if name not in {"id", "score"}}
+    return Hit(
+        id=stored["id"],
+        score=float(stored.get("score") or 0.0),
+        snippet=_BETWEEN_SNIPPETS.join(" ".join(snippet.split()) for snippet in snippets),
+        fields=fields,
+    )
+
+
+def _unwrapped(name: str, value: Any) -> Any:
+    """An attribute with one value as that value: in Solr all of them may have several."""
+    if isinstance(value, list) and len(value) == 1 and name.endswith(_ATTRIBUTE_ENDINGS):
+        return value[0]
+    return value
+
+
+def _counted(fields: Sequence[str], counts: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+    """Solr's [value, count, value, count …] of some fields as one mapping."""
+    found: dict[str, int] = {}
+    for name in fields:
+        flat = counts.get(name, ())
+        for value, count in zip(flat[::2], flat[1::2], strict=True):
+            shown = str(value).removesuffix(".0") if name.endswith("_l") else str(value)
+            found[shown] = found.get(shown, 0) + int(count)
+    return found
