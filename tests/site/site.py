@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any, Final
+from urllib.parse import unquote
 
 from tests.site import content, hostile
 from tests.site.behaviour import Behaviour, Behaviours
@@ -113,7 +114,7 @@ class Site:
     def _find(self, request: Request) -> Page | hostile.Fault | tuple[Page, float]:
         host, path = request.host, request.path
         page = self._pages.get((host, f"{path}?{request.query}")) if request.query else None
-        page = page or self._pages.get((host, path))
+        page = page or self._pages.get((host, path)) or self._pages.get((host, unquote(path)))
         if page is not None:
             return page
         if host.startswith("gen"):

@@ -13,7 +13,7 @@ from typing import Any
 import pypdfium2
 import pytest
 
-from tests.site import hostile
+from tests.site import expected, hostile
 from tests.site.client import ADDRESS, SiteProcess, source_toml, write_project
 
 WWW = "www.acme.test"
@@ -316,6 +316,21 @@ def test_fault_endless_when_the_client_leaves_then_the_site_serves_on(site: Site
 
     assert get(site).status == 200
     assert [entry["path"] for entry in site.log()] == [f"/{name}.html", "/"]
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_expected_codes_when_of_http_then_the_site_answers_them(site: SiteProcess, changed: bool) -> None:
+    if changed:
+        site.stage("changed")
+    served = {url: page["status"] for url, page in listed(site).items()}
+
+    wanted = {url: code for url, code in expected.codes(changed=changed).items() if "/redirects/" not in url}
+
+    missing = {url for url in wanted if url not in served}
+    assert missing == {url for url in wanted if wanted[url] == 404 and url not in served} | {
+        "www.acme.test/%74mp/scratch2.html"
+    }
+    assert all(served[url] == code for url, code in wanted.items() if code < 600 and url in served)
 
 
 def test_source_toml_when_overridden_then_tables_are_merged() -> None:
