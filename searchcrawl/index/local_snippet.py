@@ -1,0 +1,100 @@
+"""Cuts the passage out of a text that shows best why it was found; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from searchcrawl.index.query import Term
+
+#: Around a hit; hygiene keeps both out of stored text, and what is older is stripped here.
+OPEN: Final = "\ue000"
+CLOSE: Final = "\ue001"
+
+_WIDTH_CHARS: Final = 240
+_LEAD_CHARS: Final = 60
+_MAX_SEARCHED_CHARS: Final = 500_000
+_MAX_HITS: Final = 500
+_MARKS: Final = str.maketrans(dict.fromkeys((OPEN, CLOSE)))
+
+
+def hit_pattern(
+    terms: Iterable[Term], *, is_stop_word: Callable[[str], bool], cjk: re.Pattern[str]
+) -> re.Pattern[str] | None:
+    """A pattern of what the terms may look like in a text: phrases whole, then words. None without words.
+
+    Runs of ``cjk`` match anywhere, other words only between the edges of words.
+    """
+    phrases: list[str] = []
+    words: list[str] = []
+    for term in terms:
+        found = re.findall(r"[^\W_]+", term.text)
+        if len(found) > 1:
+            phrases.append(r"[\W_]+".join(_bounded(word, cjk) for word in found))
+        words += [_bounded(word, cjk) for word in found if not is_stop_word(word)]
+    if not words:
+        return None
+    longest_first = sorted(dict.fromkeys(words), key=len, reverse=True)
+    return re.compile("|".join([*phrases, *longest_first]), re.IGNORECASE)
+
+
+def snippet(text: str, pattern: re.Pattern[str] | None) -> str:
+    """About 240 characters of plain text with the hits between U+E000 and U+E001, and … where text was left out.
+
+    Without a hit it is the beginning of the text.
+    """
+    spans = _spans(text[:_MAX_SEARCHED_CHARS], pattern) if pattern else []
+    start, end = _window(text, spans)
+    pieces: list[str] = []
+    done = start
+    for left, right in spans:
+        if start <= left and right <= end:
+            pieces += [_plain(text[done:left]), OPEN, _plain(text[left:right]), CLOSE]
+            done = right
+    pieces.append(_plain(text[done:end]))
+    passage = " ".join("".join(pieces).split())
+    return f"{'… ' if start else ''}{passage}{' …' if end < len(text.rstrip()) else ''}"
+
+
+def _bounded(word: str, cjk: re.Pattern[str]) -> str:
+    before = "" if cjk.match(word[0]) else r"(?<![^\W_])"
+    after = "" if cjk.match(word[-1]) else r"(?![^\W_])"
+    return before + re.escape(word) + after
+
+
+def _spans(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    for match in pattern.finditer(text):
+        spans.append(match.span())
+        if len(spans) == _MAX_HITS:
+            break
+    return spans
+
+
+def _window(text: str, spans: list[tuple[int, int]]) -> tuple[int, int]:
+    """The passage with the most text of different hits, cut between words."""
+    first = max(range(len(spans)), key=lambda index: _worth(text, spans, index), default=None)
+    start = 0 if first is None else max(0, spans[first][0] - _LEAD_CHARS)
+    if start:
+        blank = text.find(" ", start, spans[first][0] if first is not None else start)
+        start = blank + 1 if blank >= 0 else start
+    end = min(len(text), start + _WIDTH_CHARS)
+    if end < len(text):
+        blank = text.rfind(" ", start + _WIDTH_CHARS // 2, end)
+        end = blank if blank >= 0 else end
+    return start, end
+
+
+def _worth(text: str, spans: list[tuple[int, int]], first: int) -> int:
+    limit = spans[first][0] + _WIDTH_CHARS - _LEAD_CHARS
+    different: set[str] = set()
+    for left, right in spans[first:]:
+        if right > limit:
+            break
+        different.add(text[left:right].lower())
+    return sum(map(len, different))
+
+
+def _plain(text: str) -> str:
+    return text.translate(_MARKS)

@@ -1,0 +1,603 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
+from searchcrawl.index.local_receiver import LocalReceiver
+from searchcrawl.index.receiver import Batch, Receipt, SearchIndex, SearchQuery
+from searchcrawl.items import IndexedDocument, Removal
+
+MOMENT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
+
+#: Delivers one document a batch: python -c … FOLDER SOURCE BATCHES
+DELIVERING = """
+import pathlib, sys
+from searchcrawl.index.local_receiver import LocalReceiver
+from searchcrawl.index.receiver import Batch
+from searchcrawl.items import IndexedDocument
+
+receiver = LocalReceiver(pathlib.Path(sys.argv[1]))
+source = sys.argv[2]
+for number in range(1, int(sys.argv[3]) + 1):
+    fields = {"url": f"http://a.example/{number}", "content": "delivered by a process", "checksum": "x"}
+    document = IndexedDocument(id=f"{source}:{number:03}", fields=fields)
+    (receipt,) = receiver.deliver(Batch(number=number, source=source, crawl_version=number, documents=[document]))
+    assert receipt.accepted
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "var" / "index"
+
+
+@pytest.fixture
+def receiver(folder: Path) -> Iterator[LocalReceiver]:
+    made = LocalReceiver(folder, lock_timeout_seconds=0.2)
+    yield made
+    made.close()
+
+
+def document(name: str, content: str = "", **fields: Any) -> IndexedDocument:
+    return IndexedDocument(
+        id=f"demo:{name}",
+        fields={"url": f"http://a.example/{name}", "title": f"Page {name}", "content": content, **fields},
+    )
+
+
+def removal(name: str) -> Removal:
+    return Removal(id=f"demo:{name}", url=f"http://a.example/{name}", code=404)
+
+
+def batch(version: int, *documents: IndexedDocument, removals: Sequence[Removal] = (), source: str = "demo") -> Batch:
+    return Batch(number=version, source=source, crawl_version=version, documents=documents, removals=removals)
+
+
+def found(receiver: LocalReceiver, words: str, **asked: Any) -> list[str]:
+    return [hit.id.removeprefix("demo:") for hit in receiver.search(SearchQuery(words=words, **asked)).hits]
+
+
+def named(receiver: LocalReceiver, words: str, **asked: Any) -> set[str]:
+    return set(found(receiver, words, **asked))
+
+
+def segments(folder: Path) -> list[Mapping[str, Any]]:
+    kept: list[Mapping[str, Any]] = json.loads((folder / "meta.json").read_text(encoding="utf-8"))["segments"]
+    return kept
+
+
+def deliver_elsewhere(folder: Path, source: str, batches: int, **environment: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", DELIVERING, str(folder), source, str(batches)]
+    return subprocess.Popen(command, env={**os.environ, **environment})
+
+
+def test_receiver_when_asked_what_it_is_then_it_is_a_search_index(receiver: LocalReceiver) -> None:
+    assert isinstance(receiver, SearchIndex)
+
+
+def test_search_when_there_is_no_index_yet_then_there_are_no_hits_and_no_folder(
+    receiver: LocalReceiver, folder: Path
+) -> None:
+    receiver.ping()
+    answer = receiver.search(SearchQuery(words="oracle", facets=["host"], sort="-last_modified"))
+
+    assert (answer.total, answer.hits, answer.facets) == (0, (), {"host": {}})
+    assert list(receiver.scan("demo")) == []
+    assert not folder.exists()
+
+
+@pytest.fixture
+def phrases(receiver: LocalReceiver) -> LocalReceiver:
+    receiver.deliver(
+        batch(
+            1,
+            document("on", "Oracle on demand"),
+            document("bare", "oracle demand"),
+            document("tech", "Oracle technology on demand."),
+            document("long", "All about Oracle, on demand: and much more besides."),
+        )
+    )
+    return receiver
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ('"oracle on demand"', {"on", "long"}),
+        ('"oracle demand"', {"bare"}),
+        ('"oracle on on demand"', {"tech"}),
+        ('"oracle technology on demand"', {"tech"}),
+        ('"on demand"', {"on", "bare", "tech", "long"}),
+        ("on", set()),
+        ('"on the"', set()),
+        ("-on", {"on", "bare", "tech", "long"}),
+        ("oracle on", {"on", "bare", "tech", "long"}),
+        ("oracle -technology", {"on", "bare", "long"}),
+        ('oracle -"oracle on demand"', {"bare", "tech"}),
+        ("technology OR besides", {"tech", "long"}),
+        ("ORACLE Technology", {"tech"}),
+        ("*", {"on", "bare", "tech", "long"}),
+        ("* -technology", {"on", "bare", "long"}),
+        ("oracl", set()),
+    ],
+)
+def test_search_when_a_phrase_has_stop_words_then_they_hold_their_places(
+    phrases: LocalReceiver, words: str, expected: set[str]
+) -> None:
+    assert named(phrases, words) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("検索", {"ja"}),
+        ("日本語", {"ja"}),
+        ("語日", set()),
+        ("日本 検索", {"ja"}),
+        ("エンジン", {"ja"}),
+        ("ｴﾝｼﾞﾝ", {"ja"}),
+        ("全文検索", set()),
+        ("한국어", {"ko"}),
+        ("ABC", {"ja"}),
+        ("naive", {"accents"}),
+        ("naïve", {"accents"}),
+        ("straße", {"accents"}),
+        ("full-text", {"accents"}),
+        ("foo_bar", {"accents"}),
+    ],
+)
+def test_search_when_the_text_is_not_plain_english_then_it_is_found_by_its_words(
+    receiver: LocalReceiver, words: str, expected: set[str]
+) -> None:
+    receiver.deliver(
+        batch(
+            1,
+            document("ja", "これは日本語の検索エンジンです。ＡＢＣ"),
+            document("ko", "한국어로 쓴 글"),
+            document("accents", "Naïve full text in the Straße, foo_bar()"),
+        )
+    )
+
+    assert named(receiver, words) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("title:Guide", {"a"}),
+        ("guide", {"a", "b"}),
+        ('title:"user guide"', {"a"}),
+        ("author:smith", {"a"}),
+        ("subject:cooking", {"b"}),
+        ("description:short", {"b"}),
+        ("url:docs", {"a"}),
+        ("url:http://a.example/docs/a", {"a"}),
+        ("host:example.org", {"b"}),
+        ("mimetype:pdf", {"b"}),
+        ("mimetype:text/html", {"a"}),
+        ("language:en", {"a"}),
+        ("source:demo", {"a", "b"}),
+        ("source:dem", set()),
+        ("secret:a", set()),
+    ],
+)
+def test_search_when_a_field_is_named_then_only_it_is_searched(
+    receiver: LocalReceiver, words: str, expected: set[str]
+) -> None:
+    first = {"url": "http://a.example/docs/a", "host": "a.example", "mimetype": "text/html", "language": "en"}
+    second = {"url": "http://b.example.org/", "host": "b.example.org", "mimetype": "application/pdf", "language": "de"}
+    receiver.deliver(
+        batch(
+            1,
+            document("a", "text", **first | {"title": "The User Guide", "author": "Ann Smith"}),
+            document("b", "a guide", **second | {"title": "Recipes", "subject": "Cooking", "description": "In short"}),
+        )
+    )
+
+    assert named(receiver, words) == expected
+
+
+def test_search_when_a_word_is_in_the_title_then_that_document_comes_first(receiver: LocalReceiver) -> None:
+    receiver.deliver(batch(1, document("a", "guide"), document("b", "text", title="The guide"), document("c", "guide")))
+
+    assert found(receiver, "guide")[0] == "b"
+
+
+@pytest.fixture
+def shelf(receiver: LocalReceiver) -> LocalReceiver:
+    kinds = ["text/html", "application/pdf"]
+    documents = [
+        document(
+            str(number),
+            "shelf",
+            title=f"Book {9 - number}",
+            mimetype=kinds[number % 2],
+            groups=["all", f"group{number % 3}"],
+            depth=number,
+            last_modified=datetime(2024, 1, 1 + number, tzinfo=UTC),
+            color_s=["red", "blue"] if number == 1 else "red",
+            **{"dc.size_l": number * 1.5, "due_dt": datetime(2025, 1, 1 + number, tzinfo=UTC)},
+        )
+        for number in range(6)
+    ]
+    receiver.deliver(batch(1, *documents))
+    receiver.deliver(batch(1, IndexedDocument(id="other:1", fields={"content": "shelf"}), source="other"))
+    return receiver
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([("mimetype", "application/pdf")], {"1", "3", "5"}),
+        ([("mimetype", "application")], set()),
+        ([("mimetype", "text/html"), ("depth", "2")], {"2"}),
+        ([("depth", "x")], set()),
+        ([("last_modified", "2024-01-03T00:00:00Z")], {"2"}),
+        ([("last_modified", "2024-01-03")], {"2"}),
+        ([("last_modified", "soon")], set()),
+        ([("title", "Book 7")], {"2"}),
+        ([("title", "Book")], set()),
+        ([("color", "blue")], {"1"}),
+        ([("dc.size", "4.5")], {"3"}),
+        ([("dc.size", "3")], {"2"}),
+        ([("due", "2025-01-02T00:00:00Z")], {"1"}),
+        ([("unknown", "red")], set()),
+        ([("depth", "9" * 40)], set()),
+        ([("color", "9" * 40)], set()),
+    ],
+)
+def test_search_when_filtered_then_values_are_compared_whole(
+    shelf: LocalReceiver, filters: list[tuple[str, str]], expected: set[str]
+) -> None:
+    assert named(shelf, "shelf", filters=filters, source="demo") == expected
+
+
+def test_search_when_limited_to_a_source_or_to_groups_then_only_theirs_are_found(shelf: LocalReceiver) -> None:
+    assert named(shelf, "*", source="other") == {"other:1"}
+    assert named(shelf, "*", groups=["group1", "group2"]) == {"1", "2", "4", "5"}
+    assert named(shelf, "*", groups=["group1"], source="other") == set()
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        ("depth", ["0", "1", "2", "3", "4", "5"]),
+        ("-depth", ["5", "4", "3", "2", "1", "0"]),
+        ("-last_modified", ["5", "4", "3", "2", "1", "0"]),
+        ("title", ["5", "4", "3", "2", "1", "0"]),
+        ("-id", ["5", "4", "3", "2", "1", "0"]),
+    ],
+)
+def test_search_when_sorted_then_the_order_is_that_of_the_field(
+    shelf: LocalReceiver, sort: str, expected: list[str]
+) -> None:
+    assert found(shelf, "shelf", sort=sort, source="demo") == expected
+    assert found(shelf, "shelf", sort=sort, source="demo", start=2, rows=3) == expected[2:5]
+
+
+def test_search_when_sorted_by_an_attribute_then_it_says_that_it_cannot(shelf: LocalReceiver) -> None:
+    with pytest.raises(UnsupportedByIndex, match="'color'"):
+        shelf.search(SearchQuery(words="*", sort="color"))
+
+
+def test_search_when_facets_are_asked_for_then_found_documents_are_counted(shelf: LocalReceiver) -> None:
+    facets = ["mimetype", "groups", "color", "dc.size", "last_modified", "unknown"]
+
+    answer = shelf.search(SearchQuery(words="shelf", filters=[("mimetype", "application/pdf")], facets=facets))
+
+    assert answer.facets == {
+        "mimetype": {"application/pdf": 3},
+        "groups": {"all": 3, "group0": 1, "group1": 1, "group2": 1},
+        "color": {"red": 3, "blue": 1},
+        "dc.size": {"1.5": 1, "4.5": 1, "7.5": 1},
+        "last_modified": {"2024-01-02T00:00:00Z": 1, "2024-01-04T00:00:00Z": 1, "2024-01-06T00:00:00Z": 1},
+        "unknown": {},
+    }
+
+
+@pytest.mark.parametrize("page", [{"rows": 0}, {"start": 7}, {"start": 10**12, "rows": 10**9}])
+def test_search_when_the_page_is_beyond_the_hits_then_the_total_is_still_told(
+    shelf: LocalReceiver, page: dict[str, Any]
+) -> None:
+    answer = shelf.search(SearchQuery(words="shelf", **page))
+
+    assert (answer.total, list(answer.hits)) == (7, [])
+
+
+def test_search_when_a_document_is_found_then_its_fields_come_back_as_they_were(receiver: LocalReceiver) -> None:
+    fields = {
+        "url": "http://a.example/ü",
+        "title": "日本語",
+        "content": "text\nwith lines",
+        "depth": 2,
+        "groups": ["a", "b"],
+        "last_modified": MOMENT,
+        "duplicates": ["http://b.example/"],
+        "color_s": "2024-05-06T07:08:09Z",
+        "size_l": 1.5,
+    }
+    receiver.deliver(batch(3, IndexedDocument(id="demo:1", fields=fields)))
+
+    (hit,) = receiver.search(SearchQuery(words="日本語", filters=[("color", "2024-05-06T07:08:09Z")])).hits
+
+    expected = fields | {"last_modified": "2024-05-06T07:08:09Z", "source": "demo", "crawl_version": 3}
+    assert hit.fields == expected
+    assert hit.score > 0
+
+
+def test_search_when_words_are_in_a_long_text_then_the_snippet_shows_the_best_passage(receiver: LocalReceiver) -> None:
+    content = "oracle " + "filler words " * 300 + "about Oracle on demand, as said " + "more words " * 300
+    receiver.deliver(batch(1, document("long", content)))
+
+    (hit,) = receiver.search(SearchQuery(words='"oracle on demand" said')).hits
+
+    assert "about \ue000Oracle on demand\ue001, as \ue000said\ue001 more" in hit.snippet
+    assert hit.snippet.startswith("… ")
+    assert hit.snippet.endswith(" …")
+    assert len(hit.snippet) < 260
+
+
+def test_deliver_when_a_document_is_older_or_as_old_then_it_is_acknowledged_and_ignored(
+    receiver: LocalReceiver,
+) -> None:
+    receiver.deliver(batch(5, document("1", "new")))
+
+    receipts = [*receiver.deliver(batch(4, document("1", "older"))), *receiver.deliver(batch(5, document("1", "same")))]
+
+    assert receipts == [Receipt("demo:1", accepted=True)] * 2
+    assert (found(receiver, "new"), found(receiver, "older OR same")) == (["1"], [])
+
+
+def test_deliver_when_a_document_is_newer_then_it_replaces_the_other(receiver: LocalReceiver) -> None:
+    receiver.deliver(batch(1, document("1", "old"), document("2", "stays")))
+
+    receiver.deliver(batch(2, document("1", "new")))
+
+    assert (found(receiver, "old"), found(receiver, "new"), found(receiver, "stays")) == ([], ["1"], ["2"])
+    assert [(entry.id, entry.crawl_version) for entry in receiver.scan("demo")] == [("demo:1", 2), ("demo:2", 1)]
+
+
+def test_deliver_when_a_removal_is_followed_by_an_older_document_then_it_stays_removed(receiver: LocalReceiver) -> None:
+    receiver.deliver(batch(1, document("1", "text")))
+    receipts = receiver.deliver(batch(3, removals=[removal("1"), removal("unknown")]))
+
+    receiver.deliver(batch(2, document("1", "text"), document("unknown", "text")))
+
+    assert receipts == [Receipt("demo:1", accepted=True), Receipt("demo:unknown", accepted=True)]
+    assert (found(receiver, "*"), list(receiver.scan(None))) == ([], [])
+
+
+def test_deliver_when_a_removal_is_older_then_the_document_stays_and_a_newer_one_comes_back(
+    receiver: LocalReceiver,
+) -> None:
+    receiver.deliver(batch(3, document("1", "first")))
+    receiver.deliver(batch(2, removals=[removal("1")]))
+    after_old_removal = found(receiver, "first")
+    receiver.deliver(batch(4, removals=[removal("1")]))
+    receiver.deliver(batch(5, document("1", "second")))
+
+    assert (after_old_removal, found(receiver, "second")) == (["1"], ["1"])
+
+
+def test_deliver_when_a_document_cannot_be_stored_then_it_alone_is_refused_with_the_reason(
+    receiver: LocalReceiver,
+) -> None:
+    documents = [document("1", "text"), document("2", "text", depth="deep"), document("3", "text")]
+
+    receipts = receiver.deliver(batch(1, *documents))
+
+    assert [receipt.accepted for receipt in receipts] == [True, False, True]
+    assert "deep" in str(receipts[1].error)
+    assert named(receiver, "text") == {"1", "3"}
+
+
+def test_deliver_when_values_are_odd_then_the_document_is_stored_all_the_same(receiver: LocalReceiver) -> None:
+    odd: dict[str, Any] = {
+        "title": "nul\x00, surrogate \udcff and \ue000mark\ue001",
+        "last_modified": datetime(1, 1, 1, tzinfo=UTC),
+        "host": "h" * 100_000,
+        "when_dt": "9999-12-31T23:59:59Z",
+        "author": None,
+        "content": "word " + "x" * 1_000_000,
+        "n_l": float("nan"),
+    }
+
+    (receipt,) = receiver.deliver(batch(1, document("odd", **odd)))
+
+    assert receipt.error is None
+    assert found(receiver, "surrogate word") == ["odd"]
+
+
+def test_scan_when_there_are_more_documents_than_a_page_then_all_come_by_rising_id(
+    receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("searchcrawl.index.local_receiver._PAGE_DOCUMENTS", 10)
+    numbers = [(number * 8) % 35 for number in range(35)]
+    for start in range(0, 35, 5):
+        receiver.deliver(batch(1, *(document(f"{number:02}", checksum="c") for number in numbers[start : start + 5])))
+    receiver.deliver(batch(2, removals=[removal("03")]))
+    receiver.deliver(batch(1, IndexedDocument(id="aaa:1"), source="aaa"))
+
+    entries = list(receiver.scan("demo"))
+
+    assert [entry.id for entry in entries] == [f"demo:{number:02}" for number in range(35) if number != 3]
+    assert entries[0] == ("demo:00", 1, "c", "http://a.example/00")
+    assert next(receiver.scan(None)).id == "aaa:1"
+
+
+def test_purge_when_there_are_tombstones_then_nothing_deleted_is_left(receiver: LocalReceiver, folder: Path) -> None:
+    receiver.deliver(batch(1, *(document(str(number), "text") for number in range(20))))
+    receiver.deliver(batch(2, document("1", "changed"), removals=[removal("2"), removal("3")]))
+    before = {hit.id: hit.fields for hit in receiver.search(SearchQuery(words="*", rows=50)).hits}
+
+    purged = receiver.purge()
+
+    after = {hit.id: hit.fields for hit in receiver.search(SearchQuery(words="*", rows=50)).hits}
+    assert (purged, len(after)) == (2, 18)
+    assert after == before
+    assert [(each["max_doc"], each["deletes"]) for each in segments(folder)] == [(18, None)]
+    assert (found(receiver, "changed"), receiver.purge()) == (["1"], 0)
+
+
+def test_deliver_when_two_processes_deliver_at_once_then_all_documents_are_there(
+    folder: Path, receiver: LocalReceiver
+) -> None:
+    processes = [deliver_elsewhere(folder, source, 15) for source in ("one", "two")]
+
+    searches = 0
+    while any(process.poll() is None for process in processes):
+        assert receiver.search(SearchQuery(words="delivered")).total <= 30
+        searches += 1
+
+    assert [process.wait() for process in processes] == [0, 0]
+    assert searches > 0
+    assert [entry.id for entry in receiver.scan(None)] == [
+        f"{source}:{number:03}" for source in ("one", "two") for number in range(1, 16)
+    ]
+
+
+def test_deliver_when_the_process_is_killed_right_after_then_what_has_a_receipt_is_found(
+    folder: Path, receiver: LocalReceiver
+) -> None:
+    ending = "\nimport os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
+
+    killed = subprocess.run([sys.executable, "-c", DELIVERING + ending, str(folder), "demo", "3"], check=False)
+
+    assert killed.returncode == -9
+    assert named(receiver, "delivered") == {"001", "002", "003"}
+
+
+def test_deliver_when_the_process_is_killed_before_the_commit_then_the_index_is_as_before_and_free(
+    folder: Path, receiver: LocalReceiver
+) -> None:
+    killed = deliver_elsewhere(folder, "demo", 3, SEARCHCRAWL_FAILPOINT="batch.post.mid:3").wait()
+    before = named(receiver, "*")
+
+    receiver.deliver(batch(9, document("next", "text")))
+
+    assert killed == -9
+    assert (before, named(receiver, "*")) == ({"001", "002"}, {"001", "002", "next"})
+
+
+def test_deliver_when_the_very_first_delivery_is_killed_then_the_next_begins_anew(
+    folder: Path, receiver: LocalReceiver
+) -> None:
+    killed = deliver_elsewhere(folder, "demo", 1, SEARCHCRAWL_FAILPOINT="batch.post.mid").wait()
+    before = named(receiver, "*")
+
+    receiver.deliver(batch(1, document("next", "text")))
+
+    assert killed == -9
+    assert (before, named(receiver, "*")) == (set(), {"next"})
+
+
+def test_deliver_when_another_process_holds_the_index_too_long_then_it_is_unavailable(
+    folder: Path, receiver: LocalReceiver
+) -> None:
+    receiver.deliver(batch(1, document("1", "text")))
+
+    with (folder / "searchcrawl.lock").open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(IndexUnavailable, match="another process"):
+            receiver.deliver(batch(2, document("2", "text")))
+        searched = found(receiver, "text")
+    receiver.deliver(batch(2, document("2", "text")))
+
+    assert (searched, named(receiver, "text")) == (["1"], {"1", "2"})
+
+
+def test_deliver_when_the_disk_is_full_then_the_batch_is_kept_and_goes_in_later(folder: Path) -> None:
+    program = """
+import pathlib, resource, sys
+from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.index.local_receiver import LocalReceiver
+from searchcrawl.index.receiver import Batch, SearchQuery
+from searchcrawl.items import IndexedDocument
+
+receiver = LocalReceiver(pathlib.Path(sys.argv[1]), lock_timeout_seconds=0)
+many = [IndexedDocument(id=f"demo:{n}", fields={"content": f"w{n * 7919} " * 50}) for n in range(400)]
+receiver.deliver(Batch(number=1, source="demo", crawl_version=1, documents=many[:1]))
+full = Batch(number=2, source="demo", crawl_version=2, documents=many)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+try:
+    receiver.deliver(full)
+except IndexUnavailable as error:
+    print("kept:", error)
+print("still:", receiver.search(SearchQuery(words="*")).total)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+receiver.deliver(full)
+print("then:", receiver.search(SearchQuery(words="*")).total)
+"""
+
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=False)
+
+    kept, *rest = done.stdout.splitlines() or [done.stderr]
+    assert kept.startswith(f"kept: {folder}: ")
+    assert rest == ["still: 1", "then: 400"]
+
+
+def test_deliver_when_the_folder_holds_something_else_then_it_is_refused_and_left_alone(
+    folder: Path, receiver: LocalReceiver
+) -> None:
+    folder.mkdir(parents=True)
+    (folder / "letter.txt").write_text("dear", encoding="utf-8")
+
+    for act in (receiver.ping, receiver.purge, lambda: receiver.deliver(batch(1, document("1")))):
+        with pytest.raises(IndexMisconfigured, match=r"not an index \(it holds letter\.txt\)"):
+            act()
+
+    assert [path.name for path in folder.iterdir()] == ["letter.txt"]
+
+
+def test_ping_when_the_path_is_a_file_then_it_says_so(folder: Path, receiver: LocalReceiver) -> None:
+    folder.parent.mkdir(parents=True)
+    folder.write_text("a file", encoding="utf-8")
+
+    with pytest.raises(IndexMisconfigured, match="not a folder"):
+        receiver.ping()
+
+
+@pytest.mark.parametrize("damage", ["schema", "json"])
+def test_index_when_it_is_of_another_release_or_damaged_then_it_says_what_to_do(
+    folder: Path, receiver: LocalReceiver, damage: str
+) -> None:
+    receiver.deliver(batch(1, document("1", "text")))
+    meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    meta["schema"][0]["name"] = "identity"
+    (folder / "meta.json").write_text(json.dumps(meta) if damage == "schema" else "{", encoding="utf-8")
+    other = LocalReceiver(folder)
+
+    for act in (other.ping, lambda: other.search(SearchQuery(words="*")), lambda: list(other.scan(None))):
+        with pytest.raises(IndexMisconfigured, match="searchcrawl resend"):
+            act()
+
+
+def test_receiver_when_the_folder_is_removed_while_it_is_open_then_it_begins_anew(
+    folder: Path, receiver: LocalReceiver
+) -> None:
+    receiver.deliver(batch(5, document("1", "text")))
+    folder.rename(folder.with_name("old"))
+    missing = found(receiver, "*")
+
+    receiver.deliver(batch(1, document("2", "text")))
+
+    assert (missing, found(receiver, "*")) == ([], ["2"])
+
+
+def test_close_when_called_twice_then_the_next_call_opens_again(receiver: LocalReceiver) -> None:
+    receiver.deliver(batch(1, document("1", "text")))
+
+    receiver.close()
+    receiver.close()
+
+    assert found(receiver, "text") == ["1"]
