@@ -63,4 +63,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(_arguments()))
+    try:
+        asyncio.run(_serve(_arguments()))
+    except OSError as failure:
+        sys.exit(f"the test site cannot be served: {failure}")

@@ -7,14 +7,17 @@ site is crawled by ``searchcrawl quick`` and searched; at most PAGES pages of it
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import json
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tests.site.client import ROOT, SiteProcess, write_project
 
@@ -72,7 +75,8 @@ def show_change() -> None:
         after = [search(query) for query in QUERIES]
     _check(before, after)
     where = shlex.quote(os.path.relpath(PROJECT))
-    heading("Look around", f"The project is in {where}. Go there and try:")
+    heading("Look around", "The project stays on disk. Try:")
+    print(f"  . .venv/bin/activate && cd {where}")
     for line in ("status demo", "urls demo --code 404", "search manual", "verify demo"):
         print(f"  searchcrawl {line}")
 
@@ -82,7 +86,7 @@ def show_url(url: str, pages: int) -> None:
     shutil.rmtree(QUICK, ignore_errors=True)
     QUICK.mkdir(parents=True)
     heading("Crawl", f"At most {pages} pages of {url}, one a second, as its robots.txt allows.")
-    run(ROOT, "quick", url, "--pages", str(pages), accepted=(0, 3))
+    run(ROOT, "quick", url, "--pages", str(pages), *_leave(url), accepted=(0, 3))
     configs = sorted(QUICK.rglob("searchcrawl.toml"))
     if not configs:
         raise DemoFailed("searchcrawl quick left no project behind")
@@ -141,12 +145,18 @@ def _command(words: tuple[str, ...]) -> list[str]:
 
 def _environment(project: Path) -> dict[str, str]:
     path = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH")) if part)
-    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(QUICK)}
-    if project != ROOT:
-        environment["SEARCHCRAWL_PROJECT"] = str(project)
-    else:
-        environment.pop("SEARCHCRAWL_PROJECT", None)
-    return environment
+    environment = {name: value for name, value in os.environ.items() if name != "SEARCHCRAWL_PROJECT"}
+    return {**environment, "PYTHONPATH": path, **({"TMPDIR": str(QUICK)} if project == ROOT else {})}
+
+
+def _leave(url: str) -> list[str]:
+    """Who names a private address means it: the option that lets ``quick`` reach it."""
+    try:
+        addresses = socket.getaddrinfo(urlsplit(url).hostname, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    private = sorted(str(address[4][0]) for address in addresses if ipaddress.ip_address(address[4][0]).is_private)
+    return ["--allow-private", str(ipaddress.ip_network(private[0]))] if private else []
 
 
 def _check(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> None:
