@@ -18,8 +18,8 @@ from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
 from searchcrawl import __version__, commands
-from searchcrawl.command_line import Command, Exit, print_error
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.command_line import Command, Exit, exit_of, print_error
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
 from searchcrawl.sources.checking import one_line, shown
 from searchcrawl.sources.loading import find_project
 
@@ -57,11 +57,11 @@ def _run(argv: list[str]) -> int:
         print(f"searchcrawl: unknown command{guess} (got {shown(name)})", file=sys.stderr)
         return Exit.WRONG_USE
     try:
-        settings = _settings(name)
-    except ConfigurationError as error:
+        execute(argv, _settings(name))
+    except SearchcrawlError as error:
+        # Our commands answer for theirs; Scrapy's own commands meet a broken project too.
         print_error(error)
-        return Exit.CONFIGURATION
-    execute(argv, settings)
+        return exit_of(error)
     return Exit.DONE
 
 

@@ -1,5 +1,7 @@
 """Scrapy settings of every searchcrawl project: values only; ``addon`` wires the components."""
 
+from __future__ import annotations
+
 BOT_NAME = "searchcrawl"
 ADDONS = {"searchcrawl.addon.SearchcrawlAddon": 0}
 COMMANDS_MODULE = "searchcrawl.commands"

@@ -29,4 +29,4 @@ class Command(BaseCommand):
         if opts.json:
             print_objects({"name": name} for name in names)
         else:
-            print("\n".join(names))
+            sys.stdout.writelines(f"{name}\n" for name in names)
