@@ -30,6 +30,8 @@ class OutcomeMiddleware:
         claim = claim_of(request)
         if claim is None:
             return response
+        if not 100 <= status <= 999:
+            raise ended(request, claim, Code.HEADER_ERROR, error=status_line(status)[:40], transient=True)
         raise ended(
             request,
             claim,
@@ -45,7 +47,7 @@ class OutcomeMiddleware:
             return
         failing = failing_of(exception)
         if failing is not None:
-            error = f"{describe(failing.code)}: {exception}"
+            error = described(failing.code, exception)
             raise ended(request, claim, failing.code, error=error, transient=failing.transient) from exception
 
 
@@ -62,6 +64,7 @@ def status_line(status: int) -> str:
         return f"status {status}"
 
 
-def describe(code: Code) -> str:
-    """The name of a code in words."""
-    return code.name.lower().replace("_", " ")
+def described(code: Code, exception: Exception) -> str:
+    """A failure in words: ``connection refused: …``."""
+    name = code.name.lower().replace("_", " ")
+    return f"{name}: {exception}" if str(exception) else name

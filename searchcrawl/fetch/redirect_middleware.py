@@ -18,9 +18,6 @@ from searchcrawl.rules import redirects
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import Redirect, RedirectKind
 
-#: What the first request was given that its redirects need too.
-_KEPT_META = frozenset({"claim"})
-
 
 class RedirectMiddleware:
     """A followed redirect becomes a new Request of the same row; every other one ends the visit.
@@ -60,7 +57,8 @@ class RedirectMiddleware:
 
 
 def _following(request: Request, target: str, verdict: Redirect) -> Request:
-    meta: dict[str, Any] = {name: value for name, value in request.meta.items() if name in _KEPT_META}
+    # Scrapy's own notes about the download are those of the old request.
+    meta: dict[str, Any] = {name: value for name, value in request.meta.items() if not name.startswith("download_")}
     meta |= {"redirects": verdict.hops, "download_slot": slot_of(target), "verbatim_url": True}
     return Request(
         target,

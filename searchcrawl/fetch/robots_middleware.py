@@ -18,7 +18,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.fetch.content_coding import BrokenCoding, codings_of, undo_prefix
 from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, failing_of
-from searchcrawl.fetch.outcome_middleware import describe, status_line
+from searchcrawl.fetch.outcome_middleware import described, status_line
 from searchcrawl.fetch.redirect_middleware import slot_of
 from searchcrawl.fetch.retry_after import retry_after_seconds
 from searchcrawl.fetch.robots_files import RobotsFile
@@ -158,7 +158,7 @@ class RobotsMiddleware:
             if failing is None:
                 raise
             code = failing.code if failing.code in _UNREACHABLE else Code.ROBOTS
-            text = f"robots.txt: {describe(failing.code)}: {error}"
+            text = f"robots.txt: {described(failing.code, error)}"
             # What is not tried again for a page might still be mended here; the pause keeps it rare.
             copy = _Copy(expires=_in(_PAUSE_SECONDS), code=code, error=text, transient=failing.transient)
         self._keep(origin, copy)

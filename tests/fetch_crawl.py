@@ -1,0 +1,172 @@
+"""One crawl through the fetch stage alone, as a process: a job as JSON on stdin, what came of it on stdout.
+
+The job: ``urls`` (each visited as a claimed row, as written or, with ``resolve_first``, as its
+identity), ``handler`` (``aiohttp`` or ``http11``), ``dns`` (host → addresses, for all others DNS
+fails), and ``fetch`` and ``robots`` with keys of a source file.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict
+from types import SimpleNamespace
+from typing import Any
+
+JOB = json.load(sys.stdin) if __name__ == "__main__" else {}
+
+
+def fake_getaddrinfo(host: Any, port: Any, family: int = 0, kind: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
+    """DNS without a network: literals as they are, names as the job says."""
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    addresses = JOB.get("dns", {}).get(name.lower().rstrip("."))
+    if addresses is None:
+        return real_getaddrinfo(host, port, family, kind, proto, socket.AI_NUMERICHOST)
+    return [
+        (
+            socket.AF_INET6 if ":" in address else socket.AF_INET,
+            socket.SOCK_STREAM,
+            6,
+            "",
+            (address, port, 0, 0) if ":" in address else (address, port),
+        )
+        for address in addresses
+    ]
+
+
+real_getaddrinfo = socket.getaddrinfo
+if __name__ == "__main__":
+    # Before Twisted is imported: it keeps the function.
+    socket.getaddrinfo = fake_getaddrinfo  # type: ignore[assignment]
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler, CrawlerProcess
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.fetch.boundary_middleware import BoundaryMiddleware
+from searchcrawl.fetch.conditional_middleware import ConditionalMiddleware
+from searchcrawl.fetch.decompression_middleware import DecompressionMiddleware
+from searchcrawl.fetch.ending import VisitEnded
+from searchcrawl.fetch.headers_middleware import HeadersMiddleware
+from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
+from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
+from searchcrawl.fetch.robots_middleware import RobotsMiddleware
+from searchcrawl.items import Claim
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.sources.config import Fetch, Robots
+
+HANDLERS = {
+    "aiohttp": "searchcrawl.fetch.guarded_handler.GuardedHandler",
+    "http11": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler",
+}
+SETTINGS: dict[str, Any] = {
+    "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
+    "TWISTED_DNS_RESOLVER": "searchcrawl.fetch.guarded_resolver.GuardedResolver",
+    "TELNETCONSOLE_ENABLED": False,
+    "REMOTE_CONTROL_ENABLED": False,
+    "DOWNLOAD_VERIFY_CERTIFICATES": True,
+    "DOWNLOADER_MIDDLEWARES_BASE": {},
+    "DOWNLOADER_MIDDLEWARES": {
+        BoundaryMiddleware: 100,
+        RobotsMiddleware: 200,
+        HeadersMiddleware: 300,
+        DecompressionMiddleware: 400,
+        OutcomeMiddleware: 500,
+        ConditionalMiddleware: 600,
+        RedirectMiddleware: 700,
+    },
+    "SPIDER_MIDDLEWARES_BASE": {},
+    "LOG_LEVEL": "WARNING",
+}
+
+
+class Politeness:
+    """Books every turn at once, and notes it."""
+
+    def __init__(self) -> None:
+        self.turns: list[str] = []
+        self.delays: dict[str, float] = {}
+
+    async def turn(self, origin: str) -> None:
+        self.turns.append(origin)
+
+    def slow_down(self, origin: str, *, delay_seconds: float) -> None:
+        self.delays[origin] = delay_seconds
+
+
+class VisitingSpider(Spider):
+    """Visits each URL of the job once, and follows each meta refresh it sees."""
+
+    name = "visiting"
+    visits: list[dict[str, Any]] = []
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> VisitingSpider:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.run = SimpleNamespace(  # type: ignore[attr-defined]
+            source=SimpleNamespace(fetch=Fetch(**JOB.get("fetch", {})), robots=Robots(**JOB.get("robots", {}))),
+            project=SimpleNamespace(user_agent="searchcrawl", contact="mailto:crawl@example.test"),
+            boundary=Boundary(**JOB.get("scope", {"allow_all": True})),
+            politeness=Politeness(),
+        )
+        return spider
+
+    async def start(self) -> AsyncIterator[Any]:
+        for number, url in enumerate(JOB["urls"]):
+            for request in self.requests(url, number):
+                yield request
+
+    def requests(self, url: str, number: int) -> Iterator[Request]:
+        verbatim = bool(JOB.get("resolve_first"))
+        try:
+            target = urls.resolve(url) if verbatim else url
+            claim = Claim(url_id=number, url=target, host_id=1, depth=1, **JOB.get("claim", {}))
+            meta = {"claim": claim, "wanted": url, "verbatim_url": verbatim}
+            yield Request(target, self.page, errback=self.ended, meta=meta, dont_filter=True)
+        except (InvalidUrl, ValueError) as error:
+            self.visits.append({"wanted": url, "code": 1004, "error": str(error)})
+
+    def page(self, response: Response) -> Iterator[Request]:
+        size = len(response.body)
+        self.visits.append({"wanted": response.meta["wanted"], "code": response.status, "bytes": size})
+        mark = b'http-equiv="refresh" content="0;url='
+        if mark in response.body:
+            target = response.body.split(mark)[1].split(b'"')[0].decode()
+            yield from self.requests(target, 10_000)
+
+    def ended(self, failure: Failure) -> None:
+        wanted = failure.request.meta["wanted"]  # type: ignore[attr-defined]
+        error = failure.value
+        if isinstance(error, VisitEnded):
+            outcome = asdict(error.outcome)
+            outcome["redirects"] = [list(hop) for hop in error.outcome.redirects]
+            self.visits.append(outcome | {"wanted": wanted})
+        else:
+            self.visits.append({"wanted": wanted, "code": None, "error": repr(error)})
+
+
+def main() -> None:
+    handler = HANDLERS[JOB.get("handler", "aiohttp")]
+    handlers = {"http": handler, "https": handler, "data": None, "file": None, "ftp": None, "s3": None}
+    process = CrawlerProcess({**SETTINGS, **JOB.get("settings", {}), "DOWNLOAD_HANDLERS": handlers})
+    crawler = process.create_crawler(VisitingSpider)
+    process.crawl(crawler)
+    process.start()
+    politeness = crawler.spider.run.politeness  # type: ignore[union-attr]
+    answer = {
+        "visits": VisitingSpider.visits,
+        "turns": politeness.turns,
+        "delays": politeness.delays,
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+    sys.stdout.write(json.dumps(answer, default=str))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""No spelling, name, redirect or file leads to an address that is not listed (L7, N1, N2; architecture 16)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.hostile_server import HostileServer, redirect, whole
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Spellings of 127.0.0.2, of [::1] and of all addresses of this machine, as a host of a URL.
+SPELLINGS = [
+    "127.0.0.2",
+    "127.2",
+    "127.0.2",
+    "0x7f000002",
+    "0X7F.2",
+    "0x7f.0x0.0x0.0x2",
+    "2130706434",
+    "0177.0.0.2",
+    "017700000002",
+    "0177.0.00.02",
+    "127.0.0.2.",
+    "[::ffff:127.0.0.2]",
+    "[::ffff:7f00:2]",
+    "[0:0:0:0:0:ffff:127.0.0.2]",
+    "[::127.0.0.2]",
+    "[::1]",
+    "[0000::0001]",
+    "[::]",
+    "0.0.0.0",
+    "0",
+    "１２７.０.０.２",
+    "①②⑦.⓪.⓪.②",
+    "127。0。0。2",
+    "%31%32%37.0.0.2",
+    "user:secret@127.0.0.2",
+    "[2002:7f00:2::]",
+    "[64:ff9b::127.0.0.2]",
+]
+#: Names that lead there, by ``fetch.resolve`` or by DNS.
+NAMES = ["pinned.test", "deep.below.wild.test", "PINNED.TEST.", "dns.test", "both.test", "mixed.test"]
+RESOLVE = {"pinned.test": "127.0.0.2", "*.wild.test": "127.0.0.2", "robots.test": "127.0.0.1"}
+DNS = {"dns.test": ["127.0.0.2"], "both.test": ["127.0.0.2", "::1"], "mixed.test": ["127.0.0.2", "127.0.0.1", "::1"]}
+REDIRECTED = ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
+
+
+class Canary:
+    """Listens on 127.0.0.2, on [::1] where there is one, and on a wildcard; notes who connects."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self._sockets = [socket.create_server(("127.0.0.2", 0))]
+        self.port: int = self._sockets[0].getsockname()[1]
+        with contextlib.suppress(OSError):
+            self._sockets.append(socket.create_server(("::1", self.port), family=socket.AF_INET6))
+        self._sockets.append(socket.create_server(("0.0.0.0", 0)))
+        self.wildcard_port: int = self._sockets[-1].getsockname()[1]
+        self._threads = [threading.Thread(target=self._listen, args=(each,), daemon=True) for each in self._sockets]
+
+    def _listen(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, peer = listener.accept()
+            except OSError:
+                return
+            self.seen.append(f"{listener.getsockname()} from {peer}")
+            connection.close()
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for listener in self._sockets:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+        for thread in self._threads:
+            thread.join(10)
+
+
+def forbidden_urls(canary: Canary, server: HostileServer) -> list[str]:
+    """What to visit; the server is told to lead to the canary in all the ways that it has."""
+    urls = [f"http://{host}:{canary.port}/" for host in [*SPELLINGS, *NAMES]]
+    urls += [f"http://{host}:{canary.wildcard_port}/" for host in ("0.0.0.0", "0", "[::]")]
+    urls.append(f"https://127.0.0.2:{canary.port}/")
+    for number, status in enumerate(REDIRECTED):
+        for spelling in ("127.0.0.2", "2130706434", "pinned.test"):
+            path = f"/redirect-{number}-{spelling}"
+            server.answers[path] = redirect(status, f"http://{spelling}:{canary.port}/")
+            urls.append(server.url + path)
+    server.answers["/refresh"] = whole(
+        f'<meta http-equiv="refresh" content="0;url=http://0x7f.2:{canary.port}/">'.encode()
+    )
+    # Asked for through its own name: the server answers the same for every host.
+    server.answers["/robots.txt"] = redirect("302 Found", f"http://127.2:{canary.port}/robots.txt")
+    urls.append(f"http://robots.test:{server.port}/")
+    return urls
+
+
+def crawl(job: dict[str, Any]) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "tests/fetch_crawl.py"],
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "http_proxy": "http://127.0.0.2:1/"},
+        timeout=120,
+        check=True,
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.fixture(scope="module", params=["aiohttp", "http11"])
+def handler(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="module", params=["as-written", "as-identity"])
+def visited(request: pytest.FixtureRequest, handler: str) -> Iterator[tuple[Canary, dict[str, dict[str, Any]]]]:
+    """Everything forbidden was visited once: the canary, and what became of each URL."""
+    with Canary() as canary, HostileServer() as server:
+        forbidden = forbidden_urls(canary, server)
+        job: dict[str, Any] = {
+            "handler": handler,
+            "resolve_first": request.param == "as-identity",
+            "dns": DNS,
+            "fetch": {"private_networks": ["127.0.0.1/32"], "resolve": RESOLVE, "timeout_seconds": 5},
+        }
+        # The first crawl asks for robots.txt, which leads to the canary; the second does not.
+        first = crawl(job | {"urls": [forbidden[-1]]})
+        second = crawl(job | {"urls": [*forbidden[:-1], server.url + "/refresh"], "robots": {"obey": False}})
+        visits = {visit["wanted"]: visit for visit in [*first["visits"], *second["visits"]]}
+        assert set(forbidden) <= set(visits)
+        yield canary, visits
+
+
+def test_forbidden_address_when_visited_in_every_way_then_listener_sees_nothing(
+    visited: tuple[Canary, dict[str, dict[str, Any]]],
+) -> None:
+    canary, _ = visited
+
+    assert canary.seen == []
+
+
+def test_forbidden_address_when_visited_then_no_page_comes_of_it(
+    visited: tuple[Canary, dict[str, dict[str, Any]]],
+) -> None:
+    _, visits = visited
+
+    allowed = {url for url, visit in visits.items() if visit["code"] == 200}
+
+    assert {url.rpartition("/")[2] for url in allowed} == {"refresh"}
+
+
+def test_forbidden_address_when_spelled_plainly_or_led_to_then_code_is_907(
+    visited: tuple[Canary, dict[str, dict[str, Any]]],
+) -> None:
+    canary, visits = visited
+    led = [url for url in visits if "redirect-1-" in url or "robots.test" in url or "redirect-3-" in url]
+
+    codes = {visits[url]["code"] for url in [*led, f"http://127.0.0.2:{canary.port}/"]}
+
+    assert len(led) == 7
+    assert codes == {907}
+
+
+def test_listed_address_when_visited_then_is_reached(handler: str) -> None:
+    with HostileServer() as server:
+        job = {
+            "handler": handler,
+            "urls": [f"{server.url}/ok", f"http://named.test:{server.port}/ok", f"http://0x7f.1:{server.port}/ok"],
+            "resolve_first": True,
+            "dns": {"named.test": ["127.0.0.2", "127.0.0.1"]},
+            "fetch": {"private_networks": ["127.0.0.1/32"], "timeout_seconds": 5},
+        }
+
+        visits = crawl(job)["visits"]
+
+    assert [visit["code"] for visit in visits] == [200, 200, 200]
+
+
+def test_canary_when_its_network_is_listed_then_sees_the_connection(handler: str) -> None:
+    """The test above can fail: the same visit reaches the listener once it is allowed."""
+    with Canary() as canary:
+        job = {
+            "handler": handler,
+            "urls": [f"http://127.0.0.2:{canary.port}/"],
+            "robots": {"obey": False},
+            "fetch": {"private_networks": ["127.0.0.0/8"], "timeout_seconds": 5},
+        }
+
+        crawl(job)
+
+        assert canary.seen != []
