@@ -76,21 +76,9 @@ class Boundary:
     ) -> None:
         if not (allow_all or include_hosts or include_urls):
             raise ConfigurationError(file, "scope", "needs include_hosts, include_urls or allow_all = true (got none)")
-        check_ports(include_ports, exclude_ports, file=file, key="scope")
-        self._file = file
-        self._include_hosts = tuple(include_hosts)
-        self._exclude_hosts = tuple(exclude_hosts)
-        self._included = _host_index(include_hosts, file, "scope.include_hosts")
-        self._excluded = _host_index(exclude_hosts, file, "scope.exclude_hosts")
-        self._default = Decision(True, "allow_all" if allow_all else "", file, "scope.allow_all" if allow_all else "")
+        self._hosts = _Hosts(allow_all, include_hosts, exclude_hosts, file)
         self._blocks = _Blocks(hosts, include_ports, exclude_ports, file)
-        self._url_rules = UrlRules(
-            include=include_urls,
-            exclude=exclude_urls,
-            file=file,
-            include_key="scope.include_urls",
-            exclude_key="scope.exclude_urls",
-        )
+        self._url_rules = UrlRules(include=include_urls, exclude=exclude_urls, file=file)
         self._has_url_rules = bool(self._url_rules)
         self._limits = _Limits(
             depth, dynamic_pages, max_path_segments, max_query_parameters, max_repeated_segments, file
@@ -137,22 +125,33 @@ class Boundary:
         return verdict
 
     def _host_verdict(self, host: str, port: int) -> _HostVerdict:
-        decision = self._host_decision(host)
+        decision = self._hosts.decision(host)
         blocks = self._blocks.matching(host)
         if decision.allowed:
             decision = self._blocks.port_refusal(blocks, port) or decision
         return self._blocks.verdict(blocks, decision)
 
-    def _host_decision(self, host: str) -> Decision:
+
+class _Hosts:
+    """``include_hosts`` and ``exclude_hosts`` (B1)."""
+
+    def __init__(self, allow_all: bool, include: Sequence[str], exclude: Sequence[str], file: str) -> None:
+        self._included = _host_index(include, file, "scope.include_hosts")
+        self._excluded = _host_index(exclude, file, "scope.exclude_hosts")
+        self._inclusions = [Decision(True, rule, file, "scope.include_hosts") for rule in include]
+        self._exclusions = [Decision(False, rule, file, "scope.exclude_hosts") for rule in exclude]
+        self._no_include = Decision(False, NO_INCLUDE, file, "scope.include_hosts")
+        # Without host rules the URL rules decide alone.
+        self._default = Decision(True, "allow_all", file, "scope.allow_all") if allow_all else Decision(True, file=file)
+
+    def decision(self, host: str) -> Decision:
         excluded = self._excluded.matching(host)
         if excluded:
-            return Decision(False, self._exclude_hosts[excluded[0]], self._file, "scope.exclude_hosts")
-        if not self._include_hosts:
+            return self._exclusions[excluded[0]]
+        if not self._inclusions:
             return self._default
         included = self._included.matching(host)
-        if included:
-            return Decision(True, self._include_hosts[included[0]], self._file, "scope.include_hosts")
-        return Decision(False, NO_INCLUDE, self._file, "scope.include_hosts")
+        return self._inclusions[included[0]] if included else self._no_include
 
 
 class _Blocks:
@@ -161,6 +160,7 @@ class _Blocks:
     def __init__(
         self, blocks: Sequence[HostRules], include_ports: Sequence[int], exclude_ports: Sequence[int], file: str
     ) -> None:
+        check_ports(include_ports, exclude_ports, file=file, key="scope")
         self._blocks = tuple(blocks)
         self._file = file
         self._include_ports = {"scope": frozenset(include_ports)}

@@ -26,9 +26,8 @@ class UrlRules:
 
     __slots__ = ("_decisions", "_includes", "_match", "_no_include")
 
-    def __init__(
-        self, *, include: Sequence[str], exclude: Sequence[str], file: str, include_key: str, exclude_key: str
-    ) -> None:
+    def __init__(self, *, include: Sequence[str], exclude: Sequence[str], file: str, table: str = "scope") -> None:
+        include_key, exclude_key = f"{table}.include_urls", f"{table}.exclude_urls"
         # Excludes first: the first position that matches decides.
         self._decisions = [Decision(False, rule, file, exclude_key) for rule in exclude]
         self._decisions += [Decision(True, rule, file, include_key) for rule in include]

@@ -1,0 +1,152 @@
+"""Redirects by decision 3 of the requirements: status × inside or outside, loops, broken Locations (C6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from searchcrawl.codes import Code
+from searchcrawl.items import Hop
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.redirects import Redirect, RedirectKind, decide
+
+BASE = "http://a.test/dir/page?q=1"
+INSIDE = "http://a.test/new"
+OUTSIDE = "http://b.test/new"
+BOUNDARY = Boundary(include_hosts=["a.test"], depth=2, file="sources/x.toml")
+
+
+def verdict(status: int, *locations: bytes, hops: tuple[Hop, ...] = (), max_redirects: int = 10) -> Redirect:
+    return decide(status, locations, base_url=BASE, boundary=BOUNDARY, hops=hops, max_redirects=max_redirects)
+
+
+@pytest.mark.parametrize("target", [INSIDE, OUTSIDE])
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_temporary_redirect_when_met_then_is_followed_wherever_it_leads(status: int, target: str) -> None:
+    redirect = verdict(status, target.encode())
+
+    assert redirect == Redirect(kind=RedirectKind.FOLLOW, url=target, hops=(Hop(BASE, status),))
+
+
+@pytest.mark.parametrize("status", [301, 308])
+def test_permanent_redirect_when_it_leads_inside_then_the_target_is_a_url_of_its_own(status: int) -> None:
+    redirect = verdict(status, INSIDE.encode())
+
+    assert (redirect.kind, redirect.url, redirect.code) == (RedirectKind.MOVE, INSIDE, Code.MOVED)
+    assert redirect.decision.allowed
+    assert redirect.hops == (Hop(BASE, status),)
+
+
+@pytest.mark.parametrize("status", [301, 308])
+def test_permanent_redirect_when_it_leads_outside_then_the_rule_is_named(status: int) -> None:
+    redirect = verdict(status, OUTSIDE.encode())
+
+    assert (redirect.kind, redirect.code) == (RedirectKind.MOVE, Code.MOVED)
+    assert redirect.decision == Decision(False, "no include matches", "sources/x.toml", "scope.include_hosts")
+
+
+def test_permanent_redirect_when_deeper_than_the_limit_then_is_refused() -> None:
+    redirect = decide(301, [INSIDE.encode()], base_url=BASE, boundary=BOUNDARY, depth=3)
+
+    assert redirect.decision.key == "scope.depth"
+
+
+@pytest.mark.parametrize("status", [200, 204, 300, 304, 305, 306, 400, 404, 503])
+def test_other_status_when_it_has_a_location_then_is_no_redirect(status: int) -> None:
+    redirect = verdict(status, INSIDE.encode())
+
+    assert redirect == Redirect(kind=RedirectKind.NONE, hops=())
+
+
+@pytest.mark.parametrize("status", [301, 302])
+@pytest.mark.parametrize(
+    "locations",
+    [
+        (),
+        (b"",),
+        (b"  \t",),
+        (b"", b" "),
+        (b"http://a b/",),
+        (b"http://[::1/",),
+        (b"http://a.test:99999/",),
+        (b"ftp://a.test/",),
+        (b"file:///etc/passwd",),
+        (b"javascript:alert(1)",),
+        (b"data:text/html,x",),
+        (b"/one", b"/two"),
+    ],
+)
+def test_location_when_missing_or_unusable_then_is_1003(status: int, locations: tuple[bytes, ...]) -> None:
+    redirect = verdict(status, *locations)
+
+    assert (redirect.kind, redirect.code, redirect.url) == (RedirectKind.FAIL, Code.NO_LOCATION, None)
+    assert redirect.error
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        (b"other", "http://a.test/dir/other"),
+        (b"../up#part", "http://a.test/up"),
+        (b"?q=2", "http://a.test/dir/page?q=2"),
+        (b"//b.test", "http://b.test/"),
+        (b" /blank \r\n", "http://a.test/blank"),
+        (b"http:///b.test/x", "http://b.test/x"),
+        (b"http://me:secret@b.test/", "http://b.test/"),
+        ("/é".encode(), "http://a.test/%C3%A9"),
+        ("/é%20x".encode("latin-1"), "http://a.test/%E9%20x"),
+        ("http://bücher.example/".encode(), "http://xn--bcher-kva.example/"),
+        (b"/a\r\nSet-Cookie: x", "http://a.test/aSet-Cookie:%20x"),
+    ],
+)
+def test_location_when_odd_then_is_read_as_browsers_do(location: bytes, target: str) -> None:
+    assert verdict(302, location).url == target
+
+
+def test_locations_when_several_mean_the_same_then_are_one() -> None:
+    assert verdict(302, b"/x", b"http://a.test/x#y", b"").url == "http://a.test/x"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("location", [b"", b"#top", b"page?q=1", BASE.encode()])
+def test_redirect_to_itself_when_met_then_is_a_loop_or_without_location(status: int, location: bytes) -> None:
+    redirect = verdict(status, location)
+
+    assert redirect.kind is RedirectKind.FAIL
+    assert redirect.code == (Code.REDIRECT_LOOP if location else Code.NO_LOCATION)
+
+
+@pytest.mark.parametrize("status", [301, 302])
+def test_redirect_when_it_returns_to_an_earlier_hop_then_is_a_loop(status: int) -> None:
+    hops = (Hop("http://a.test/first", 302), Hop("http://a.test/second", 307))
+
+    redirect = verdict(status, b"/first", hops=hops)
+
+    assert (redirect.kind, redirect.code, redirect.hops) == (RedirectKind.FAIL, Code.REDIRECT_LOOP, hops)
+
+
+@pytest.mark.parametrize(
+    ("taken", "limit", "kind"),
+    [
+        (0, 0, RedirectKind.FAIL),
+        (0, 1, RedirectKind.FOLLOW),
+        (9, 10, RedirectKind.FOLLOW),
+        (10, 10, RedirectKind.FAIL),
+    ],
+)
+def test_redirects_when_more_than_allowed_then_are_963(taken: int, limit: int, kind: RedirectKind) -> None:
+    hops = tuple(Hop(f"http://a.test/{n}", 302) for n in range(taken))
+
+    redirect = verdict(302, b"/next", hops=hops, max_redirects=limit)
+
+    assert redirect.kind is kind
+    assert redirect.code == (Code.REDIRECT_LOOP if kind is RedirectKind.FAIL else None)
+
+
+def test_permanent_redirect_when_after_temporary_ones_then_ends_the_trail() -> None:
+    hops = (Hop("http://a.test/first", 302),)
+
+    redirect = verdict(301, b"/third", hops=hops)
+
+    assert redirect.kind is RedirectKind.MOVE
+    assert redirect.hops == (*hops, Hop(BASE, 301))

@@ -1,0 +1,121 @@
+"""Failpoints act in a process of their own: they are read from its environment, and some end it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from searchcrawl import failpoints
+
+ROOT = Path(__file__).resolve().parents[2]
+PASS_THREE_TIMES = """
+from searchcrawl import failpoints
+for turn in range(3):
+    failpoints.passing("row.updated")
+    print("passed", turn + 1, flush=True)
+failpoints.passing("links.mid")
+"""
+
+
+def passed_with(code: str = PASS_THREE_TIMES, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SEARCHCRAWL_FAILPOINT")}
+    environment |= variables
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_names_when_listed_then_are_unique() -> None:
+    assert len(set(failpoints.NAMES)) == len(failpoints.NAMES)
+
+
+def test_failpoint_when_nothing_is_asked_for_then_does_nothing() -> None:
+    ended = passed_with()
+
+    assert (ended.returncode, ended.stdout.count("passed"), ended.stderr) == (0, 3, "")
+
+
+@pytest.mark.parametrize(("wanted", "passed"), [("row.updated", 0), ("row.updated:2", 1), ("row.updated:3:kill", 2)])
+def test_failpoint_when_its_turn_comes_then_kills_the_process(wanted: str, passed: int) -> None:
+    ended = passed_with(SEARCHCRAWL_FAILPOINT=wanted)
+
+    assert (ended.returncode, ended.stdout.count("passed")) == (-signal.SIGKILL, passed)
+
+
+def test_failpoint_when_its_turn_never_comes_then_does_nothing() -> None:
+    ended = passed_with(SEARCHCRAWL_FAILPOINT="row.updated:4")
+
+    assert ended.returncode == 0
+
+
+@pytest.mark.parametrize("wanted", ["row.updated:2:raise", "row.updated:raise:2"])
+def test_failpoint_when_told_to_raise_then_raises_once(wanted: str) -> None:
+    ended = passed_with(SEARCHCRAWL_FAILPOINT=wanted)
+
+    assert (ended.returncode, ended.stdout.count("passed")) == (1, 1)
+    assert "FailpointReached: row.updated" in ended.stderr
+
+
+def test_failpoint_when_told_that_the_disk_is_full_then_stays_full() -> None:
+    code = """
+import errno
+from searchcrawl import failpoints
+failures = []
+for turn in range(3):
+    try:
+        failpoints.passing("segment.append")
+    except OSError as error:
+        failures.append((turn, error.errno == errno.ENOSPC))
+print(failures)
+"""
+
+    ended = passed_with(code, SEARCHCRAWL_FAILPOINT="segment.append:2:enospc")
+
+    assert ended.stdout.strip() == "[(1, True), (2, True)]"
+
+
+def test_failpoint_when_told_to_sleep_then_delays_one_passing() -> None:
+    code = """
+import time
+slept = []
+time.sleep = slept.append
+from searchcrawl import failpoints
+for turn in range(3):
+    failpoints.passing("fetch.sent")
+print(slept)
+"""
+
+    ended = passed_with(code, SEARCHCRAWL_FAILPOINT="fetch.sent:2:sleep")
+
+    assert ended.stdout.strip() == "[10]"
+
+
+@pytest.mark.parametrize("wanted", ["", "nowhere", "row.updated:explode", "row.updated:-1"])
+def test_failpoint_when_unknown_then_the_process_does_not_start(wanted: str) -> None:
+    ended = passed_with(SEARCHCRAWL_FAILPOINT=wanted)
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "SEARCHCRAWL_FAILPOINT" in ended.stderr
+
+
+def test_counts_when_asked_for_then_are_written_at_the_end(tmp_path: Path) -> None:
+    counts = tmp_path / "counts.json"
+
+    ended = passed_with(SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
+
+    assert ended.returncode == 0
+    assert json.loads(counts.read_text(encoding="utf-8")) == {"links.mid": 1, "row.updated": 3}
+
+
+def test_counts_when_the_process_raises_then_are_written_too(tmp_path: Path) -> None:
+    counts = tmp_path / "counts.json"
+
+    passed_with(SEARCHCRAWL_FAILPOINT="row.updated:2:raise", SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
+
+    assert json.loads(counts.read_text(encoding="utf-8")) == {"row.updated": 2}

@@ -1,0 +1,195 @@
+"""The identity of a URL: WHATWG parsing, its parts, and its keys."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
+
+CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "url_wpt_http.json"
+WPT_CASES = 481
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "identity"),
+    [
+        ("http://example.com", None, "http://example.com/"),
+        ("HTTP://EXAMPLE.com:80/", None, "http://example.com/"),
+        ("https://example.com:443/x", None, "https://example.com/x"),
+        ("https://example.com:80/x", None, "https://example.com:80/x"),
+        ("http://example.com/a/../b/./c", None, "http://example.com/b/c"),
+        ("http://example.com/../../x", None, "http://example.com/x"),
+        ("http://example.com/%2e%2e/x", None, "http://example.com/x"),
+        ("http://example.com/x#y", None, "http://example.com/x"),
+        ("http://example.com/#", None, "http://example.com/"),
+        ("http://example.com/?a=%23#b", None, "http://example.com/?a=%23"),
+        ("http://example.com/?b=2&a=1&b=2", None, "http://example.com/?b=2&a=1&b=2"),
+        ("http://example.com/?", None, "http://example.com/?"),
+        ("http://me:secret@example.com/x", None, "http://example.com/x"),
+        ("http://me@example.com:8080/x#y", None, "http://example.com:8080/x"),
+        ("  http://example.com/a b\n", None, "http://example.com/a%20b"),
+        ("http://example.com/é", None, "http://example.com/%C3%A9"),
+        ("http://example.com/%7euser", None, "http://example.com/%7euser"),
+        ("http://bücher.example/", None, "http://xn--bcher-kva.example/"),
+        ("http://faß.example/", None, "http://xn--fa-hia.example/"),
+        ("http://127.1/", None, "http://127.0.0.1/"),
+        ("http://0x7f000001/", None, "http://127.0.0.1/"),
+        ("http://2130706433/", None, "http://127.0.0.1/"),
+        ("http://１２７.0.0.1/", None, "http://127.0.0.1/"),
+        ("http://[::FFFF:127.0.0.1]/", None, "http://[::ffff:7f00:1]/"),
+        ("http:///evil.test/x", None, "http://evil.test/x"),
+        (r"http:\\evil.test\x", None, "http://evil.test/x"),
+        ("../../x", "http://example.com/a/b", "http://example.com/x"),
+        ("", "http://example.com/a?b#c", "http://example.com/a?b"),
+        ("#top", "http://example.com/a?b", "http://example.com/a?b"),
+        ("?q", "http://me:secret@example.com/a", "http://example.com/a?q"),
+        ("//b.test", "https://example.com/a", "https://b.test/"),
+    ],
+)
+def test_url_when_resolved_then_is_its_identity(text: str, base: str | None, identity: str) -> None:
+    resolved = urls.resolve(text, base)
+
+    assert resolved == identity
+    assert urls.resolve(resolved) == identity
+
+
+@pytest.mark.parametrize(
+    ("text", "base"),
+    [
+        ("", None),
+        ("/path", None),
+        ("example.com", None),
+        ("http://", None),
+        ("http://a b/", None),
+        ("http://a%00b/", None),
+        ("http://256.256.256.256/", None),
+        ("http://[::1", None),
+        ("http://a:99999/", None),
+        ("ftp://example.com/", None),
+        ("file:///etc/passwd", "http://example.com/"),
+        ("javascript:alert(1)", "http://example.com/"),
+        ("mailto:me@example.com", "http://example.com/"),
+        ("data:text/html,x", "http://example.com/"),
+        ("blob:http://example.com/x", "http://example.com/"),
+        ("x", "nonsense"),
+    ],
+)
+def test_text_when_no_http_url_then_is_invalid(text: str, base: str | None) -> None:
+    with pytest.raises(InvalidUrl):
+        urls.resolve(text, base)
+
+
+@pytest.mark.parametrize("text", ["http://example.com/\ud800", "\ud800", "http://\ud800/"])
+def test_text_when_it_holds_a_lone_surrogate_then_is_a_url_or_invalid(text: str) -> None:
+    try:
+        resolved = urls.resolve(text)
+    except InvalidUrl:
+        resolved = ""
+
+    assert resolved.isascii()
+
+
+def test_message_when_the_text_is_long_then_is_short() -> None:
+    with pytest.raises(InvalidUrl) as refusal:
+        urls.resolve("x" * 100_000)
+
+    assert len(str(refusal.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("http://a.test", urls.Url("http://a.test/", "http", "a.test", 80, "/", "")),
+        ("https://a.test/b?c=d#e", urls.Url("https://a.test/b?c=d", "https", "a.test", 443, "/b", "c=d")),
+        ("http://u:p@a.test:81/?", urls.Url("http://a.test:81/?", "http", "a.test", 81, "/", "")),
+        ("http://[::1]:443/x", urls.Url("http://[::1]:443/x", "http", "[::1]", 443, "/x", "")),
+    ],
+)
+def test_url_when_parsed_then_has_effective_parts(text: str, expected: urls.Url) -> None:
+    assert urls.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "netloc", "origin"),
+    [
+        ("http://a.test:80/x", "a.test", "http://a.test"),
+        ("https://a.test:80/x", "a.test:80", "https://a.test:80"),
+        ("http://a.test:443/x", "a.test:443", "http://a.test:443"),
+        ("https://[::1]/", "[::1]", "https://[::1]"),
+    ],
+)
+def test_origin_when_the_port_is_the_default_then_lacks_it(text: str, netloc: str, origin: str) -> None:
+    parsed = urls.parse(text)
+
+    assert (parsed.netloc, parsed.origin) == (netloc, origin)
+
+
+@pytest.mark.parametrize(
+    ("text", "decoded"),
+    [
+        ("/plain", "/plain"),
+        ("/%70rivate/%7Eme%2dx%2E%5f", "/private/~me-x._"),
+        ("/%2f%3f%23%25", "/%2F%3F%23%25"),
+        ("/%c3%a9", "/%C3%A9"),
+        ("/%2570", "/%2570"),
+        ("/%zz%4", "/%zz%4"),
+    ],
+)
+def test_escapes_when_of_unreserved_then_are_decoded_once(text: str, decoded: str) -> None:
+    assert urls.unescape_unreserved(text) == decoded
+
+
+def test_key_when_taken_then_is_a_signed_64_bit_number_that_stays() -> None:
+    keys = [urls.key(f"http://a.test/{n}") for n in range(1000)]
+
+    assert len(set(keys)) == 1000
+    assert all(-(1 << 63) <= key < (1 << 63) for key in keys)
+    assert min(keys) < 0 < max(keys)
+
+
+def test_key_when_of_nothing_then_is_xxh3s_published_value() -> None:
+    assert urls.key("") == 0x2D06800538D394C2
+
+
+def test_document_id_when_taken_then_names_source_and_hash() -> None:
+    identity = urls.document_id("demo", "http://a.test/")
+
+    assert re.fullmatch(r"demo:[0-9a-f]{32}", identity)
+    assert urls.document_id("other", "http://a.test/").removeprefix("other:") == identity.removeprefix("demo:")
+    assert urls.document_id("demo", "") == "demo:99aa06d3014798d86001c324468d497f"
+
+
+def identity_expected(case: dict[str, Any]) -> str | None:
+    """What ``resolve`` is to answer: the case's href without fragment and user info; other schemes fail."""
+    if case.get("failure") or case["protocol"] not in {"http:", "https:"}:
+        return None
+    return re.sub(r"^(https?://)[^/?#]*@", r"\1", case["href"].partition("#")[0])
+
+
+def identity_resolved(case: dict[str, Any]) -> str | None:
+    try:
+        return urls.resolve(case["input"], case["base"])
+    except InvalidUrl:
+        return None
+
+
+def test_wpt_cases_when_resolved_then_all_agree(part_missing: Callable[[str], NoReturn]) -> None:
+    if not CONFORMANCE.exists():
+        part_missing("no conformance data: shared/conformance is not beside the checkout")
+    cases = json.loads(CONFORMANCE.read_text(encoding="utf-8"))["cases"]
+
+    wrong = [
+        (case["input"], case["base"], expected, resolved)
+        for case in cases
+        if (resolved := identity_resolved(case)) != (expected := identity_expected(case))
+    ]
+
+    assert len(cases) == WPT_CASES
+    assert wrong == []
