@@ -1,0 +1,164 @@
+"""Plain Scrapy and searchcrawl on the same pages, the same machine and the same Solr, in turn; `make bench`.
+
+Shown are pages a second of the whole process, CPU of the process and its children (not of nginx and Solr), and the
+peak memory of the main process. Ends with 1 where a page is missing, doubled or fetched or sent for nothing; the
+figures wanted are shown beside those reached. Everything is in ``benchmarks/work``, the result in its result.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.material import prepare_site
+from benchmarks.nginx_server import Site, serving
+from benchmarks.runs import Bench, Run
+from benchmarks.wget_pages import pages_by_wget
+from tests.solr_server import RunningSolr, start_solr
+
+WORK = Path(__file__).resolve().parent / "work"
+MEGABYTE = 1_000_000
+#: What is asked for here; (b) is set against (a) of the same round.
+MIN_SPEED_RATIO = 3.5
+MAX_CPU_RATIO = 0.30
+MAX_UNCHANGED_CPU_MS = 1.2
+MAX_PEAK_RSS_MB = 300
+
+
+def main() -> int:
+    """Runs the rounds, prints tables, writes result.json; 1 where a check of content failed."""
+    parser = argparse.ArgumentParser(prog="make bench ARGS=…", description="See benchmarks/bench.py.")
+    parser.add_argument("--rounds", type=int, default=2, help="how often everything is done (2)")
+    parser.add_argument("--runs", default="abcd", help="which of the runs, e.g. ab (abcd)")
+    arguments = parser.parse_args()
+    site_root = prepare_site(WORK)
+    shutil.rmtree(WORK / "rounds", ignore_errors=True)
+    shutil.rmtree(WORK / "solr", ignore_errors=True)
+    console = Console() if sys.stdout.isatty() else Console(width=140)
+    with serving(site_root, WORK / "nginx") as site, start_solr(WORK / "solr") as solr:
+        numbers = range(1, arguments.rounds + 1)
+        rounds = [run_round(site, solr, number, arguments.runs, console) for number in numbers]
+    result = {"machine": machine(), "rounds": rounds, "ok": all(one["ok"] for one in rounds)}
+    (WORK / "result.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    console.print(f"result: {WORK / 'result.json'}")
+    return 0 if result["ok"] else 1
+
+
+def run_round(site: Site, solr: RunningSolr, number: int, wanted: str, console: Console) -> dict[str, Any]:
+    """All wanted runs once; prints their table."""
+    folder = WORK / "rounds" / str(number)
+    folder.mkdir(parents=True)
+    load = os.getloadavg()[0]
+    pages = pages_by_wget(site)
+    console.print(f"round {number}: wget reaches {len(pages)} HTML pages; load before it {load:.1f}")
+    bench = Bench(site=site, solr=solr, pages=pages, folder=folder, number=number)
+    steps: dict[str, Callable[[], Run]] = {
+        "a": bench.plain_scrapy,
+        "b": bench.searchcrawl_to_solr,
+        "c": bench.searchcrawl_to_local,
+        "d": bench.searchcrawl_again,
+    }
+    runs = {letter: steps[letter]() for letter in sorted(steps) if letter in wanted}
+    checks = content_checks(runs, len(pages))
+    figures = wanted_figures(runs)
+    show(console, runs, checks, figures)
+    return {
+        "wget_pages": len(pages),
+        "load_before": load,
+        "runs": {letter: as_record(run) for letter, run in runs.items()},
+        "checks": checks,
+        "figures": figures,
+        "ok": all(checks.values()),
+    }
+
+
+def content_checks(runs: dict[str, Run], page_count: int) -> dict[str, bool]:
+    """What must hold on any machine."""
+    checks: dict[str, bool] = {}
+    if plain := runs.get("a"):
+        checks["a: every page fetched and in Solr"] = plain.pages == page_count == plain.documents
+    for letter in "bd":
+        if (run := runs.get(letter)) and run.comparison:
+            checks[f"{letter}: Solr holds wget's pages, each once"] = run.comparison.equal
+    if local := runs.get("c"):
+        checks["c: every page fetched"] = local.pages == page_count
+    if (again := runs.get("d")) and (first := runs.get("b")):
+        checks["d: no document sent"] = again.received == 0
+        checks["d: no page body received"] = again.bodies == 0
+        checks["d: as many documents as before"] = again.documents == first.documents
+    return checks
+
+
+def wanted_figures(runs: dict[str, Run]) -> dict[str, dict[str, float | bool]]:
+    """The figures that are asked for, with what was reached."""
+
+    def at_most(reached: float, limit: float) -> dict[str, float | bool]:
+        return {"reached": round(reached, 3), "wanted_at_most": limit, "met": reached <= limit}
+
+    figures: dict[str, dict[str, float | bool]] = {}
+    if (plain := runs.get("a")) and (ours := runs.get("b")):
+        ratio = ours.pages_per_second / plain.pages_per_second
+        met = ratio >= MIN_SPEED_RATIO
+        figures["b/a pages a second"] = {"reached": round(ratio, 3), "wanted_at_least": MIN_SPEED_RATIO, "met": met}
+        figures["b/a CPU a page"] = at_most(ours.cpu_ms_per_page / plain.cpu_ms_per_page, MAX_CPU_RATIO)
+    if again := runs.get("d"):
+        figures["d CPU ms a page"] = at_most(again.cpu_ms_per_page, MAX_UNCHANGED_CPU_MS)
+    for letter in "bcd":
+        if run := runs.get(letter):
+            figures[f"{letter} peak RSS MB"] = at_most(run.cost.peak_rss_bytes / MEGABYTE, MAX_PEAK_RSS_MB)
+    return figures
+
+
+def show(
+    console: Console, runs: dict[str, Run], checks: dict[str, bool], figures: dict[str, dict[str, float | bool]]
+) -> None:
+    """Prints the round."""
+    table = Table(
+        "run", "pages", "pages/s", "CPU ms", "RSS MB", "requests", "indexed", "sent", "pages/s ÷ a", "CPU ÷ a"
+    )
+    plain = runs.get("a")
+    for run in runs.values():
+        cells = [run.name, str(run.pages), f"{run.pages_per_second:.1f}", f"{run.cpu_ms_per_page:.2f}"]
+        cells += [f"{run.cost.peak_rss_bytes / MEGABYTE:.0f}", str(run.requests), str(run.documents), str(run.received)]
+        if plain:
+            cells.append(f"{run.pages_per_second / plain.pages_per_second:.2f}")
+            cells.append(f"{run.cpu_ms_per_page / plain.cpu_ms_per_page:.0%}")
+        table.add_row(*cells)
+    console.print(table)
+    for run in runs.values():
+        if (difference := run.comparison) is not None:
+            console.print(f"{run.name[0]}: {difference.indexed} indexed, {difference.duplicates} duplicates", end="")
+            console.print(f", by code {dict(difference.explained)}; missing {difference.missing[:5]}", end="")
+            console.print(f", doubled {difference.doubled[:5]}, extra {difference.extra[:5]}")
+    for name, holds in checks.items():
+        console.print(f"{'ok    ' if holds else 'FAILED'} {name}")
+    for name, figure in figures.items():
+        wanted = ", ".join(f"{key} {value}" for key, value in figure.items() if key != "met")
+        console.print(f"{'met   ' if figure['met'] else 'MISSED'} {name}: {wanted}")
+
+
+def as_record(run: Run) -> dict[str, Any]:
+    """A run for result.json, with the derived figures."""
+    derived = {"pages_per_second": run.pages_per_second, "cpu_ms_per_page": run.cpu_ms_per_page}
+    equal = None if run.comparison is None else run.comparison.equal
+    return {**dataclasses.asdict(run), **derived, "equal_to_wget": equal}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    return {"cpus": os.cpu_count(), "processor": platform.processor() or platform.machine(), "python": sys.version}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The four runs: (a) the peer, (b) searchcrawl to Solr, (c) to the local index, (d) again on the unchanged site."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.comparing import Comparison, compare, document_count, documents_of, documents_received
+from benchmarks.measured import PYTHON, Cost, run_measured
+from benchmarks.nginx_server import Asked, Site
+from benchmarks.searchcrawl_project import Project
+from benchmarks.wget_pages import html_pages, identity
+from tests.solr_server import RunningSolr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A measured run; ``pages`` are distinct HTML pages answered with 200 or 304, ``received`` what Solr was sent."""
+
+    name: str
+    cost: Cost
+    pages: int
+    requests: int
+    documents: int
+    received: int = 0
+    comparison: Comparison | None = None
+    bodies: int = 0
+
+    @property
+    def pages_per_second(self) -> float:
+        """Of the whole process, from start to exit."""
+        return self.pages / self.cost.wall_seconds
+
+    @property
+    def cpu_ms_per_page(self) -> float:
+        """User and system time of the process and its children."""
+        return self.cost.cpu_seconds * 1000 / max(self.pages, 1)
+
+
+class Bench:
+    """One round over ``site`` with ``solr``; ``pages`` is wget's set, ``folder`` takes projects and logs."""
+
+    def __init__(self, *, site: Site, solr: RunningSolr, pages: set[str], folder: Path, number: int) -> None:
+        self.site = site
+        self.solr = solr
+        self.pages = pages
+        self.folder = folder
+        self.number = number
+        self._project: Project | None = None
+        self._core_url = ""
+
+    def plain_scrapy(self) -> Run:
+        """(a) The peer into a core of its own."""
+        core_url = self.solr.create_core(f"plain{self.number}")
+        mark = self.site.mark()
+        command = [PYTHON, "-m", "benchmarks.plain_scrapy", self.site.root_url, core_url]
+        cost = run_measured(command, cwd=self.folder, output=self.folder / "a.out")
+        asked = self.site.asked_since(mark)
+        return Run(
+            name="a  Scrapy + LinkExtractor + pysolr",
+            cost=cost,
+            pages=len(html_pages(self.site, asked)),
+            requests=len(asked),
+            documents=document_count(core_url),
+            received=documents_received(core_url),
+        )
+
+    def searchcrawl_to_solr(self) -> Run:
+        """(b) Everything on, into a core of its own, compared with wget's pages."""
+        self._core_url = self.solr.create_core(f"searchcrawl{self.number}")
+        self._project = Project.create(self.folder / "b", start_url=self.site.root_url, core_url=self._core_url)
+        mark = self.site.mark()
+        crawled = self._project.crawl(self.folder / "b.out")
+        asked = self.site.asked_since(mark)
+        return Run(
+            name="b  searchcrawl to Solr",
+            cost=crawled.cost,
+            pages=len(html_pages(self.site, asked)),
+            requests=len(asked),
+            documents=document_count(self._core_url),
+            received=documents_received(self._core_url),
+            comparison=compare(self.pages, documents_of(self._core_url), self._project.url_rows()),
+        )
+
+    def searchcrawl_to_local(self) -> Run:
+        """(c) The same into the embedded index."""
+        project = Project.create(self.folder / "c", start_url=self.site.root_url, core_url=None)
+        mark = self.site.mark()
+        crawled = project.crawl(self.folder / "c.out")
+        asked = self.site.asked_since(mark)
+        return Run(
+            name="c  searchcrawl to the local index",
+            cost=crawled.cost,
+            pages=len(html_pages(self.site, asked)),
+            requests=len(asked),
+            documents=crawled.status["documents"],
+        )
+
+    def searchcrawl_again(self) -> Run:
+        """(d) A second run of (b): conditional requests alone, nothing sent."""
+        if self._project is None:
+            raise SystemExit("bench: (d) is a second run of (b)")
+        received = documents_received(self._core_url)
+        mark = self.site.mark()
+        crawled = self._project.crawl(self.folder / "d.out")
+        asked = self.site.asked_since(mark)
+        return Run(
+            name="d  searchcrawl again, nothing changed",
+            cost=crawled.cost,
+            pages=len({identity(self.site, one) for one in asked if one.status == 304} & self.pages),
+            requests=len(asked),
+            documents=document_count(self._core_url),
+            received=documents_received(self._core_url) - received,
+            comparison=compare(self.pages, documents_of(self._core_url), self._project.url_rows()),
+            bodies=self._page_bodies(asked),
+        )
+
+    def _page_bodies(self, asked: list[Asked]) -> int:
+        """Answers that carried a page's body."""
+        return sum(one.status != 304 and identity(self.site, one) in self.pages for one in asked)
