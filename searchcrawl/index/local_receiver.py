@@ -27,7 +27,7 @@ from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
 
 # One delivery is one segment then: smaller ones cost more in merging than they save in memory.
-_HEAP_BYTES: Final = 50_000_000
+_HEAP_BYTES: Final = 30_000_000
 _PAGE_DOCUMENTS: Final = 5000
 _MAX_FACET_VALUES: Final = 100
 _POLL_SECONDS: Final = 0.05

@@ -47,6 +47,8 @@ _CJK = (
     "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _CJK_CHARACTER = re.compile(f"([{_CJK}])")
+# Of the leading bytes of UTF-8 only 0xE1 (Hangul Jamo) and those from 0xE3 on begin CJK characters.
+_NEVER_LEADS_CJK = bytes(byte for byte in range(0xE3) if byte != 0xE1)
 CJK_RUN: Final = re.compile(f"([{_CJK}]+)")
 
 
@@ -95,7 +97,11 @@ def spaced(text: str) -> str:
     """The text as it is analysed: each CJK character a word of its own, full-width letters as plain ones."""
     if text.isascii():
         return text
-    return _CJK_CHARACTER.sub(r" \1 ", unicodedata.normalize("NFKC", text))
+    text = unicodedata.normalize("NFKC", text)
+    # A tenth of the time of a pattern that finds nothing, for texts with no more than curly quotes and accents.
+    if not text.encode("utf-8", "replace").translate(None, _NEVER_LEADS_CJK):
+        return text
+    return _CJK_CHARACTER.sub(r" \1 ", text)
 
 
 def document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_version: int) -> tantivy.Document:

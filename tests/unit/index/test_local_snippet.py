@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from searchcrawl.index.local_snippet import CLOSE, OPEN, hit_pattern, snippet
+from searchcrawl.index.query import parse, positive_terms
+
+CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]+")
+
+
+def pattern(words: str) -> re.Pattern[str] | None:
+    return hit_pattern(positive_terms(parse(words)), is_stop_word=lambda word: word.lower() in {"on", "the"}, cjk=CJK)
+
+
+def shown(text: str, words: str) -> str:
+    return snippet(text, pattern(words)).replace(OPEN, "[").replace(CLOSE, "]")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        ("Oracle on demand", "oracle demand", "[Oracle] on [demand]"),
+        ("Oracle on demand", '"oracle on demand"', "[Oracle on demand]"),
+        ("Oracle, on  demand", '"oracle on demand"', "[Oracle, on demand]"),
+        ("oracle technology on demand", '"oracle on on demand"', "[oracle] technology on [demand]"),
+        ("oracles oracle", "oracle", "oracles [oracle]"),
+        ("全文検索エンジン", "検索", "全文[検索]エンジン"),
+        ("full text", "full-text", "[full text]"),
+        ("a.b (c) [d]", "a.b", "[a.b] (c) [d]"),
+        ("nothing here", "absent", "nothing here"),
+        ("nothing here", "*", "nothing here"),
+        ("lines\n\n and\ttabs", "and", "lines [and] tabs"),
+        ("", "word", ""),
+    ],
+)
+def test_snippet_when_the_text_is_short_then_it_is_whole_and_hits_are_marked(
+    text: str, words: str, expected: str
+) -> None:
+    assert shown(text, words) == expected
+
+
+def test_snippet_when_the_text_is_long_then_the_passage_with_most_different_hits_is_shown() -> None:
+    text = "oracle oracle oracle " + "filler " * 200 + "an oracle gives demand " + "filler " * 200
+
+    found = shown(text, "oracle demand")
+
+    assert "an [oracle] gives [demand] filler" in found
+    assert found.startswith("… filler")
+    assert found.endswith("filler …")
+
+
+def test_snippet_when_the_text_holds_marks_itself_then_they_are_left_out() -> None:
+    assert shown(f"an {OPEN}evil{CLOSE} word", "word") == "an evil [word]"
+
+
+def test_snippet_when_the_text_has_no_blanks_then_it_is_cut_all_the_same() -> None:
+    found = shown("検" * 1000 + "索引" + "引" * 1000, "索引")
+
+    assert "[索引]" in found
+    assert len(found) < 260
+
+
+def test_snippet_when_given_any_text_then_marks_are_paired_and_the_length_is_bounded() -> None:
+    chance = random.Random(3)
+    pieces = ["oracle", "on", "demand", " ", " ", "\n", ".", "検索", "x" * 300, OPEN, "é", "-"]
+    hits = pattern('oracle "on demand" 検索')
+
+    for _ in range(500):
+        found = snippet("".join(chance.choices(pieces, k=chance.randrange(200))), hits)
+        bare = re.sub(f"{OPEN}[^{OPEN}{CLOSE}]+{CLOSE}", "", found)
+        assert OPEN not in bare
+        assert CLOSE not in bare
+        assert len(found.replace(OPEN, "").replace(CLOSE, "")) <= 244
