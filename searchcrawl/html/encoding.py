@@ -17,6 +17,17 @@ _PRESCAN_BYTES: Final = 65_536
 _SAMPLE_BYTES: Final = 16_384
 _BYTES_BEFORE: Final = 512
 _ERAS: Final = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO
+#: Look-alikes of windows-1252 and what no page is written in.
+_NEVER_GUESSED: Final = [
+    "iso8859-1",
+    "iso8859-3",
+    "iso8859-4",
+    "iso8859-10",
+    "iso8859-14",
+    "iso8859-15",
+    "iso8859-16",
+    "johab",
+]
 _HIGH: Final = re.compile(rb"[\x80-\xff]")
 _MARKUP: Final = re.compile(rb"<[^<>]{0,2000}>|[\t\n\r ]{2,}")
 
@@ -27,6 +38,7 @@ _ATTRIBUTE: Final = re.compile(
     rb"[\t\n\x0c\r /]*+(?:(>)|([^\t\n\x0c\r />][^\t\n\x0c\r /=>]*+)[\t\n\x0c\r ]*+"
     rb"(?:=[\t\n\x0c\r ]*+(?:\"([^\"]*+)(\"|\Z)|'([^']*+)('|\Z)|([^\t\n\x0c\r >]*+)))?)"
 )
+_XML: Final = re.compile(rb"<\?xml[^>]{1,200}?\sencoding\s*=\s*[\"']([A-Za-z0-9_.:-]{1,40})[\"']")
 _CONTENT_CHARSET: Final = re.compile(
     rb"charset[\t\n\x0c\r ]*=[\t\n\x0c\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\x0c\r ;\"'][^\t\n\x0c\r ;]*))",
     re.IGNORECASE,
@@ -40,10 +52,19 @@ def decode(body: bytes, *, content_type: str, default_charset: str) -> tuple[str
     64 KiB, then UTF-8 where valid, then detection on a sample, then ``default_charset``. Bytes
     that do not fit become U+FFFD; nothing raises.
     """
+    return _decode(body, content_type, default_charset, markup=True)
+
+
+def decode_text(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
+    """As ``decode``, for a body that is no HTML: nothing in it is a declaration."""
+    return _decode(body, content_type, default_charset, markup=False)
+
+
+def _decode(body: bytes, content_type: str, default_charset: str, *, markup: bool) -> tuple[str, str]:
     for bom, name in _BOMS:
         if body.startswith(bom):
             return body[len(bom) :].decode(name, "replace"), name
-    declared = _of_header(content_type) or prescan(body)
+    declared = _of_header(content_type) or (prescan(body) if markup else None)
     if declared is not None:
         return _read(body, declared), declared
     if body.isascii() and b"\x1b" not in body:
@@ -83,17 +104,22 @@ def _detect(body: bytes) -> str | None:
     start = max(0, match.start() - _BYTES_BEFORE) if match else 0
     sample = body[start : start + 4 * _SAMPLE_BYTES]
     sample = _MARKUP.sub(b" ", sample)[:_SAMPLE_BYTES]
-    answer = chardet.detect(sample, encoding_era=_ERAS, prefer_superset=True, compat_names=False)
+    answer = chardet.detect(
+        sample, encoding_era=_ERAS, exclude_encodings=_NEVER_GUESSED, prefer_superset=True, compat_names=False
+    )
     name = answer["encoding"]
     return encoding_of_detected(name) if name else None
 
 
 def prescan(body: bytes) -> str | None:
-    """The encoding a meta element declares (HTML Standard, "prescan a byte stream"), or None.
+    """The encoding an XML declaration or a meta element names (HTML Standard, "prescan a byte stream"), or None.
 
     UTF-16 there means UTF-8, x-user-defined windows-1252; unknown labels are passed over.
     """
     head = body[:_PRESCAN_BYTES]
+    declaration = _XML.match(head)
+    if declaration and (encoding := encoding_of(declaration[1].decode("ascii"))):
+        return _usable_in_meta(encoding)
     if b"charset" not in head and b"charset" not in head.lower():
         return None
     position = 0
@@ -143,6 +169,11 @@ def _of_meta(head: bytes, position: int) -> tuple[str | None, int]:
         found = _CONTENT_CHARSET.search(attributes.get(b"content", b""))
         label = (found[1] or found[2] or found[3]) if found else None
         encoding = encoding_of(label.decode("latin-1")) if label else None
+    return _usable_in_meta(encoding), position
+
+
+def _usable_in_meta(encoding: str | None) -> str | None:
+    """What can be read as ASCII is not in UTF-16."""
     if encoding in {"utf-16be", "utf-16le"}:
-        encoding = "utf-8"
-    return ("windows-1252" if encoding == "x-user-defined" else encoding), position
+        return "utf-8"
+    return "windows-1252" if encoding == "x-user-defined" else encoding

@@ -34,8 +34,8 @@ _KINDS: Final[Mapping[str, str]] = {
         "form h1 h2 h3 h4 h5 h6 header hgroup hr legend main menu nav ol p pre search section summary table ul"
     ),
     "items": "br caption dt li option optgroup tbody td tfoot th thead tr select textarea",
-    "noscripts": "noscript",
-    "silent": "noembed noframes script style template",
+    # In one list, as document order says which may contain which.
+    "silent": "noembed noframes noscript script style template",
 }
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 
@@ -51,6 +51,8 @@ def _tag_ids() -> dict[int, str]:
 
 #: Lexbor's number of a tag to the kind of node it makes.
 _KIND_OF_TAG: Final = _tag_ids()
+#: A link whose content is not shown.
+_IFRAME: Final = LexborHTMLParser("").create_node("iframe").tag_id
 
 
 def parse_html(
@@ -92,7 +94,7 @@ def parse_page(
     parser = parse_tree(text)
     nodes = _sort_nodes(parser)
     resolver = Resolver(base_of(nodes["bases"], url))
-    links = extract_links(nodes["links"] + _links_without_scripts(nodes["noscripts"]), resolver).links
+    links = extract_links(nodes["links"] + _links_without_scripts(nodes["silent"]), resolver).links
     metas, refresh, later = _read_metas(nodes["metas"], resolver, url)
     robots = robots_directives(metas=metas, headers=robots_headers, user_agent=user_agent, now=clock.now())
     fields = {name.strip().lower(): content for name, content in reversed(metas) if content.strip()}
@@ -116,6 +118,12 @@ def _sort_nodes(parser: LexborHTMLParser) -> dict[str, list[LexborNode]]:
     """The nodes that matter by kind, each in document order: one walk, as walks are what costs."""
     nodes: dict[str, list[LexborNode]] = {kind: [] for kind in _KINDS}
     appends = {tag: nodes[kind].append for tag, kind in _KIND_OF_TAG.items()}
+
+    def append_iframe(node: LexborNode) -> None:
+        nodes["links"].append(node)
+        nodes["silent"].append(node)
+
+    appends[_IFRAME] = append_iframe
     find = appends.get
     root = parser.root
     if root is not None:
@@ -127,8 +135,8 @@ def _sort_nodes(parser: LexborHTMLParser) -> dict[str, list[LexborNode]]:
 
 
 def _links_without_scripts(nodes: list[LexborNode]) -> list[LexborNode]:
-    """The links within noscript elements: text to this parse, markup to who has no scripts."""
-    content = " ".join(text for node in nodes if "<" in (text := node.text()))
+    """The links within noscript elements among ``nodes``: text to this parse, markup to who has no scripts."""
+    content = " ".join(text for node in nodes if node.tag == "noscript" and "<" in (text := node.text()))
     return _sort_nodes(parse_tree(content))["links"] if content else []
 
 
@@ -198,6 +206,6 @@ def _text(parser: LexborHTMLParser, nodes: dict[str, list[LexborNode]]) -> str:
         node.insert_before(BLOCK_MARK)
         node.insert_after(BLOCK_MARK)
     # Backwards: a node is freed before the one that contains it.
-    for node in reversed(nodes["silent"] + nodes["noscripts"]):
+    for node in reversed(nodes["silent"]):
         node.decompose()
     return collapse_blocks(body.text())

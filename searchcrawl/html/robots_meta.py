@@ -61,27 +61,30 @@ def _directives(content: str, *, agents: frozenset[str], now: datetime) -> set[s
     words: set[str] = set()
     applies = True
     parts = content.split(",")
-    for index, part in enumerate(parts):
-        rest = part
+    index = 0
+    while index < len(parts):
+        rest = parts[index]
+        index += 1
         while (match := _PREFIX.match(rest)) and match[1].lower() not in _WITH_VALUE:
             applies = match[1].lower() in agents
             rest = rest[match.end() :]
-        if not applies:
-            continue
         if match is None:
-            words.update(_WORD.findall(rest.lower()))
-        elif match[1].lower() == "unavailable_after" and _is_past([rest[match.end() :], *parts[index + 1 :]], now):
-            words.add("noindex")
+            words.update(_WORD.findall(rest.lower()) if applies else ())
+        elif match[1].lower() == "unavailable_after":
+            moment, length = _date_of([rest[match.end() :], *parts[index : index + 1]])
+            index += length - 1
+            if applies and moment is not None and moment < now:
+                words.add("noindex")
     return words
 
 
-def _is_past(parts: list[str], now: datetime) -> bool:
-    """Dates may have a comma of their own: the shortest text that is a date counts."""
-    for length in (1, 2):
+def _date_of(parts: list[str]) -> tuple[datetime | None, int]:
+    """A date and its number of parts: it may have a comma of its own; the shortest that is one counts."""
+    for length in range(1, len(parts) + 1):
         moment = _date(",".join(parts[:length]).strip())
         if moment is not None:
-            return moment < now
-    return False
+            return moment, length
+    return None, 1
 
 
 def _date(text: str) -> datetime | None:

@@ -42,10 +42,7 @@ def parse_tree(text: str) -> LexborHTMLParser:
         text = cap_attributes(text)
     if text.count("<") > _HARMLESS_TAGS:
         text = cap_depth(text)
-    try:
-        return LexborHTMLParser(text, scripting=True)
-    except UnicodeEncodeError:  # lone surrogates, of a caller's string only
-        return LexborHTMLParser(text.encode("utf-8", "replace").decode("utf-8"), scripting=True)
+    return LexborHTMLParser(text, scripting=True)
 
 
 def cap_attributes(text: str) -> str:

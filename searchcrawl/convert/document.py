@@ -1,0 +1,69 @@
+"""PDF to a page with pypdfium2; runs in a process that may be killed (conversion_pool.py)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pypdfium2
+
+from searchcrawl import clock
+from searchcrawl.codes import Code
+from searchcrawl.convert.file_name import file_name_of
+from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.page_text import collapse, collapse_lines
+from searchcrawl.html.robots_meta import robots_directives
+from searchcrawl.items import Page
+
+MAX_PAGES: Final = 10_000
+MAX_CHARACTERS: Final = 50_000_000
+#: PDFium's marks for a hyphen at the end of a line that isn't part of the word.
+_SOFT_HYPHEN: Final = re.compile("[\x02\ufffe](?:\r?\n)?")
+
+
+def convert_pdf(
+    body: bytes, *, url: str, default_language: str, robots_headers: Sequence[str], user_agent: str
+) -> Page:
+    """The text of all pages, and title, author and subject of the document's information.
+
+    Without a title that is the file's name. Raises ConversionFailed: 903 for what is broken or
+    encrypted, 904 beyond MAX_PAGES or MAX_CHARACTERS. Links are not read (C8).
+    """
+    try:
+        document = pypdfium2.PdfDocument(body)
+    except pypdfium2.PdfiumError as error:
+        raise ConversionFailed(f"PDF: {error}", code=Code.CONVERSION_FAILED) from error
+    try:
+        if len(document) > MAX_PAGES:
+            raise ConversionFailed(f"PDF of {len(document)} pages", code=Code.CONVERSION_LIMIT)
+        information: dict[str, str] = document.get_metadata_dict()
+        text = collapse_lines(_SOFT_HYPHEN.sub("", "\n".join(_texts(document))))
+    except pypdfium2.PdfiumError as error:
+        raise ConversionFailed(f"PDF: {error}", code=Code.CONVERSION_FAILED) from error
+    finally:
+        document.close()
+    robots = robots_directives(metas=(), headers=robots_headers, user_agent=user_agent, now=clock.now())
+    return Page(
+        title=collapse(information.get("Title", "")) or file_name_of(url),
+        text=text,
+        author=collapse(information.get("Author", "")),
+        subject=collapse(information.get("Subject", "")),
+        language=default_language,
+        noindex=robots.noindex,
+        nofollow=robots.nofollow,
+    )
+
+
+def _texts(document: Any) -> Iterator[str]:
+    """The text of each page, in order."""
+    characters = 0
+    for page in document:
+        textpage = page.get_textpage()
+        text: str = textpage.get_text_bounded()
+        textpage.close()
+        page.close()
+        characters += len(text)
+        if characters > MAX_CHARACTERS:
+            raise ConversionFailed(f"PDF of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
+        yield text

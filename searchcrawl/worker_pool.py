@@ -1,0 +1,126 @@
+"""Processes that may be killed: work on hostile input with a limit of time and of memory (D12, R15)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import pebble
+
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConversionFailed, DocumentError
+
+MAX_MEMORY_BYTES: Final = 2 << 30
+TIMEOUT_SECONDS: Final = 20.0
+#: A process is replaced after so many tasks: native libraries leak.
+_TASKS_PER_PROCESS: Final = 500
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A DocumentError on its way back: its class, message and code."""
+
+    kind: type[DocumentError]
+    message: str
+    code: int
+
+
+class WorkerPool:
+    """Runs functions in processes of their own, started with the first one (architecture.md, decision 17).
+
+    They are spawned, as a fork would copy a process full of threads and connections. Memory is
+    limited as address space. A process that passes a limit or dies is replaced, its task alone
+    fails.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int = 1,
+        max_memory_bytes: int = MAX_MEMORY_BYTES,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self._workers = workers
+        self._max_memory_bytes = max_memory_bytes
+        self._timeout_seconds = timeout_seconds
+        self._lock = threading.Lock()
+        self._pool: pebble.ProcessPool | None = None
+
+    def submit(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
+        """A future of ``function(*args, **kwargs)``; function, arguments and result are pickled.
+
+        It fails with the DocumentError that the function raised, or with ConversionFailed: 904
+        where a limit was passed or the process died, 903 for any other exception. Its callbacks
+        run in a thread of the pool. Does not block.
+        """
+        answer: Future[T] = Future()
+        answer.set_running_or_notify_cancel()
+        # Under the lock, so that no task is given to a pool that is being closed.
+        with self._lock:
+            if self._pool is None:
+                self._pool = pebble.ProcessPool(
+                    max_workers=self._workers,
+                    max_tasks=_TASKS_PER_PROCESS,
+                    initializer=_limit_memory,
+                    initargs=(self._max_memory_bytes,),
+                    context=multiprocessing.get_context("spawn"),
+                )
+            task = self._pool.schedule(_run, args=(function, args, kwargs), timeout=self._timeout_seconds)
+        task.add_done_callback(lambda done: self._settle(answer, done))
+        return answer
+
+    def close(self) -> None:
+        """Kills what still runs, fails its futures with 904 and waits for the processes to end."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.stop()  # type: ignore[no-untyped-call]  # pebble's
+            pool.join()
+
+    def _settle(self, answer: Future[T], done: Future[Any]) -> None:
+        try:
+            result = done.result()
+        except TimeoutError:
+            answer.set_exception(_over_limit(f"took longer than {self._timeout_seconds:g} s"))
+        except MemoryError:
+            answer.set_exception(_over_limit(f"needed more than {self._max_memory_bytes >> 20} MB"))
+        except pebble.ProcessExpired as error:
+            answer.set_exception(_over_limit(f"the process died (exit {error.exitcode})"))
+        except CancelledError:
+            answer.set_exception(_over_limit("stopped"))
+        except Exception as error:  # noqa: BLE001 - the edge of the stage: one bad document never ends a crawl
+            answer.set_exception(ConversionFailed(_shown(error), code=Code.CONVERSION_FAILED))
+        else:
+            if isinstance(result, _Refused):
+                answer.set_exception(result.kind(result.message, code=result.code))
+            else:
+                answer.set_result(result)
+
+
+def _over_limit(message: str) -> ConversionFailed:
+    return ConversionFailed(message, code=Code.CONVERSION_LIMIT)
+
+
+def _shown(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
+
+
+def _limit_memory(max_memory_bytes: int) -> None:
+    """Runs first in each process."""
+    resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs in the process. Errors with keyword arguments can't be pickled: they travel as values."""
+    try:
+        return function(*args, **kwargs)
+    except DocumentError as error:
+        return _Refused(type(error), str(error), error.code)

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl.html.content_type import parse_content_type
+from searchcrawl.html.encoding import decode, decode_text, prescan
+from searchcrawl.html.encoding_labels import ENCODINGS, codec_of, encoding_of
+
+CONFORMANCE = Path(__file__).resolve().parents[4] / "shared" / "conformance"
+JAPANESE = "これは日本語の文書です。東京の天気は晴れ、大阪は雨でした。"
+#: Decided by scripts, which we do not run.
+SCRIPTED = {("encoding/scripted/tests1.dat", 0)}
+
+
+def conformance_cases(name: str) -> list[dict[str, Any]]:
+    path = CONFORMANCE / name
+    if not path.exists():
+        pytest.skip(f"the public conformance cases are not here ({name})")
+    cases: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cases"]
+    return cases
+
+
+def decoded(body: bytes, content_type: str = "text/html", default_charset: str = "windows-1252") -> tuple[str, str]:
+    return decode(body, content_type=content_type, default_charset=default_charset)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (b"\xef\xbb\xbfa", "text/html; charset=euc-jp", ("a", "utf-8")),
+        ("é".encode("utf-16"), "text/html; charset=utf-8", ("é", "utf-16le")),
+        (b"\xfe\xff\x00a", "", ("a", "utf-16be")),
+        (b"<meta charset=utf-8>\xe9", "text/html; charset=iso-8859-1", ("<meta charset=utf-8>é", "windows-1252")),
+        (b"<meta charset=koi8-r>\xc1", "text/html", ("<meta charset=koi8-r>а", "koi8-r")),
+        ("<p>naïve".encode(), "text/html", ("<p>naïve", "utf-8")),
+        (b"plain", "text/html", ("plain", "windows-1252")),
+        (b"", "", ("", "windows-1252")),
+    ],
+    ids=["bom-over-header", "utf16-bom", "utf16be-bom", "header-over-meta", "meta", "utf-8", "ascii", "empty"],
+)
+def test_decode_when_declared_in_several_places_then_order_holds(
+    body: bytes, content_type: str, expected: tuple[str, str]
+) -> None:
+    assert decoded(body, content_type) == expected
+
+
+@pytest.mark.parametrize(
+    "label", ["rot13", "idna", "unicode_escape", "utf-7", "johab", "base64", "zlib", "punycode", "undefined", "x", ""]
+)
+@pytest.mark.parametrize("where", ["header", "meta"])
+def test_decode_when_label_is_unknown_or_unsafe_then_ignores_it(label: str, where: str) -> None:
+    meta = f'<meta charset="{label}">' if where == "meta" else ""
+    header = f"text/html; charset={label}" if where == "header" else "text/html"
+    text = f"{meta}<p>Grüße +AGE- \\u0041"
+
+    assert decoded(text.encode(), header) == (text, "utf-8")
+
+
+def test_decode_when_declaration_lies_then_replaces_what_does_not_fit() -> None:
+    text, charset = decoded(b"<p>caf\xe9 ol\xe9", "text/html; charset=utf-8")
+
+    assert (text, charset) == ("<p>caf\ufffd ol\ufffd", "utf-8")
+
+
+@pytest.mark.parametrize("codec", ["euc_jp", "shift_jis", "iso2022_jp"])
+def test_decode_when_japanese_is_undeclared_then_finds_encoding(codec: str) -> None:
+    page = f"<html><head><title>{JAPANESE[:8]}</title></head><body><p>{JAPANESE}</p></body></html>"
+
+    text, charset = decoded(page.encode(codec))
+
+    assert (text, charset.replace("-", "").replace("_", "")) == (page, codec.replace("_", ""))
+
+
+@pytest.mark.parametrize(("codec", "label"), [("euc_jp", "x-euc-jp"), ("cp932", "Shift_JIS"), ("cp932", "x-sjis")])
+@pytest.mark.parametrize("where", ["header", "meta"])
+def test_decode_when_japanese_is_declared_then_reads_it(codec: str, label: str, where: str) -> None:
+    meta = f'<meta http-equiv="Content-Type" content="text/html; charset={label}">' if where == "meta" else ""
+    page = meta + JAPANESE
+
+    text, _ = decoded(page.encode(codec), f'text/html; charset="{label}"' if where == "header" else "text/html")
+
+    assert text == page
+
+
+def test_decode_when_euc_jp_has_vendor_characters_then_reads_them() -> None:
+    body = "第".encode("euc_jp") + b"\xad\xa1"
+
+    assert decoded(body, "text/html; charset=euc-jp") == ("第①", "euc-jp")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Die Straße nach München führt über die Brücke, und die Größe der Häuser überrascht viele Gäste.",
+        "Les élèves français préfèrent être à la plage pendant l'été, où la mer est très agréable.",
+        "A educação em Portugal não é tão difícil: há opções para crianças e avós em várias regiões.",
+    ],
+    ids=["german", "french", "portuguese"],
+)
+def test_decode_when_western_is_undeclared_then_is_windows_1252(text: str) -> None:
+    assert decoded(f"<p>{text}</p>".encode("cp1252")) == (f"<p>{text}</p>", "windows-1252")
+
+
+def test_decode_when_default_is_configured_then_ascii_takes_its_name() -> None:
+    assert decoded(b"abc", default_charset="EUC-JP") == ("abc", "euc-jp")
+
+
+def test_decode_text_when_it_quotes_a_meta_then_does_not_believe_it() -> None:
+    body = "<meta charset=koi8-r> é".encode()
+
+    assert decode_text(body, content_type="text/plain", default_charset="windows-1252")[1] == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"<meta charset=utf-16le>", "utf-8"),
+        (b"<meta charset=x-user-defined>", "windows-1252"),
+        (b"<meta charset=bogus><meta charset=koi8-r>", "koi8-r"),
+        (b"<!-- <meta charset=koi8-r> --><meta charset=big5>", "big5"),
+        (b"<a title='<meta charset=koi8-r>'><meta charset=gbk>", "gbk"),
+        (b"<meta http-equiv=content-type content='x;CHARSET = \"euc-kr\"'>", "euc-kr"),
+        (b"<meta content='text/html; charset=euc-kr'>", None),
+        (b"<meta charset=koi8-r", None),
+        (b"<meta charset='koi8-r", None),
+        (b"<?xml version='1.0' encoding='EUC-JP'?><html>", "euc-jp"),
+        (b"<?xml version='1.0' encoding='rot13'?><meta charset=big5>", "big5"),
+        (b" " * 9000 + b"<meta charset=koi8-r>", "koi8-r"),
+    ],
+)
+def test_prescan_when_given_head_then_follows_the_standard(body: bytes, expected: str | None) -> None:
+    assert prescan(body) == expected
+
+
+def test_labels_when_looked_up_then_each_has_a_codec() -> None:
+    encodings = sorted(set(ENCODINGS.values()))
+
+    assert [b"a".decode(codec_of(name)) for name in encodings if not name.startswith("utf-16")] == ["a"] * 37
+    assert [encoding_of(name) for name in encodings] == encodings
+
+
+def test_encoding_when_html5lib_cases_run_then_only_scripts_differ() -> None:
+    differing = {
+        (case["file"], case["index"])
+        for case in conformance_cases("html_encoding_html5lib.json")
+        if decoded(base64.b64decode(case["body_b64"]), "")[1] != encoding_of(case["expected_encoding"])
+    }
+
+    assert differing == SCRIPTED
+
+
+def test_content_type_when_wpt_cases_run_then_none_differs() -> None:
+    differing = []
+    for case in conformance_cases("content_type_wpt.json"):
+        values = case.get("content_type_header_values")
+        essence, label = parse_content_type(", ".join(values) if values else case["input"])
+        charset = case["expected_encoding"] if values else case.get("encoding")
+        output = (case["expected_mime_type"] if values else case["output"]) or ""
+        if (essence, encoding_of(label or "")) != (output.partition(";")[0], charset and charset.lower()):
+            differing.append(case)
+
+    assert differing == []

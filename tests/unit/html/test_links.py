@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.links import PageLinks, Resolver, base_of, extract_links
+from searchcrawl.html.tree import parse_tree
+from searchcrawl.items import Link
+
+PAGE = "http://example.com/dir/page.html"
+
+
+def links_of(html: str, url: str = PAGE) -> PageLinks:
+    tree = parse_tree(html)
+    return extract_links(tree.css("a,area,frame,iframe"), Resolver(base_of(tree.css("base"), url)))
+
+
+def urls_of(html: str, url: str = PAGE) -> list[str]:
+    return [link.url for link in links_of(html, url).links]
+
+
+def slow_resolve(reference: str, base: str) -> str | None:
+    try:
+        return urls.resolve(reference, base)
+    except InvalidUrl:
+        return None
+
+
+def test_links_when_of_all_elements_then_are_in_document_order() -> None:
+    html = "<a href=1>x</a><iframe src=2></iframe><map><area href=3></map><a href=/4>x</a><img src=5><link href=6>"
+
+    assert urls_of(html) == [
+        "http://example.com/dir/1",
+        "http://example.com/dir/2",
+        "http://example.com/dir/3",
+        "http://example.com/4",
+    ]
+
+
+def test_links_when_frameset_then_frames_are_found() -> None:
+    assert urls_of("<frameset><frame src=menu.html><frame src=main.html></frameset>") == [
+        "http://example.com/dir/menu.html",
+        "http://example.com/dir/main.html",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        ("/other/", "http://example.com/other/a"),
+        ("http://elsewhere.org/x/y", "http://elsewhere.org/x/a"),
+        ("javascript:x", "http://example.com/dir/a"),
+        ("http://[", "http://example.com/dir/a"),
+        ("", "http://example.com/dir/a"),
+    ],
+)
+def test_links_when_page_has_base_then_resolve_against_it(base: str, expected: str) -> None:
+    assert urls_of(f'<base target=x><base href="{base}"><base href=/ignored/><a href=a>x</a>') == [expected]
+
+
+def test_links_when_target_repeats_then_is_once_and_nofollow_only_if_all_are() -> None:
+    html = (
+        "<a href=a rel=nofollow>x</a><a href=b rel='noopener NoFollow'>x</a>"
+        "<a href=a#part>x</a><a href=./b rel=nofollow>x</a><a href=c>x</a><a href=c rel=nofollow>x</a>"
+    )
+
+    assert links_of(html).links == (
+        Link("http://example.com/dir/a", False),
+        Link("http://example.com/dir/b", True),
+        Link("http://example.com/dir/c", False),
+    )
+
+
+@pytest.mark.parametrize(
+    "href",
+    ["#top", "javascript:alert(1)", "mailto:a@b.c", "data:text/html,x", "file:///etc/passwd", "ftp://a/b", "tel:1", ""],
+)
+def test_links_when_scheme_is_not_the_webs_then_are_left_out(href: str) -> None:
+    assert urls_of(f'<a href="{href}">x</a><a>y</a>') == []
+
+
+def test_links_when_invalid_then_are_counted() -> None:
+    html = '<a href="http://[">x</a><a href="http://a b/">x</a><a href="JavaScript:x">x</a><a href="ok">x</a>'
+
+    assert links_of(html) == PageLinks((Link("http://example.com/dir/ok"),), 3)
+
+
+@pytest.mark.parametrize(
+    ("href", "expected"),
+    [
+        (" \t a b \n", "http://example.com/dir/a%20b"),
+        ("a\nb\tc", "http://example.com/dir/abc"),
+        ("http://user:secret@example.com/x#y", "http://example.com/x"),
+        ("HTTP://EXAMPLE.com:80/A", "http://example.com/A"),
+        ("//other.org", "http://other.org/"),
+        ("?page=2", "http://example.com/dir/page.html?page=2"),
+        ("../up/./x", "http://example.com/up/x"),
+        ("日本", "http://example.com/dir/%E6%97%A5%E6%9C%AC"),
+        ("a\x00b", "http://example.com/dir/a%EF%BF%BDb"),
+        ("&#x1;x&amp;y", "http://example.com/dir/x&y"),
+    ],
+)
+def test_links_when_written_oddly_then_resolve_as_in_browsers(href: str, expected: str) -> None:
+    assert urls_of(f'<a href="{href}">x</a>') == [expected]
+
+
+def test_links_when_300000_on_a_page_then_all_are_found() -> None:
+    html = "".join(f"<a href=p{number}>x</a>" for number in range(300_000))
+
+    assert len(urls_of(html)) == 300_000
+
+
+def test_links_when_href_has_30_million_characters_then_it_alone_is_lost() -> None:
+    html = f'<a href="{"a/" * 15_000_000}">x</a><a href=b>y</a>'
+
+    assert links_of(html) == PageLinks((Link("http://example.com/dir/b"),), 1)
+
+
+def test_resolver_when_compared_with_identity_then_agrees() -> None:
+    chooser = random.Random(20)
+    bases = ["http://e.org/", PAGE, "https://e.org:8443/a/b/?q=1/2", "http://e.org/a/b/c;x", "http://[::1]/x/y"]
+    pieces = [".", "..", "/", "//", "?", "#", "%", "%41", ".%2e", "~", "-", "_", ";", "=", "&", ":", "@", "+", "*", "|"]
+    pieces += ["a", "b", "1", "é", "'", '"', "\\", " ", "\t", "\x01", "http:", "https://", "/a/b"]
+    pieces += ["http://e.org/", "http://e.org", "http://E.org", "https://e.org:8443/"]
+
+    differing = []
+    for _ in range(20_000):
+        base = chooser.choice(bases)
+        reference = "".join(chooser.choice(pieces) for _ in range(chooser.randint(1, 7)))
+        if Resolver(base).resolve(reference) != slow_resolve(reference, base):
+            differing.append((reference, base))
+
+    assert differing == []

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from searchcrawl.html.page import parse_html, parse_page
+from searchcrawl.html.page_text import collapse_lines
+from searchcrawl.items import Link, Page
+
+PAGE = "http://example.com/dir/page.html"
+
+
+def page_of(html: str | bytes, **arguments: Any) -> Page:
+    defaults: dict[str, Any] = {
+        "url": PAGE,
+        "content_type": "text/html; charset=utf-8",
+        "default_charset": "windows-1252",
+        "default_language": "",
+        "robots_headers": (),
+        "user_agent": "searchcrawl",
+    }
+    return parse_html(html.encode() if isinstance(html, str) else html, **(defaults | arguments))
+
+
+def test_page_when_parsed_then_has_all_fields() -> None:
+    page = page_of(
+        """<!doctype html><html lang="de_AT"><head><title> A &amp;
+        B </title><meta name="Description" content=" what  it is "><meta name=author content="N. N.">
+        <meta name=dc.subject content=search><meta name=keywords content=unused>
+        <link rel="alternate canonical" href="/canonical#part"></head><body><p>Hello <b>wor</b>ld<p><a href=x>x</a>"""
+    )
+
+    assert page == Page(
+        title="A & B",
+        text="Hello world\nx",
+        description="what it is",
+        author="N. N.",
+        subject="search",
+        language="de-at",
+        charset="utf-8",
+        canonical="http://example.com/canonical",
+        links=(Link("http://example.com/dir/x"),),
+    )
+
+
+def test_page_when_empty_then_has_nothing() -> None:
+    assert page_of(b"") == Page(charset="utf-8")
+
+
+def test_page_when_without_language_then_takes_default() -> None:
+    assert page_of("<html lang='not a tag'>", default_language="ja").language == "ja"
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("a<script>b</script>c<style>d</style>e", "ace"),
+        ("a<noscript>b <p>c</noscript>d", "ad"),
+        ("a<template><p>b</template>c", "ac"),
+        ("a<!-- b -->c", "ac"),
+        ("<div>a</div>b<div>c</div>", "a\nb\nc"),
+        ("<ul><li>a<li>b</ul>c", "a\nb\nc"),
+        ("<table><tr><td>a</td><td>b</td></tr></table>c", "a\nb\nc"),
+        ("a<br>b<hr>c", "a\nb\nc"),
+        ("<p>a\n  b\t&nbsp;c</p>", "a b c"),
+        ("<h1>a</h1><p>b<i>c</i><sub>2</sub></p>", "a\nbc2"),
+        ("<textarea>a</textarea><select><option>b<option>c</select>", "a\nb\nc"),
+        ("<svg><title>a</title></svg>b", "ab"),
+        ("<iframe src=x>fallback</iframe>a", "a"),
+        ("<plaintext>a</p>", "a</p>"),
+    ],
+)
+def test_text_when_extracted_then_is_what_the_body_shows(html: str, expected: str) -> None:
+    assert page_of(f"<title>t</title><body>{html}").text == expected
+
+
+def test_text_when_japanese_has_inline_markup_then_words_stay_whole() -> None:
+    assert page_of("<p>東京<b>都</b>庁<ruby>舎<rt>しゃ</rt></ruby></p>").text == "東京都庁舎しゃ"
+
+
+def test_text_when_noscript_is_left_open_inside_then_rest_is_kept() -> None:
+    assert page_of("<p>a<noscript><p>b</noscript><p>c").text == "a\nc"
+
+
+def test_text_when_silent_elements_nest_then_all_are_left_out() -> None:
+    html = "<svg><style><script>a</script></style></svg><noscript><style>b</style></noscript>c" * 50
+
+    assert page_of(html).text == "c" * 50
+
+
+def test_text_when_xml_forbids_characters_then_they_are_gone() -> None:
+    html = "<title>a\x00&#1;&#xFFFE;</title><p>b\x00\x0b\x1b\ufffe\uffff&#x7;&#xD800;&#xFFFF;c日</p>\x1ed"
+
+    page = page_of(html)
+
+    assert (page.title, page.text) == ("a\ufffd", "b \ufffdc日\nd")
+
+
+@pytest.mark.parametrize("code", [*range(0x20), 0xFFFE, 0xFFFF, 0xD800, 0xDFFF])
+def test_lines_when_a_character_is_illegal_then_only_it_is_lost(code: int) -> None:
+    cleaned = collapse_lines(f"日{chr(code)}本").replace(" ", "").replace("\n", "")
+
+    assert cleaned == "日本"
+
+
+def test_title_when_missing_then_drawing_does_not_give_it() -> None:
+    assert page_of("<svg><title>drawing</title></svg>").title == ""
+
+
+@pytest.mark.parametrize(
+    "href", ["ftp://example.com/", "javascript:x", "http://[", ""], ids=["ftp", "script", "invalid", "empty"]
+)
+def test_canonical_when_not_a_web_url_then_is_none(href: str) -> None:
+    assert page_of(f'<link rel=canonical href="{href}">').canonical is None
+
+
+def test_canonical_when_page_has_base_then_resolves_against_it() -> None:
+    assert page_of("<base href=/b/><link rel=canonical href=c>").canonical == "http://example.com/b/c"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("0;url=next.html", "http://example.com/dir/next.html"),
+        ("5; URL='/x#y'", "http://example.com/x"),
+        ("60", None),
+        ("0;url=page.html#again", None),
+        ("0;url=javascript:x", None),
+        ("3600;url=next.html", None),
+    ],
+)
+def test_refresh_when_in_meta_then_is_absolute_target(content: str, expected: str | None) -> None:
+    assert page_of(f'<meta http-equiv="Refresh" content="{content}">').refresh == expected
+
+
+def test_refresh_when_it_waits_long_then_is_a_link() -> None:
+    page = page_of('<a href=x>x</a><meta http-equiv=refresh content="600;url=next">')
+
+    assert page.links == (Link("http://example.com/dir/x"), Link("http://example.com/dir/next"))
+
+
+def test_noscript_when_it_has_links_then_they_count_but_its_refresh_does_not() -> None:
+    page = page_of('<head><noscript><meta http-equiv=refresh content="0;url=/n"><a href=x>x</a></noscript>')
+
+    assert (page.refresh, page.links) == (None, (Link("http://example.com/dir/x"),))
+
+
+def test_robots_when_in_meta_and_header_then_both_count() -> None:
+    page = page_of("<meta name=SearchCrawl content=noindex>", robots_headers=["otherbot: none", "nofollow"])
+
+    assert (page.noindex, page.nofollow) == (True, True)
+
+
+@pytest.mark.parametrize("codec", ["euc_jp", "shift_jis"])
+@pytest.mark.parametrize("declared", [True, False])
+def test_page_when_japanese_then_is_read(codec: str, declared: bool) -> None:
+    html = (
+        "<title>天気予報</title><p>東京の天気は晴れ、大阪は雨でしょう。<a href=明日.html>明日の予報</a>はこちらです。"
+    )
+    content_type = f"text/html; charset={codec}" if declared else "text/html"
+
+    page = page_of(html.encode(codec), content_type=content_type)
+
+    assert (page.title, page.links) == (
+        "天気予報",
+        (Link("http://example.com/dir/%E6%98%8E%E6%97%A5.html"),),
+    )
+
+
+@pytest.mark.parametrize(
+    "html",
+    ["<div>" * 200_000, "<b><p>" * 20_000, "<table><tr><td>" * 20_000, "<svg><g>" * 20_000, "<template>" * 20_000],
+    ids=["div", "formatting", "table", "svg", "template"],
+)
+def test_page_when_nested_deeply_then_link_at_the_end_is_found(html: str) -> None:
+    page = parse_page(f"<a href=first>x</a>{html}<a href=last>y</a>", url=PAGE)
+
+    assert page.links[0] == Link("http://example.com/dir/first")
+    assert len(page.links) == (1 if "template" in html else 2)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from searchcrawl.html.robots_meta import NO_DIRECTIVES, RobotsDirectives, robots_directives
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+NOINDEX = RobotsDirectives(noindex=True)
+NOFOLLOW = RobotsDirectives(nofollow=True)
+BOTH = RobotsDirectives(noindex=True, nofollow=True)
+
+
+def directives(
+    *headers: str, metas: tuple[tuple[str, str], ...] = (), user_agent: str = "searchcrawl"
+) -> RobotsDirectives:
+    return robots_directives(metas=metas, headers=headers, user_agent=user_agent, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("robots", "noindex", NOINDEX),
+        ("ROBOTS", " NoIndex , NoFollow ", BOTH),
+        ("robots", "none", BOTH),
+        ("robots", "noindex nofollow", BOTH),
+        ("robots", "index, follow, all, max-snippet:-1", NO_DIRECTIVES),
+        ("robots", "max-snippet: 20, nofollow", NOFOLLOW),
+        ("searchcrawl", "nofollow", NOFOLLOW),
+        ("otherbot", "noindex", NO_DIRECTIVES),
+        ("robots", "noindexed", NO_DIRECTIVES),
+        ("description", "noindex", NO_DIRECTIVES),
+    ],
+)
+def test_directives_when_in_meta_then_are_read(name: str, content: str, expected: RobotsDirectives) -> None:
+    assert directives(metas=((name, content),)) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("noindex", NOINDEX),
+        ("searchcrawl: noindex, nofollow", BOTH),
+        ("SearchCrawl : none", BOTH),
+        ("otherbot: noindex, nofollow", NO_DIRECTIVES),
+        ("otherbot: noindex, searchcrawl: nofollow", NOFOLLOW),
+        ("nofollow, otherbot: noindex", NOFOLLOW),
+        ("unavailable_after: 25 Jun 2010 15:00:00 PST", NOINDEX),
+        ("unavailable_after: Friday, 25-Jun-10 15:00:00 UTC, nofollow", BOTH),
+        ("unavailable_after: 2026-05-31", NOINDEX),
+        ("unavailable_after: 2026-06-01T00:00:01+00:00", NO_DIRECTIVES),
+        ("searchcrawl: unavailable_after: 2020-01-01", NOINDEX),
+        ("otherbot: unavailable_after: 2020-01-01", NO_DIRECTIVES),
+        ("unavailable_after: soon, nofollow", NOFOLLOW),
+        ("", NO_DIRECTIVES),
+        (":::,,;", NO_DIRECTIVES),
+    ],
+)
+def test_directives_when_in_header_then_are_read(header: str, expected: RobotsDirectives) -> None:
+    assert directives(header) == expected
+
+
+def test_directives_when_in_several_places_then_add_up() -> None:
+    assert directives("nofollow", metas=(("robots", "noindex"),)) == BOTH
+
+
+@pytest.mark.parametrize("agent", ["ultra search", "ultra"])
+def test_directives_when_agent_has_a_blank_then_matches_whole_or_token(agent: str) -> None:
+    assert directives(f"{agent}: noindex", user_agent="Ultra Search") == NOINDEX
+
+
+def test_directives_when_prefix_is_hostile_then_ends() -> None:
+    assert directives("a " * 50_000 + ",x:" * 10_000) == NO_DIRECTIVES

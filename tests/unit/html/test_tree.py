@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from searchcrawl.html.tree import MAX_ATTRIBUTES, MAX_DEPTH, cap_attributes, cap_depth, parse_tree
+
+
+def depth_of(html: str) -> int:
+    """The depth of the deepest element, counted in the tree that was built."""
+    deepest = 0
+    for node in parse_tree(html).css(":not(:has(*))"):
+        depth, parent = 0, node.parent
+        while parent is not None:
+            depth, parent = depth + 1, parent.parent
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def test_parse_when_nested_200000_deep_then_tree_is_shallow() -> None:
+    html = "<div>" * 200_000 + "<b>end</b>"
+
+    assert depth_of(html) <= MAX_DEPTH + 4
+
+
+def test_parse_when_nested_elements_hold_links_then_all_are_found() -> None:
+    html = "".join(f"<div><a href={number}>x</a>" for number in range(20_000)) + "</div>" * 20_000
+
+    assert len(parse_tree(html).css("a")) == 20_000
+
+
+def test_parse_when_3000_fonts_are_unclosed_then_all_links_are_found() -> None:
+    html = "".join(f"<p><font color={number}><a href={number}>x</a>" for number in range(3_000))
+
+    assert len(parse_tree(html).css("a")) == 3_000
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<ul>" + "<li>x" * 5_000 + "</ul>",
+        "<table>" + "<tr><td>x<td>y" * 5_000 + "</table>",
+        "<div><p>x</p><br></div>" * 5_000,
+        "<!--" + "<div>" * 5_000 + "--><p>x",
+        "<script>" + "<div>" * 5_000 + "</script><p>x",
+        "<DIV>" * 400 + "x" + "</div>" * 400,
+    ],
+    ids=["items", "cells", "blocks", "comment", "script", "deep-enough"],
+)
+def test_cap_depth_when_page_is_not_deep_then_is_unchanged(html: str) -> None:
+    assert cap_depth(html) == html
+
+
+@pytest.mark.parametrize("html", ["<!-- x" * 5_000, "<script>x" * 5_000, "<" * 5_000, "</x>" * 5_000, "<div" * 5_000])
+def test_parse_when_markup_is_broken_then_still_gives_a_tree(html: str) -> None:
+    assert parse_tree(html).root is not None
+
+
+def test_parse_when_noscript_is_unclosed_inside_then_rest_is_kept() -> None:
+    tree = parse_tree("<body>a<noscript><p>b</noscript><p id=c>c")
+
+    assert [node.parent.tag for node in tree.css("#c") if node.parent] == ["body"]
+
+
+def test_cap_attributes_when_a_tag_has_50000_then_cuts_it() -> None:
+    html = "<p>a</p><div " + " ".join(f"a{number}=1" for number in range(50_000)) + "><a href=x>x</a>"
+
+    capped = cap_attributes(html)
+
+    assert capped.endswith("><a href=x>x</a>")
+    assert capped.count("=1") == MAX_ATTRIBUTES - 1
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<img src='data:image/png;base64," + "A" * 50_000 + "'>",
+        "<p>" + "word " * 20_000,
+        "<path d='" + "M 0 " * 9_000 + "'>",
+    ],
+    ids=["data", "text", "drawing"],
+)
+def test_cap_attributes_when_a_run_is_only_long_then_is_unchanged(html: str) -> None:
+    assert cap_attributes(html) == html
+
+
+def test_parse_when_text_has_a_lone_surrogate_then_leaves_it_out() -> None:
+    assert [node.text() for node in parse_tree("<p>a\ud800b").css("p")] == ["ab"]
