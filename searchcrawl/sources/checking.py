@@ -35,9 +35,9 @@ _MESSAGES: Final = {
     "mapping_type": "must be a table",
     "model_type": "must be a table",
     "model_attributes_type": "must be a table",
-    "greater_than": "must be more than {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than_equal": "must be at most {le:g}",
+    "greater_than": "must be more than {gt:.0f}",
+    "greater_than_equal": "must be at least {ge:.0f}",
+    "less_than_equal": "must be at most {le:.0f}",
     "literal_error": "must be {expected}",
 }
 
@@ -62,19 +62,21 @@ def read_toml(path: Path, file: str) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(one_line(file), f"line {line}", "is not UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        line, message = _syntax_error(str(error), content)
-        raise ConfigurationError(one_line(file), f"line {line}", message) from error
+    except ValueError as error:
+        # Also plain ones: a number of thousands of digits is none of Python.
+        where, message = _syntax_error(str(error), content)
+        raise ConfigurationError(one_line(file), where, message) from error
     except RecursionError as error:
         raise ConfigurationError(one_line(file), "", "is nested too deeply") from error
 
 
-def _syntax_error(text: str, content: bytes) -> tuple[int, str]:
+def _syntax_error(text: str, content: bytes) -> tuple[str, str]:
+    """Where a file is no TOML, as ``line N`` where the parser says it, and why."""
     position = _POSITION.search(text)
-    last_line = content.rstrip(b"\n").count(b"\n") + 1
-    line = int(position[1]) if position and position[1] else last_line
     message = _POSITION.sub("", text)
-    return line, one_line(message[:1].lower() + message[1:])
+    last_line = content.rstrip(b"\n").count(b"\n") + 1
+    where = f"line {position[1] or last_line}" if position else ""
+    return where, one_line(message[:1].lower() + message[1:])
 
 
 def check(

@@ -17,6 +17,8 @@ from searchcrawl.sources.values import (
     Charset,
     Count,
     FailureStatuses,
+    FilePath,
+    FilePaths,
     HeaderName,
     HeaderText,
     HeaderValue,
@@ -31,7 +33,6 @@ from searchcrawl.sources.values import (
     PositiveCount,
     ResolvedHost,
     Table,
-    Text,
     Texts,
     WebUrls,
     not_available,
@@ -54,7 +55,7 @@ class Start(Table):
     """Where the crawl starts; ``files`` are lists of URLs, one a line, relative to the project (A10)."""
 
     urls: WebUrls = ()
-    files: Texts = ()
+    files: FilePaths = ()
 
 
 class HostBlock(Table):
@@ -114,7 +115,7 @@ class Fetch(Table):
     headers: Mapping[HeaderName, HeaderValue] = Field(default_factory=dict)
     resolve: Mapping[ResolvedHost, Address] = Field(default_factory=dict)
     verify_certificates: bool = True
-    ca_file: Text | None = None
+    ca_file: FilePath | None = None
     private_networks: Networks = ()
     default_charset: Charset = "windows-1252"
     default_language: Language = ""

@@ -14,11 +14,11 @@ from searchcrawl.sources.config import Tables
 from searchcrawl.sources.values import (
     Contact,
     Count,
+    FilePath,
     PositiveAmount,
     PositiveCount,
     Product,
     Table,
-    Text,
     WebUrl,
     not_available,
     refused,
@@ -32,7 +32,7 @@ def _store_url(text: str) -> str:
     if text.startswith("postgresql"):
         raise not_available()
     path = text.removeprefix(_SQLITE)
-    if path == text or not path or path == ":memory:" or set(path) & set("?#%"):
+    if path == text or not path or path == ":memory:" or not path.isprintable() or set(path) & set("?#%"):
         raise refused("must be sqlite:/// and the path of a file")
     return text
 
@@ -61,7 +61,7 @@ class Store(Table):
 class Cache(Table):
     """The document cache (E1, E2); both sizes count decoded bodies, in units of 1024 × 1024 or × 1024."""
 
-    dir: Text = "var/cache"
+    dir: FilePath = "var/cache"
     threshold_mb: PositiveAmount = 250.0
     preserve: bool = True
     location: Annotated[str, AfterValidator(_cache_location)] = "files"
@@ -87,7 +87,7 @@ class Index(Table):
     """Where documents go; ``url`` ends in the name of a core, a collection or an alias."""
 
     type: Literal["local", "solr"] = "local"
-    path: Text = "var/index"
+    path: FilePath = "var/index"
     url: Annotated[WebUrl, AfterValidator(_index_url)] | None = None
 
     @model_validator(mode="after")
@@ -100,7 +100,7 @@ class Index(Table):
 class Logs(Table):
     """One log per source (J3)."""
 
-    dir: Text = "var/log"
+    dir: FilePath = "var/log"
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
     max_bytes: PositiveCount = 1_000_000
     backups: Count = 2

@@ -79,6 +79,12 @@ def _header_text(text: str) -> str:
     return text
 
 
+def _file_path(text: str) -> str:
+    if not text.isprintable():
+        raise refused("must be printable")
+    return text
+
+
 def _host_rule(text: str) -> str:
     try:
         parse_host_rule(text, file="", key="")
@@ -159,7 +165,13 @@ def _checked(check: Callable[[str], str]) -> AfterValidator:
 #: TOML has lists only; the models keep tuples. The items stay strict.
 LIST: Final = Field(strict=False)
 
+#: Larger than anything meant, and small enough for databases, clocks and timers.
+_MOST: Final = 1_000_000_000_000
+_MOST_TIME: Final = 100_000_000
+
 Text = Annotated[str, Field(min_length=1)]
+FilePath = Annotated[Text, _checked(_file_path)]
+FilePaths = Annotated[tuple[FilePath, ...], LIST]
 Texts = Annotated[tuple[Text, ...], LIST]
 WebUrl = Annotated[str, _checked(_web_url)]
 WebUrls = Annotated[tuple[WebUrl, ...], LIST]
@@ -178,10 +190,10 @@ Address = Annotated[str, _checked(_address)]
 ResolvedHost = Annotated[str, _checked(_resolved_host)]
 Charset = Annotated[str, _checked(_charset)]
 Language = Annotated[str, _checked(_language)]
-Count = Annotated[int, Field(ge=0)]
-PositiveCount = Annotated[int, Field(ge=1)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-PositiveAmount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=_MOST)]
+PositiveCount = Annotated[int, Field(ge=1, le=_MOST)]
+Amount = Annotated[float, Field(ge=0, le=_MOST_TIME, allow_inf_nan=False)]
+PositiveAmount = Annotated[float, Field(gt=0, le=_MOST_TIME, allow_inf_nan=False)]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 FailureStatus = Annotated[int, Field(ge=400, le=599)]
 FailureStatuses = Annotated[tuple[FailureStatus, ...], LIST]

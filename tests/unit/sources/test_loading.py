@@ -17,6 +17,10 @@ from searchcrawl.sources.loading import (
 )
 
 GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
+DIGITS = (
+    "sources/demo.toml: exceeds the limit (4300 digits) for integer string conversion: "
+    "value has 5000 digits; use sys.set_int_max_str_digits() to increase the limit"
+)
 NOTHING_INCLUDED = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
 
 
@@ -202,6 +206,7 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
     [
         ("depth = -1", "scope.depth: must not be negative (got -1)"),
         ("depth = 1.0", "scope.depth: must be a whole number (got 1.0)"),
+        (f"depth = {9**30}", "scope.depth: must be at most 1000000000000 (got "),
         ("depth = true", "scope.depth: must be a whole number (got true)"),
         ('depth = "1"', 'scope.depth: must be a whole number (got "1")'),
         ("dpeth = 1", "scope.dpeth: unknown key (did you mean depth?)"),
@@ -229,6 +234,7 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ('[fetch]\nheaders = {"X-A" = {file = "key"}}', "fetch.headers.X-A: not available yet (got "),
         ('[fetch]\ndefault_charset = "klingon"', 'fetch.default_charset: unknown charset (got "klingon")'),
         ('[fetch]\ndefault_language = "english!"', "fetch.default_language: not a language tag"),
+        ('[fetch]\nca_file = "a\\u0000b"', 'fetch.ca_file: must be printable (got "a\\u0000b")'),
         ('[fetch]\nca_file = "ca.pem"', 'fetch.ca_file: no such file (got "ca.pem")'),
         ('[fetch]\nproxy = "http://p/"', "fetch.proxy: not available yet"),
         ("[change]\ncondition = []", "change.condition: must not be empty (got [])"),
@@ -279,6 +285,7 @@ def test_load_source_when_a_value_is_wrong_then_one_line_says_so(root: Path, add
             'sources/demo.toml: start.files: no such file (got "urls.txt")',
         ]),
         ("[start\n", ["sources/demo.toml: line 1: expected ']' at the end of a table declaration"]),
+        (f"type = 'web'\ntitle = {'9' * 5000}\n", [DIGITS]),
         ("type = 'web'\n\ntitle = \n", ["sources/demo.toml: line 3: invalid value"]),
         ('\n\ntitle = """\n', ["sources/demo.toml: line 3: unterminated string"]),
         ('"a\\nb" = 1\n' + GOOD, ['sources/demo.toml: "a\\nb": unknown key']),
