@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from benchmarks.comparing import compare
 
+Document = dict[str, str | list[str]]
 A, B, C = (f"http://127.0.0.1/{name}.html" for name in "abc")
 
 
@@ -26,7 +27,7 @@ def test_compare_when_a_page_is_nowhere_then_it_is_missing() -> None:
 
 
 def test_compare_when_a_page_is_indexed_and_a_duplicate_then_it_is_doubled() -> None:
-    documents = [
+    documents: list[Document] = [
         {"access_url": A, "duplicates": [B], "mimetype": "text/html"},
         {"access_url": B, "mimetype": "text/html"},
     ]
@@ -38,7 +39,7 @@ def test_compare_when_a_page_is_indexed_and_a_duplicate_then_it_is_doubled() -> 
 
 
 def test_compare_when_the_index_has_a_page_that_wget_did_not_reach_then_it_is_extra() -> None:
-    documents = [
+    documents: list[Document] = [
         {"access_url": A, "mimetype": "text/html"},
         {"access_url": B, "mimetype": "text/html"},
         {"access_url": C, "mimetype": "application/pdf"},
