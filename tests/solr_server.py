@@ -66,7 +66,7 @@ class RunningSolr:
             with (self.home / "solr.log").open("ab") as log:
                 self.process = launcher.launch(self.home, port, memory=self.memory, log=log)
             try:
-                launcher.wait_until_ready(port, self.process)
+                launcher.wait_until_ready(self.home, port, self.process)
             except BaseException as error:
                 launcher.stop(self.process)
                 # Another process may have taken the port in between.

@@ -73,8 +73,7 @@ class SolrReceiver:
         self._solr = pysolr.Solr(address, session=self._session, timeout=timeout_seconds, auth=auth)
 
     def begin(self, source: str, run: int) -> None:
-        """Looks that the index is there and fits before a run sends anything; raises as ``ping``."""
-        self.ping()
+        """Nothing is to be prepared."""
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Stores and removes; one receipt a document or removal, in their order (Receiver)."""
@@ -195,9 +194,10 @@ def _hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequ
 
 
 def _unwrapped(name: str, value: Any) -> Any:
-    """An attribute with one value as that value: in Solr all of them may have several."""
-    if isinstance(value, list) and len(value) == 1 and name.endswith(_ATTRIBUTE_ENDINGS):
-        return value[0]
+    """An attribute as it was sent: in Solr all may have several values, and all numbers have a fraction."""
+    if isinstance(value, list) and name.endswith(_ATTRIBUTE_ENDINGS):
+        values = [int(item) if isinstance(item, float) and item.is_integer() else item for item in value]
+        return values[0] if len(values) == 1 else values
     return value
 
 

@@ -82,6 +82,9 @@ class SolrSession(requests.Session):
                 body = self._read(response, shown)
             except (requests.RequestException, HTTPError, OSError) as error:
                 raise _unanswered(shown, error, limit if deadline.expired else None) from error
+            if deadline.expired:
+                # Shut in its headers, an answer looks like one without a body.
+                raise _too_late(shown, limit)
         check_answer(shown, response.status_code, response.headers.get("Retry-After"), body)
         # The body was read here, within its bounds; whoever asks for it gets it from memory.
         response.raw = io.BytesIO(body)
@@ -127,12 +130,16 @@ def shown_url(url: str) -> str:
 
 def _unanswered(shown: str, error: Exception, expired_after_seconds: float | None) -> DeliveryError:
     if expired_after_seconds is not None:
-        return IndexUnavailable(f"{shown}: no complete answer within {expired_after_seconds:g} s")
+        return _too_late(shown, expired_after_seconds)
     if isinstance(error, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
         return IndexMisconfigured(f"{shown}: {error}")
     if isinstance(error, requests.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
         return IndexMisconfigured(f"{shown}: its certificate is refused: {error}")
     return IndexUnavailable(f"{shown}: {_cause(error)}")
+
+
+def _too_late(shown: str, seconds: float) -> IndexUnavailable:
+    return IndexUnavailable(f"{shown}: no complete answer within {seconds:g} s")
 
 
 def _cause(error: BaseException) -> str:

@@ -88,6 +88,7 @@ def launch(home: Path, port: int, *, memory: str = "512m", log: IO[Any] | None =
         f"-Djetty.port={port}",
         f"-Dsolr.solr.home={home.resolve()}",
         f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}",
+        f"-Dsolr.install.dir={home.resolve()}",
         f"-Dsolr.log.dir={home.resolve()}",
         "-Dsolr.enableRemoteStreaming=false",
         "-Dsolr.enableStreamBody=false",
@@ -100,26 +101,36 @@ def launch(home: Path, port: int, *, memory: str = "512m", log: IO[Any] | None =
     return subprocess.Popen(command, cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
-def wait_until_ready(port: int, process: subprocess.Popen[bytes], *, seconds: float = 90) -> None:
-    """Returns once Solr answers and its cores are loaded; raises SolrNotStarted with what it says otherwise."""
+def wait_until_ready(home: Path, port: int, process: subprocess.Popen[bytes], *, seconds: float = 90) -> None:
+    """Returns once each core of the home answers (its update log is replayed then).
+
+    Raises SolrNotStarted with what the server says.
+    """
+    cores = sorted(properties.parent.name for properties in home.glob("*/core.properties"))
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise SolrNotStarted(f"Java ended with code {process.returncode}: is port {port} taken?")
         try:
             answer = admin(port, "cores?action=STATUS&indexInfo=false")
+            if failures := answer.get("initFailures"):
+                raise SolrNotStarted("; ".join(f"core {name}: {why}" for name, why in failures.items()))
+            for core in cores:
+                _get(port, f"{core}/admin/ping?wt=json")
         except (OSError, ValueError):
             time.sleep(0.1)
-            continue
-        if failures := answer.get("initFailures"):
-            raise SolrNotStarted("; ".join(f"core {name}: {why}" for name, why in failures.items()))
-        return
+        else:
+            return
     raise SolrNotStarted(f"Solr did not answer on port {port} within {seconds:g} s")
 
 
 def admin(port: int, path: str) -> dict[str, Any]:
     """The answer of Solr's admin API; raises OSError (also for HTTP errors) or ValueError."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/solr/admin/{path}&wt=json", timeout=30) as answer:
+    return _get(port, f"admin/{path}&wt=json")
+
+
+def _get(port: int, path: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/solr/{path}", timeout=30) as answer:
         return dict(json.load(answer))
 
 
@@ -159,7 +170,7 @@ def main() -> int:
         build_lib()
         prepare_home(options.home, cores=[options.core])
         process = launch(options.home, options.port, memory=options.memory)
-        wait_until_ready(options.port, process)
+        wait_until_ready(options.home, options.port, process)
         print(f"Solr answers at http://127.0.0.1:{options.port}/solr/{options.core} (Ctrl-C ends it)", flush=True)
         return process.wait()
     except SolrNotStarted as error:
