@@ -32,7 +32,6 @@ _CHUNK_RULES: Final = 512
 _KEY: Final = "robots.txt"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _AGENT_END: Final = re.compile(r"[\s/]")
-_DIRECTIVE: Final = re.compile(r"([a-z][a-z -]*?)[ \t]*(?::|(?<=[a-z])[ \t])[ \t]*(.*)", re.IGNORECASE | re.DOTALL)
 _KEPT: Final = "!$%&'()*+,-./:;<=>?@[\\]^_`{|}~\""
 _NEEDS_NO_ESCAPE: Final = re.compile(r"[!-~]*").fullmatch
 _BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -55,6 +54,10 @@ _NAMES: Final = {
     "sitemaps": "sitemap",
     "site-map": "sitemap",
 }
+#: A name, a colon or, where it was forgotten, a blank, and a value.
+_DIRECTIVE: Final = re.compile(
+    rf"({'|'.join(_NAMES)})(?:[ \t]*:|[ \t])[ \t]*(.*)", re.ASCII | re.IGNORECASE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +209,8 @@ def _lines(text: str) -> Iterator[_Line]:
     for raw in _LINE_END.split(text):
         line = raw[:MAX_LINE_CHARACTERS].partition("#")[0].strip()
         match = _DIRECTIVE.match(line)
-        name = _NAMES.get(" ".join(match[1].lower().split())) if match else None
-        if match and name:
-            yield _Line(name, match[2].strip(), _shown(line))
+        if match:
+            yield _Line(_NAMES[match[1].lower()], match[2].strip(), _shown(line))
 
 
 def _shown(line: str) -> str:
