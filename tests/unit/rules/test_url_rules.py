@@ -1,0 +1,79 @@
+"""URL globs and declared expressions of the boundary (B4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
+
+FILE = "sources/x.toml"
+
+
+def boundary(**rules: Any) -> Boundary:
+    return Boundary(file=FILE, **rules)
+
+
+@pytest.mark.parametrize(
+    ("rule", "url", "excluded"),
+    [
+        ("*.PDF", "http://a.test/x.pdf", True),
+        ("*.pdf", "http://a.test/x.pdf?y", False),
+        ("*.pdf", "http://a.test/xpdf", False),
+        ("*/print/*", "http://a.test/1/PRINT/2", True),
+        ("*/print/", "http://a.test/print/2", False),
+        ("http://a.test/x", "http://a.test/x", True),
+        ("http://a.test/x", "http://a.test/xy", False),
+        ("a.test/x", "http://a.test/x", False),
+        ("http://a.test/*/c*e", "http://a.test/b/cde", True),
+        ("*?id=[1]", "http://a.test/x?id=[1]", True),
+        ("*?id=[1]", "http://a.test/x?id=1", False),
+        ("*/café/*", "http://a.test/caf%C3%A9/x", True),
+        ("*/a b/*", "http://a.test/a%20b/x", True),
+        ("*/%7euser/*", "http://a.test/~user/", True),
+        ("*", "http://a.test/", True),
+        ("http://a*a.test/*", "http://a.test/", False),
+        ("re:x=[0-9]+$", "http://a.test/?x=12", True),
+        ("re:x=[0-9]+$", "http://a.test/?x=12a", False),
+        ("re:/X/", "http://a.test/x/", False),
+        ("re:(?i)/X/", "http://a.test/x/", True),
+        ("re:^http://a", "http://a.test/", True),
+    ],
+)
+def test_url_rule_when_asked_then_is_a_glob_or_a_declared_expression(rule: str, url: str, excluded: bool) -> None:
+    decision = boundary(allow_all=True, exclude_urls=["*/never-there/*", rule]).decide(url)
+
+    assert decision.allowed is not excluded
+    assert decision.rule == (rule if excluded else "allow_all")
+    assert decision.key == ("scope.exclude_urls" if excluded else "scope.allow_all")
+
+
+def test_url_globs_when_written_with_an_international_host_then_match_its_punycode() -> None:
+    rules = boundary(include_urls=["https://bücher.example/*"])
+
+    assert rules.decide("https://xn--bcher-kva.example/x").allowed
+
+
+def test_include_urls_when_no_hosts_are_given_then_decide_alone() -> None:
+    rules = boundary(include_urls=["http://a.test/docs/*"])
+
+    inside, outside = rules.decide("http://a.test/docs/1"), rules.decide("http://b.test/docs/1")
+
+    assert inside == Decision(True, "http://a.test/docs/*", FILE, "scope.include_urls")
+    assert outside == Decision(False, "no include matches", FILE, "scope.include_urls")
+
+
+def test_include_urls_when_hosts_are_given_then_both_must_agree() -> None:
+    rules = boundary(include_hosts=["a.test"], include_urls=["*/docs/*"])
+
+    assert rules.decide("http://a.test/docs/1").key == "scope.include_urls"
+    assert rules.decide("http://a.test/x").key == "scope.include_urls"
+    assert rules.decide("http://b.test/docs/1").key == "scope.include_hosts"
+
+
+def test_expressions_when_they_name_groups_alike_then_are_accepted() -> None:
+    rules = boundary(allow_all=True, exclude_urls=["re:/(?P<x>a)/", "re:/(?P<x>b)/"])
+
+    assert rules.decide("http://a.test/b/").rule == "re:/(?P<x>b)/"
