@@ -52,6 +52,7 @@ class WorkerPool:
         self._timeout_seconds = timeout_seconds
         self._lock = threading.Lock()
         self._pool: pebble.ProcessPool | None = None
+        self._under_way: set[Future[Any]] = set()
 
     def submit(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
         """A future of ``function(*args, **kwargs)``; function, arguments and result are pickled.
@@ -73,18 +74,26 @@ class WorkerPool:
                     context=multiprocessing.get_context("spawn"),
                 )
             task = self._pool.schedule(_run, args=(function, args, kwargs), timeout=self._timeout_seconds)
+            self._under_way.add(answer)
         task.add_done_callback(lambda done: self._settle(answer, done))
         return answer
 
     def close(self) -> None:
-        """Kills what still runs, fails its futures with 904 and waits for the processes to end."""
+        """Kills what still runs and fails its futures with 904; blocks until the processes ended (up to 3 s)."""
         with self._lock:
             pool, self._pool = self._pool, None
+            under_way, self._under_way = self._under_way, set()
         if pool is not None:
             pool.stop()  # type: ignore[no-untyped-call]  # pebble's
             pool.join()
+        for answer in under_way:
+            answer.set_exception(_over_limit("stopped"))
 
     def _settle(self, answer: Future[T], done: Future[Any]) -> None:
+        with self._lock:
+            if answer not in self._under_way:
+                return  # close() answers
+            self._under_way.remove(answer)
         try:
             result = done.result()
         except TimeoutError:

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.codes import Code
+from searchcrawl.convert.conversion_pool import ConversionPool
+from searchcrawl.exceptions import ConversionFailed, NoConverter
+from searchcrawl.html.oversized import OversizedParser
+from searchcrawl.worker_pool import WorkerPool
+
+ROOT = Path(__file__).resolve().parents[2]
+PDF = (
+    b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n"
+    b"2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n"
+    b"3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R /Resources << /Font << /F 5 0 R >> >> >>\nendobj\n"
+    b"4 0 obj\n<< /Length 36 >>\nstream\nBT /F 9 Tf 9 9 Td (Hello PDF) Tj ET \nendstream\nendobj\n"
+    b"5 0 obj\n<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>\nendobj\n"
+    b"trailer\n<< /Root 1 0 R >>\n%%EOF\n"
+)
+#: Starts a pool, tells the id of its process and waits to be killed.
+ORPHAN = """
+import os, time
+from searchcrawl.worker_pool import WorkerPool
+
+if __name__ == "__main__":
+    pool = WorkerPool()
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 300)
+    time.sleep(300)
+"""
+
+
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    pool = WorkerPool(max_memory_bytes=1 << 30, timeout_seconds=60)
+    yield pool
+    pool.close()
+
+
+def refuse(code: int) -> None:
+    raise NoConverter("no", code=code)
+
+
+def code_of(pool: WorkerPool, function: object, *args: object) -> int:
+    with pytest.raises(ConversionFailed) as caught:
+        pool.submit(function, *args).result(120)  # type: ignore[arg-type]
+    return caught.value.code
+
+
+def test_conversion_pool_when_given_a_pdf_then_gives_its_page() -> None:
+    pool = ConversionPool()
+    arguments = {"url": "http://example.com/a.pdf", "default_language": "", "robots_headers": (), "user_agent": "x"}
+
+    good = pool.submit(PDF, **arguments)  # type: ignore[arg-type]
+    broken = pool.submit(b"%PDF-", **arguments)  # type: ignore[arg-type]
+
+    assert (good.result(60).title, good.result().text) == ("a.pdf", "Hello PDF")
+    with pytest.raises(ConversionFailed, match="PDF") as caught:
+        broken.result(60)
+    assert caught.value.code == Code.CONVERSION_FAILED
+    pool.close()
+
+
+def test_oversized_parser_when_given_a_page_then_gives_what_parse_html_gives() -> None:
+    parser = OversizedParser()
+    body = "".join(f"<div><a href={number}>x</a>" for number in range(200_000)).encode()
+
+    page = parser.submit(
+        body,
+        url="http://example.com/",
+        content_type="text/html",
+        default_charset="windows-1252",
+        default_language="",
+        robots_headers=[],
+        user_agent="x",
+    ).result(120)
+
+    assert len(page.links) == 200_000
+    parser.close()
+
+
+def test_pool_when_document_error_is_raised_then_future_fails_with_it(pool: WorkerPool) -> None:
+    future = pool.submit(refuse, 908)
+
+    with pytest.raises(NoConverter, match="no") as caught:
+        future.result(60)
+    assert caught.value.code == 908
+
+
+def test_pool_when_tasks_pass_limits_or_die_then_fail_alone(pool: WorkerPool) -> None:
+    codes = [
+        code_of(pool, bytearray, 2 << 30),
+        code_of(pool, os._exit, 3),
+        code_of(pool, os.kill, 0, "not a signal"),
+    ]
+
+    assert codes == [Code.CONVERSION_LIMIT, Code.CONVERSION_LIMIT, Code.CONVERSION_FAILED]
+    assert pool.submit(len, "still alive").result(60) == 11
+
+
+def test_pool_when_a_task_takes_too_long_then_is_killed() -> None:
+    pool = WorkerPool(timeout_seconds=1)
+    first = pool.submit(os.getpid).result(60)
+
+    code = code_of(pool, time.sleep, 300)
+
+    assert code == Code.CONVERSION_LIMIT
+    assert pool.submit(os.getpid).result(60) != first
+    pool.close()
+
+
+def test_pool_when_closed_then_tasks_under_way_fail(pool: WorkerPool) -> None:
+    pool.submit(len, "").result(60)
+    future = pool.submit(time.sleep, 300)
+
+    pool.close()
+
+    with pytest.raises(ConversionFailed) as caught:
+        future.result(60)
+    assert caught.value.code == Code.CONVERSION_LIMIT
+
+
+def test_pool_when_never_used_then_close_does_nothing() -> None:
+    pool = WorkerPool()
+
+    pool.close()
+
+    assert pool.submit(len, "ab").result(60) == 2
+    pool.close()
+
+
+def test_pool_when_its_owner_is_killed_then_leaves_no_process(tmp_path: Path) -> None:
+    script = tmp_path / "orphan.py"
+    script.write_text(ORPHAN, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, env=environment) as owner:
+        assert owner.stdout is not None
+        worker = int(owner.stdout.readline())
+
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{worker}").exists()
