@@ -263,10 +263,13 @@ class _Limits:
 
     def _repeats(self, path: str) -> bool:
         """Whether one segment stands in the path too often, next to itself or not."""
-        segments = [segment for segment in path.split("/") if segment]
-        if len(segments) <= self._max_repeated or len(set(segments)) > len(segments) - self._max_repeated:
+        segments = path.split("/")
+        if len(set(segments)) > len(segments) - self._max_repeated:
             return False
-        return max(Counter(segments).values()) > self._max_repeated
+        counts = Counter(segments)
+        # Doubled slashes and the ones at the ends are no segments.
+        del counts[""]
+        return max(counts.values(), default=0) > self._max_repeated
 
 
 def _host_index(rules: Sequence[str], file: str, key: str) -> HostIndex:
