@@ -179,6 +179,7 @@ class LocalReceiver:
         except ValueError as error:
             raise IndexUnavailable(f"{self._path}: {error}") from error
         try:
+            self._clear(writer)
             yield writer, searcher
             failpoints.passing("batch.post.mid")
             writer.commit()
@@ -186,6 +187,12 @@ class LocalReceiver:
             raise IndexUnavailable(f"{self._path}: {error}") from error
         finally:
             self._release(writer)
+
+    def _clear(self, writer: tantivy.IndexWriter) -> None:
+        """Removes what a killed process left: names of files come again, and a commit would stumble over them."""
+        writer.garbage_collect_files()
+        for left in self._path.glob(".tmp*"):
+            left.unlink(missing_ok=True)
 
     def _release(self, writer: tantivy.IndexWriter) -> None:
         """Waits for merges and frees the writer, also where a traceback still refers to it."""

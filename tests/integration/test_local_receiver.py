@@ -226,6 +226,24 @@ def test_deliver_when_the_very_first_delivery_is_killed_then_the_next_begins_ane
     assert (before, named(receiver, "*")) == (set(), {"next"})
 
 
+def test_deliver_when_a_process_was_killed_just_before_the_commit_took_effect_then_its_leavings_are_no_obstacle(
+    folder: Path, receiver: LocalReceiver
+) -> None:
+    receiver.deliver(batch(1, document("1", "old"), document("2", "stays")))
+    committed = (folder / "meta.json").read_bytes()
+    receiver.deliver(batch(2, document("1", "new")))
+    # As if the process had died with all files written, but the list of those that count.
+    (folder / "meta.json").write_bytes(committed)
+    (folder / ".tmpXXXXXX").write_bytes(committed)
+
+    again = LocalReceiver(folder)
+    before = found(again, "old")
+    again.deliver(batch(2, document("1", "new")))
+
+    assert (before, found(again, "new"), named(again, "*")) == (["1"], ["1"], {"1", "2"})
+    assert not (folder / ".tmpXXXXXX").exists()
+
+
 def test_deliver_when_another_process_holds_the_index_too_long_then_it_is_unavailable(
     folder: Path, receiver: LocalReceiver
 ) -> None:
