@@ -133,7 +133,7 @@ class SegmentWriter:
     """Appends pages to the segment file ``NNNNNNNN.warc.gz``; used by one thread.
 
     ``committed_bytes`` is what the table knows of the file: what lies beyond was never committed
-    and is cut off. DamagedRecord where the file is shorter, CacheError where it cannot be written;
+    and is cut off. DamagedRecord where the file is shorter or missing, CacheError where it cannot be written;
     after a CacheError the writer can go on, or be cut back by ``rewind``.
     """
 
@@ -143,9 +143,12 @@ class SegmentWriter:
         self._position = committed_bytes
         self._folder_is_unsynced = committed_bytes == 0
         self._torn = True
+        create = os.O_CREAT if committed_bytes == 0 else 0
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC | create, 0o644)
+        except FileNotFoundError as error:
+            raise DamagedRecord(f"{path}: missing, but {committed_bytes} bytes were committed") from error
         except OSError as error:
             raise self._failure(error) from error
         try:

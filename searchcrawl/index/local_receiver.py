@@ -6,6 +6,7 @@ process and a loss of power. A writer is opened for a delivery only, under a loc
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
@@ -19,7 +20,7 @@ import orjson
 import tantivy
 
 from searchcrawl import clock, failpoints
-from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
+from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable
 from searchcrawl.index import local_schema
 from searchcrawl.index.local_query import QueryBuilder, facet_paths, sort_field, tokens_of
 from searchcrawl.index.local_snippet import hit_pattern, snippet
@@ -31,6 +32,7 @@ _HEAP_BYTES: Final = 30_000_000
 _PAGE_DOCUMENTS: Final = 5000
 _MAX_FACET_VALUES: Final = 100
 _POLL_SECONDS: Final = 0.05
+_USERS_TURN: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 _LOCK_NAME: Final = "searchcrawl.lock"
 
 logger = logging.getLogger(__name__)
@@ -127,7 +129,7 @@ class LocalReceiver:
             self._path.mkdir(parents=True, exist_ok=True)
             lock = os.open(self._path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise IndexMisconfigured(f"{self._path}: {error.strerror or error}") from error
+            raise self._failure(error) from error
         try:
             self._wait_for(lock)
             yield
@@ -153,7 +155,7 @@ class LocalReceiver:
         try:
             return self._open() if (self._path / "meta.json").is_file() else None
         except OSError as error:
-            raise self._misconfigured(error) from error
+            raise self._failure(error) from error
 
     def _open(self) -> tantivy.Index:
         """The index with all that is committed; created where there is none yet."""
@@ -167,7 +169,7 @@ class LocalReceiver:
                 self._index.reload()
                 return self._index
         except (OSError, ValueError) as error:
-            raise self._misconfigured(error) from error
+            raise self._failure(error) from error
 
     @contextmanager
     def _writer(self) -> Iterator[tuple[tantivy.IndexWriter, tantivy.Searcher]]:
@@ -265,12 +267,16 @@ class LocalReceiver:
             )
         return hits
 
-    def _misconfigured(self, error: Exception) -> IndexMisconfigured:
+    def _failure(self, error: OSError | ValueError) -> DeliveryError:
+        """What trouble with the folder means: to be tried again, or something for the user to mend."""
         if isinstance(error, OSError):
-            return IndexMisconfigured(f"{self._path}: {error.strerror or error}")
+            kind = IndexMisconfigured if error.errno in _USERS_TURN else IndexUnavailable
+            return kind(f"{self._path}: {error.strerror or error}")
+        if not (self._path / "meta.json").is_file():
+            return IndexUnavailable(f"{self._path}: {error}")
         return IndexMisconfigured(
-            f"{self._path}: not an index of this release ({error}); move the folder away, then send each source"
-            " again with `searchcrawl resend NAME`"
+            f"{self._path}: damaged, or the index of another release ({error}); move the folder away, then send each"
+            " source again with `searchcrawl resend NAME`"
         )
 
 

@@ -154,6 +154,13 @@ def test_open_when_the_file_is_shorter_than_committed_then_it_is_refused_and_lef
     assert path.stat().st_size == size
 
 
+def test_open_when_a_committed_file_is_missing_then_it_is_refused_and_not_made(path: Path) -> None:
+    with pytest.raises(DamagedRecord, match="missing"):
+        SegmentWriter(path, committed_bytes=1)
+
+    assert not path.exists()
+
+
 def test_open_when_the_folder_cannot_be_made_then_the_error_names_file_and_cause(tmp_path: Path) -> None:
     (tmp_path / "demo").write_text("a file", encoding="utf-8")
 
