@@ -58,6 +58,16 @@ class DecompressionMiddleware:
         # They are about the bytes as sent.
         for name in (b"Content-Encoding", b"Content-Length"):
             headers.pop(name, None)
-        decoded = response.replace(body=body, headers=None)
+        # Not replace(): that would guess the charset of the coded body.
+        decoded = type(response)(
+            response.url,
+            status=response.status,
+            body=body,
+            flags=response.flags,
+            request=response.request,
+            certificate=response.certificate,
+            ip_address=response.ip_address,
+            protocol=response.protocol,
+        )
         decoded.headers = headers
         return decoded

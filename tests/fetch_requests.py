@@ -1,0 +1,36 @@
+"""Requests and responses of claimed rows, for tests of the fetch stage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from searchcrawl.fetch.ending import VisitEnded
+from searchcrawl.items import Claim, Hop, Outcome
+
+URL = "http://site.test/page"
+TRAIL = (Hop("http://site.test/first", 302),)
+
+
+def claim(url: str = URL, **values: Any) -> Claim:
+    return Claim(url_id=7, url=url, host_id=1, depth=2, **values)
+
+
+def visit(url: str = URL, *, row: Claim | None = None, **meta: Any) -> Request:
+    return Request(url, meta={"claim": row or claim(), "download_slot": "site.test:80", **meta}, dont_filter=True)
+
+
+def robots_request() -> Request:
+    return Request("http://site.test/robots.txt", meta={"robots": True})
+
+
+def answer(request: Request, status: int = 200, body: bytes = b"", **headers: Any) -> Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Response(request.url, status=status, headers=named, body=body, request=request)
+
+
+def outcome_of(error: pytest.ExceptionInfo[VisitEnded]) -> Outcome:
+    return error.value.outcome
