@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -272,3 +273,40 @@ def test_search_when_words_are_in_a_long_text_then_the_snippet_shows_the_best_pa
     assert hit.snippet.startswith("… ")
     assert hit.snippet.endswith(" …")
     assert len(hit.snippet) < 260
+
+
+def test_search_when_given_any_query_then_it_answers(receiver: LocalReceiver) -> None:
+    receiver.deliver(batch(1, *(document(str(number), "oracle on demand 日本", color_s="x") for number in range(3))))
+    chance = random.Random(5)
+    pieces = [
+        '"',
+        "-",
+        "OR",
+        "*",
+        ":",
+        "title:",
+        "url:",
+        "source:",
+        " ",
+        "a",
+        "日本",
+        "\x00",
+        "\udcff",
+        "\\",
+        "on",
+        "é",
+        "🎉",
+    ]
+    names = ["color", "depth", "last_modified", "a.b", "", "\\", "x\x00y", "host"]
+    values = ["x", "1", "1e5", "nan", "9" * 19, "2024-01-01", "", "\x00", "0001-01-01"]
+
+    for _ in range(600):
+        answer = receiver.search(
+            SearchQuery(
+                words="".join(chance.choices(pieces, k=chance.randrange(12))),
+                filters=[(chance.choice(names), chance.choice(values))] if chance.random() < 0.3 else (),
+                facets=chance.sample(names, k=chance.randrange(3)),
+                start=chance.randrange(3),
+            )
+        )
+        assert len(answer.hits) <= answer.total <= 3
