@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import resource
 import threading
 from collections.abc import Callable
@@ -69,7 +70,7 @@ class WorkerPool:
                 self._pool = pebble.ProcessPool(
                     max_workers=self._workers,
                     max_tasks=_TASKS_PER_PROCESS,
-                    initializer=_limit_memory,
+                    initializer=_prepare_process,
                     initargs=(self._max_memory_bytes,),
                     context=multiprocessing.get_context("spawn"),
                 )
@@ -121,10 +122,19 @@ def _shown(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:500]
 
 
-def _limit_memory(max_memory_bytes: int) -> None:
+def _prepare_process(max_memory_bytes: int) -> None:
     """Runs first in each process."""
     resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.Thread(target=_end_with_owner, daemon=True).start()
+
+
+def _end_with_owner() -> None:
+    """An owner that was killed can't end its processes: they see it by themselves."""
+    owner = multiprocessing.parent_process()
+    if owner is not None:
+        owner.join()
+        os._exit(1)
 
 
 def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

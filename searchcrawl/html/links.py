@@ -17,9 +17,9 @@ from searchcrawl.urls import resolve
 MAX_URL_CHARACTERS: Final = 65_536
 
 # References that resolve by putting them behind a prefix: nothing to escape, fold or remove.
-_PLAIN: Final = re.compile(r"((?:(?!\.)[\w~.-]+/)*(?:(?!\.)[\w~.-]+)?(?:\?[\w~.=&;/+-]*)?)(?:#.*)?", re.ASCII)
+_PLAIN: Final = re.compile(r"(?:(?!\.)[\w~.-]+/)*(?:(?!\.)[\w~.-]+)?(?:\?[\w~.=&;/+-]*)?", re.ASCII)
 _SCHEMES: Final = ("http://", "https://")
-_SKIPPED: Final = ("#", "javascript:", "mailto:", "data:", "tel:")
+_SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
 
 
 class PageLinks(NamedTuple):
@@ -50,9 +50,8 @@ class Resolver:
             folder, rest = self._root, reference[len(self._root) :]
         elif reference[:1] == "/":
             folder, rest = self._root, reference[1:]
-        match = _PLAIN.fullmatch(rest)
-        if match is not None and (plain := match[1]) and plain[0] != "?":
-            return folder + plain
+        if rest and rest[0] != "?" and _PLAIN.fullmatch(rest):
+            return folder + rest
         return self._resolve_slowly(reference)
 
     def _resolve_slowly(self, reference: str) -> str | None:
@@ -92,13 +91,15 @@ def extract_links(nodes: Iterable[LexborNode], resolver: Resolver) -> PageLinks:
     for node in nodes:
         attributes = node.attributes
         reference = attributes.get("href") or attributes.get("src")
-        if not reference or reference.startswith(_SKIPPED):
+        if not reference or reference[0] == "#":
             continue
+        # Most links of a page differ in their fragment only.
+        reference = reference.partition("#")[0]
         target = by_reference.get(reference)
         if target is None:
             target = resolver.resolve(reference)
             if target is None:
-                invalid += 1
+                invalid += not reference.startswith(_SKIPPED)
                 continue
             by_reference[reference] = target
         rel = attributes.get("rel")

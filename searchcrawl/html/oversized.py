@@ -12,6 +12,14 @@ from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPoo
 
 #: Bodies beyond this are parsed here.
 OVERSIZED_BYTES: Final = 1_000_000
+#: And those with more tags: whatever trick of nesting they play takes under a second below.
+OVERSIZED_TAGS: Final = 20_000
+
+
+def is_oversized(body: bytes) -> bool:
+    """Whether a body may take long to parse, and so goes to OversizedParser."""
+    size = len(body)
+    return size > OVERSIZED_BYTES or (size > 3 * OVERSIZED_TAGS and body.count(b"<") > OVERSIZED_TAGS)
 
 
 class OversizedParser:

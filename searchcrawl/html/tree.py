@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import islice
 from typing import Final
 
@@ -13,7 +14,9 @@ MAX_DEPTH: Final = 512
 #: Each new paragraph reopens all open formatting elements: far fewer of them may be open.
 MAX_FORMATTING: Final = 64
 #: Pages with fewer tags parse in no time however they nest.
-_HARMLESS_TAGS: Final = 3_000
+_HARMLESS_TAGS: Final = 8_000
+_HARMLESS_DEPTH: Final = 3_000
+_STRETCH: Final = 16_384
 #: More than any page has.
 MAX_ATTRIBUTES: Final = 1_000
 _HARMLESS_CHARACTERS: Final = 16_384
@@ -29,7 +32,9 @@ _RAW_TEXT: Final = frozenset(
 )
 # Left out: void elements, those a sibling closes, and a (it closes itself, and is wanted).
 _FLAT: Final = "a area base br col dd dt embed frame hr img input li link meta option p param source td th tr wbr"
-_TAG: Final = re.compile(rf"<(?:(!--)|(/?)(?!(?:{'|'.join(_FLAT.split())})[\s/>])([a-z][^\s/>]*))", re.IGNORECASE)
+_NOT_FLAT: Final = rf"(?!(?:{'|'.join(_FLAT.split())})[\s/>])"
+_TAG: Final = re.compile(rf"<(?:(!--)|(/?){_NOT_FLAT}([a-z][^\s/>]*))", re.IGNORECASE)
+_NAME: Final = re.compile(rf"<((?:/(?={_NOT_FLAT}))?{_NOT_FLAT}[a-z][^\s/>]*)", re.IGNORECASE)
 
 
 def parse_tree(text: str) -> LexborHTMLParser:
@@ -40,7 +45,7 @@ def parse_tree(text: str) -> LexborHTMLParser:
     """
     if len(text) > _HARMLESS_CHARACTERS:
         text = cap_attributes(text)
-    if text.count("<") > _HARMLESS_TAGS:
+    if text.count("<") > _HARMLESS_TAGS and may_be_deep(text):
         text = cap_depth(text)
     return LexborHTMLParser(text, scripting=True)
 
@@ -73,6 +78,19 @@ def _next_long_run(text: str, position: int) -> int:
         if text.find(">", start, start + _WINDOW) < 0:
             return start
     return -1
+
+
+def may_be_deep(text: str) -> bool:
+    """Whether more elements than a page needs may be open at once, judged a stretch of text at a time."""
+    still_open: Counter[str] = Counter()
+    for start in range(0, len(text), _STRETCH):
+        found = Counter(_NAME.findall(text, start, start + _STRETCH))
+        opened = Counter({name.lower(): count for name, count in found.items() if name[0] != "/"})
+        if still_open.total() + opened.total() > _HARMLESS_DEPTH:
+            return True
+        closed = Counter({name[1:].lower(): count for name, count in found.items() if name[0] == "/"})
+        still_open = still_open + opened - closed
+    return False
 
 
 def cap_depth(text: str) -> str:
