@@ -43,6 +43,8 @@ class ScriptedSolr:
 
     script: list[Step] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)
+    #: What /admin/metrics says of the cores, as JSON; such requests are neither scripted nor noted.
+    metrics: bytes = b"{}"
     stopping: threading.Event = field(default_factory=threading.Event)
     _server: ThreadingHTTPServer = field(init=False)
 
@@ -117,6 +119,9 @@ class Exchange(BaseHTTPRequestHandler):
             parameters=parse_qs(address.query),
             body=orjson.loads(raw) if raw else None,
         )
+        if address.path.endswith("/admin/metrics"):
+            self.send(200, b'{"responseHeader":{"status":0},"metrics":%s}' % self.solr.metrics)
+            return
         # The client may be gone, as tests of its time limits want it.
         with contextlib.suppress(OSError):
             self.solr.step(request)(self, request)

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import pysolr
 
-from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
+from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.solr_query import parameters, value_fields
 from searchcrawl.index.solr_transport import Refused, SolrSession, shown_url
@@ -43,6 +43,9 @@ REQUIRED_FIELDS: Final = frozenset(
     }
 )
 _SCAN_ROWS: Final = 1000
+_PROBE_SECONDS: Final = 5.0
+# The ordinal of UpdateLog.State.REPLAYING.
+_REPLAYING: Final = 0
 _ATTRIBUTE_ENDINGS: Final = ("_s", "_t", "_l", "_dt")
 _BETWEEN_SNIPPETS: Final = " … "
 
@@ -77,6 +80,7 @@ class SolrReceiver:
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Stores and removes; one receipt a document or removal, in their order (Receiver)."""
+        self._check_replay()
         receipts: list[Receipt] = []
         if batch.documents:
             receipts += self._updates.add(batch.documents, batch.crawl_version)
@@ -89,10 +93,12 @@ class SolrReceiver:
 
     def commit(self) -> None:
         """Makes all that was delivered durable and visible; returns once searches see it."""
+        self._check_replay()
         self._updates.command({"commit": {"openSearcher": True, "waitSearcher": True}})
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
         """Every committed document of a source (None: of all), by rising id, without tombstones."""
+        self._check_replay()
         filters = [] if source is None else [f"{{!term f=source}}{source}"]
         mark = "*"
         while True:
@@ -155,6 +161,27 @@ class SolrReceiver:
     def close(self) -> None:
         """Closes the connection; the receiver opens another if it is used again."""
         self._session.close()
+
+    def _check_replay(self) -> None:
+        """Raises IndexUnavailable while Solr, started after a crash, still reads its update log back.
+
+        It answers then, but ignores commits with status 200, shows only a part of what it acknowledged,
+        and compares versions with that part.
+        """
+        node, _, name = self._solr.url.rpartition("/")
+        wanted = {"group": "core", "prefix": "TLOG.state", "wt": "json"}
+        self._session.timeout_seconds = min(_PROBE_SECONDS, self._timeout_seconds)
+        try:
+            registries = self._session.get(f"{node}/admin/metrics", params=wanted).json().get("metrics")
+        except DeliveryError:
+            # Out of reach behind a proxy, or Solr is ill: the request that follows says so.
+            return
+        finally:
+            self._session.timeout_seconds = self._timeout_seconds
+        for registry, metrics in (registries or {}).items():
+            ours = f"{registry}.".startswith(f"solr.core.{name}.")
+            if ours and metrics.get("TLOG.state") == _REPLAYING:
+                raise IndexUnavailable(f"{self.url}: Solr is replaying its update log", retry_after_seconds=1)
 
     def _select(self, words: str, **wanted: Any) -> pysolr.Results:
         try:

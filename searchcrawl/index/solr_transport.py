@@ -39,6 +39,7 @@ _HINTS: Final = {
     401: "it asks for a login: put user and password into index.url",
     403: "access is forbidden",
     404: "there is no such core or collection: create it, or correct index.url",
+    405: "there is no such core or collection: create it, or correct index.url",
 }
 
 

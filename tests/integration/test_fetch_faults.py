@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from searchcrawl import __version__
 from tests.hostile_server import PAGE, HostileServer, closed_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -174,7 +175,7 @@ def test_requests_when_sent_then_say_who_asks_and_nothing_of_us_else() -> None:
         "Accept",
         "Accept-Encoding",
     }
-    assert "User-Agent: searchcrawl (+mailto:crawl@example.test)\r\n" in page
+    assert f"User-Agent: searchcrawl/{__version__} (+crawl@example.test)\r\n" in page
 
 
 @pytest.mark.parametrize("handler", ["aiohttp", "http11"])

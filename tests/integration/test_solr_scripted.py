@@ -326,7 +326,8 @@ def test_deliver_when_retry_after_is_nonsense_then_there_is_none(
         (scripts.status(401), "asks for a login"),
         (scripts.status(403), "forbidden"),
         (scripts.status(404), "no such core"),
-        (scripts.status(405), "HTTP 405"),
+        (scripts.status(405), "no such core"),
+        (scripts.status(415), "HTTP 415"),
     ],
 )
 def test_deliver_when_this_is_no_index_then_misconfigured_and_asked_once(
@@ -338,6 +339,43 @@ def test_deliver_when_this_is_no_index_then_misconfigured_and_asked_once(
         receiver.deliver(batch("a", "b"))
 
     assert len(scripted_solr.received) == 1
+
+
+def test_all_that_relies_on_versions_or_commits_when_solr_replays_its_log_then_unavailable_and_nothing_is_sent(
+    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.good]
+    scripted_solr.metrics = b'{"solr.core.scripted":{"TLOG.state":0}}'
+
+    with pytest.raises(IndexUnavailable, match="replaying") as raised:
+        receiver.commit()
+    with pytest.raises(IndexUnavailable, match="replaying"):
+        receiver.deliver(batch("a"))
+    with pytest.raises(IndexUnavailable, match="replaying"):
+        list(receiver.scan(None))
+
+    assert scripted_solr.received == []
+    assert raised.value.retry_after_seconds == 1
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        b"{}",
+        b"null",
+        b'{"solr.core.scripted":{"TLOG.state":3}}',
+        b'{"solr.core.scripted_too":{"TLOG.state":0}}',
+        b'{"solr.core.scripted.shard1.replica_n1":{"TLOG.state":1}}',
+        b"<html>",
+    ],
+)
+def test_deliver_when_no_replay_is_known_of_then_documents_are_sent(
+    scripted_solr: ScriptedSolr, receiver: SolrReceiver, metrics: bytes
+) -> None:
+    scripted_solr.script = [scripts.good]
+    scripted_solr.metrics = metrics
+
+    assert receiver.deliver(batch("a")) == [Receipt("a", True)]
 
 
 def test_commit_when_the_answer_is_bad_then_raises(scripted_solr: ScriptedSolr, receiver: SolrReceiver) -> None:

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.index.query import parse
+from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.index.solr_query import parameters, render
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("*", "*:*"),
+        ("", "-*:*"),
+        ("title:oracle", 'title:"oracle"'),
+        ('author:"Ann Lee"', 'author:"Ann Lee"'),
+        ("host:example.com", 'host_words:"example.com"'),
+        ("title:a OR title:b", '(title:"a" title:"b")'),
+        ("title:a title:b", '(+title:"a" +title:"b")'),
+    ],
+)
+def test_render_when_parsed_then_is_lucenes_syntax(words: str, expected: str) -> None:
+    assert render(parse(words)) == expected
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "title:x\\",
+        "title:{!func}x",
+        "title:a*b?c~2",
+        'title:x^9/.*/[a\\"TO',
+        "title:_query_:x",
+        "title:\\u0022)OR(id:x",
+    ],
+)
+def test_render_when_the_text_has_syntax_then_it_stays_within_quotes(typed: str) -> None:
+    rendered = render(parse(typed))
+
+    outside = re.sub(r'"(?:[^"\\]|\\.)*"', "", rendered)
+    assert re.fullmatch(r"[a-z:()+^0-9. ]*", outside)
+
+
+def test_parameters_when_words_are_excluded_then_they_are_filters() -> None:
+    found = parameters(SearchQuery(words="title:a -title:b"))
+
+    assert found["q"] == '(+title:"a")'
+    assert found["fq"] == ['{!lucene q.op=OR cache=false}*:* -title:"b"']
+
+
+def test_parameters_when_filters_have_syntax_then_it_is_text() -> None:
+    query = SearchQuery(words="*", source="a b", groups=['x"y', "z)"], filters=[("title", "{!x}"), ("depth", "1")])
+
+    found = parameters(query)
+
+    assert found["fq"] == [
+        "{!term f=source}a b",
+        '{!lucene q.op=OR}groups:("x\\"y" "z)")',
+        "{!term f=title_exact}{!x}",
+        "{!term f=depth}1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("depth", "x"), ("depth", "1 OR 2"), ("crawled_at", "yesterday"), ("depth", "9" * 30)]
+)
+def test_parameters_when_a_filter_can_match_nothing_then_asks_for_nothing(name: str, value: str) -> None:
+    assert parameters(SearchQuery(words="*", filters=[(name, value)]))["fq"] == ["-*:*"]
+
+
+def test_parameters_when_a_filter_names_an_attribute_then_all_its_kinds_are_asked() -> None:
+    asked = [parameters(SearchQuery(words="*", filters=[("x", value)]))["fq"] for value in ("red", "5", "2026-01-02")]
+
+    assert asked == [
+        ['{!lucene q.op=OR}x_s:"red" x_exact:"red"'],
+        ['{!lucene q.op=OR}x_s:"5" x_exact:"5" x_l:"5"'],
+        ['{!lucene q.op=OR}x_s:"2026-01-02" x_exact:"2026-01-02" x_dt:"2026-01-02T00:00:00Z"'],
+    ]
+
+
+@pytest.mark.parametrize("name", ["content", "a b", "f}x", "", "x v=$q", "日本"])
+def test_parameters_when_a_name_is_no_field_then_unsupported(name: str) -> None:
+    with pytest.raises(UnsupportedByIndex):
+        parameters(SearchQuery(words="*", filters=[(name, "v")]))
+    with pytest.raises(UnsupportedByIndex):
+        parameters(SearchQuery(words="*", facets=[name]))
+    with pytest.raises(UnsupportedByIndex):
+        parameters(SearchQuery(words="*", sort=f"-{name}"))
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        (None, "score desc,id asc"),
+        ("-last_modified", "last_modified desc,id asc"),
+        ("title", "title_exact asc,id asc"),
+    ],
+)
+def test_parameters_when_sorted_then_the_id_breaks_ties(sort: str | None, expected: str) -> None:
+    assert parameters(SearchQuery(words="*", sort=sort))["sort"] == expected
