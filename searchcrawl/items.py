@@ -75,7 +75,8 @@ class Document:
     """A page that was fetched with status 200.
 
     ``body`` has its content codings undone. ``page`` is None where the bytes equal those of the
-    last visit (they are not parsed again). ``code`` is 200, or why it is not indexed (911, 952,
+    last visit (they are not parsed again), and while a ``converter`` still has to read it (its
+    name; the convert stage clears it). ``code`` is 200, or why it is not indexed (911, 952,
     953, 964). ``base_url`` is the URL that gave the body: the claim's, or where redirects led.
     ``body_digest`` and ``fields_digest`` (sha256) are set by the checksum stage.
     """
@@ -88,6 +89,7 @@ class Document:
     mimetype: str
     fetched_at: datetime
     page: Page | None = None
+    converter: str | None = None
     rule: str | None = None
     redirects: tuple[Hop, ...] = ()
     etag: str | None = None

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
+from searchcrawl.items import Document, Outcome
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import fingerprint
+from searchcrawl.sources.fingerprint import changed_keys, fingerprint
 from searchcrawl.sources.loading import boundary_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease as leases
 from searchcrawl.store import run_table, url_table
+from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.lease import Lease
 from searchcrawl.store.run_table import RunRow
-from searchcrawl.store.states import RunKind
+from searchcrawl.store.states import EndReason, RunKind
 
 #: The counters of a run (J1), in the order in which they are shown.
 COUNTS: Final = (
@@ -46,8 +47,33 @@ COUNTS: Final = (
 class Politeness(Protocol):
     """The clock of the host table, as the fetch stage asks it."""
 
-    async def turn(self, origin: str) -> None:
-        """Waits until one more request to ``origin`` is allowed, and books it."""
+    async def turn(self, host: str) -> None:
+        """Waits until one more request to ``host:port`` is allowed, and books it."""
+
+    def slow_down(self, host: str, *, delay_seconds: float) -> None:
+        """Keeps at least this delay to a host from now on (crawl-delay)."""
+
+
+@dataclass(slots=True)
+class Wires:
+    """Who tells whom: stages that must not know each other hear of each other here.
+
+    ``ended`` (a visit is over) is called by the reactor, ``committed`` (so many visits are in the
+    store) and ``sealed`` (a batch may be sent) by the writer thread, ``finished`` (with the reason,
+    after the last delivery) at the end. The others are set by the
+    stage that can do it: ``settle`` takes an outcome that needed no request, ``in_flight`` counts
+    requests, ``may_claim`` says whether the cache has room, ``stop`` ends the crawl for a reason;
+    any thread may call them.
+    """
+
+    ended: list[Callable[[Document | Outcome], None]] = field(default_factory=list)
+    committed: list[Callable[[int], None]] = field(default_factory=list)
+    sealed: list[Callable[[SealedBatch], None]] = field(default_factory=list)
+    finished: list[Callable[[str], None]] = field(default_factory=list)
+    settle: Callable[[Outcome], None] | None = None
+    in_flight: Callable[[], int] | None = None
+    may_claim: Callable[[], bool] | None = None
+    stop: Callable[[str], None] | None = None
 
 
 @dataclass(slots=True)
@@ -55,7 +81,8 @@ class Run:
     """What all stages of one run share.
 
     ``forced`` names the changed keys where everything is processed again (D9), else it is empty.
-    ``counts`` is written with each group of pages; ``failure`` is the error that ended the run.
+    ``counts`` is written with each group of pages; ``failure`` is the error that ended the run,
+    ``delivery_failure`` the one for which documents wait. ``limit`` ends it after so many documents.
     """
 
     project: Project
@@ -67,11 +94,12 @@ class Run:
     row: RunRow
     fingerprint: str
     forced: tuple[str, ...] = ()
+    wires: Wires = field(default_factory=Wires)
     politeness: Politeness | None = None
     failure: Exception | None = None
     delivery_failure: Exception | None = None
-    removals_held: int = 0
-    start_urls: int = 0
+    limit: int = 0
+    exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
@@ -94,6 +122,13 @@ class Run:
         """All counters, now."""
         with self._counting:
             return {name: self.counts[name] for name in COUNTS}
+
+    def fail(self, error: Exception) -> None:
+        """Ends the crawl because nothing can be written any more; any thread may call it."""
+        if self.failure is None:
+            self.failure = error
+        if self.wires.stop is not None:
+            self.wires.stop(EndReason.STORE_FAILED)
 
     def save_counts(self, transaction: Transaction) -> None:
         """Writes the counters, so that a crash does not lose them."""
@@ -121,14 +156,6 @@ class Run:
             leases.release(transaction, self.lease)
 
 
-def changed_keys(before: str | None, now: str) -> tuple[str, ...]:
-    """The keys in which two fingerprints differ; none where there was none before."""
-    if before is None:
-        return ()
-    old, new = json.loads(before), json.loads(now)
-    return tuple(sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key)))
-
-
 def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:
     """Takes the source's lease, gives back what a dead process held, and begins or resumes a run.
 
@@ -146,7 +173,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
         made_with = run_table.made_with(transaction, source_id)
         if made_with is None:
             run_table.set_fingerprint(transaction, source_id, print_now)
-        forced = changed_keys(made_with, print_now)
+        forced = tuple(changed_keys(made_with or print_now, print_now))
         row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
         if any(key.startswith("scope.") for key in forced):
             url_table.reopen_code(transaction, source_id, Code.OUTSIDE_BOUNDARY)

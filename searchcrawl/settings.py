@@ -48,3 +48,6 @@ MEMUSAGE_LIMIT_MB = 2048
 
 LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []
+
+# How long the end of a run waits for an index that cannot be reached; then its documents wait.
+SEARCHCRAWL_INDEX_PATIENCE_SECONDS = 60

@@ -79,6 +79,14 @@ def parse(text: str, base: str | None = None) -> Url:
     )
 
 
+def host_and_port(href: str) -> str:
+    """``host:port`` of an identity, the port always given: the name of a host in tables and slots."""
+    scheme, _, rest = href.partition("://")
+    netloc = rest.partition("/")[0].partition("?")[0]
+    tail = netloc.rpartition("]")[2]
+    return netloc if ":" in tail else f"{netloc}:{DEFAULT_PORTS[scheme]}"
+
+
 def unescape_unreserved(text: str) -> str:
     """Decodes percent-escapes of letters, digits and ``-._~`` (RFC 3986 §6.2.2.2), as rules see URLs."""
     if "%" not in text:

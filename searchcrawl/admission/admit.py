@@ -121,17 +121,17 @@ class Admission:
 
     def _add(self, transaction: Transaction, fresh: dict[int, _Wanted]) -> None:
         decided = [(key, link, self._decide(link.url, link.depth)) for key, link in fresh.items()]
-        origins = {key: urls.parse(link.url).origin for key, link, _ in decided}
-        missing = {origin for origin in origins.values() if origin not in self._hosts}
+        names = {key: urls.host_and_port(link.url) for key, link, _ in decided}
+        missing = {name for name in names.values() if name not in self._hosts}
         if len(self._hosts) > 50_000:
             self._hosts.clear()
-            missing = set(origins.values())
+            missing = set(names.values())
         self._hosts.update(host_table.ids(transaction, missing))
         rows = [
             NewUrl(
                 key=key,
                 url=link.url,
-                host_id=self._hosts[origins[key]],
+                host_id=self._hosts[names[key]],
                 depth=link.depth,
                 referrer_id=link.referrer_id,
                 code=0 if decision.allowed else Code.OUTSIDE_BOUNDARY,

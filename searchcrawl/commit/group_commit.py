@@ -22,7 +22,7 @@ from searchcrawl.commit.decide import Group
 from searchcrawl.dedup import survivor
 from searchcrawl.exceptions import CacheError
 from searchcrawl.failpoints import passing
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 from searchcrawl.store import batch_table, document_table, lease, run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
@@ -212,8 +212,7 @@ class GroupCommit:
 
 
 def _stored_page(document: Document) -> StoredPage:
-    page = document.page
-    assert page is not None  # only parsed pages are stored
+    page = document.page or Page()
     return StoredPage(
         url=document.claim.url,
         status=200,

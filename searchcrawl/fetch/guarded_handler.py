@@ -108,7 +108,8 @@ class GuardedHandler(BaseDownloadHandler):
         self._timeout_seconds = float(fetch.timeout_seconds)
         self._max_bytes = int(fetch.max_bytes)
         self._guard = guard_of(run)
-        self._tls = _tls_context(verify=fetch.verify_certificates, ca_file=fetch.ca_file)
+        ca_file = run.project.path(fetch.ca_file) if fetch.ca_file else None
+        self._tls = _tls_context(verify=fetch.verify_certificates, ca_file=ca_file)
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._session: aiohttp.ClientSession | None = None
 
@@ -251,10 +252,10 @@ def _forbidden(guard: AddressGuard, address: str) -> _Forbidden:
     return _Forbidden(f"{address} may not be reached ({guard.decide(address).rule}; fetch.private_networks)")
 
 
-def _tls_context(*, verify: bool, ca_file: object | None) -> ssl.SSLContext:
+def _tls_context(*, verify: bool, ca_file: Path | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if ca_file is not None:
-        context.load_verify_locations(cafile=Path(str(ca_file)))
+        context.load_verify_locations(cafile=ca_file)
     if not verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -29,7 +29,7 @@ class HeadersMiddleware:
     def from_crawler(cls, crawler: Crawler) -> HeadersMiddleware:
         run = run_of(crawler.spider)
         return cls(
-            user_agent=f"{run.project.user_agent} (+{run.project.contact})",
+            user_agent=run.project.user_agent_header,
             headers=run.source.fetch.headers,
             timeout_seconds=float(run.source.fetch.timeout_seconds),
             max_bytes=run.source.fetch.max_bytes,

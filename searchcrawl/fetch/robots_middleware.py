@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 _MAX_BYTES: Final = 600_000
 _MAX_REDIRECTS: Final = 5
 _FRESH_SECONDS: Final = 24 * 3600.0
-_PAUSE_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 1.0
 _MAX_ORIGINS: Final = 10_000
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 #: Failures of the host itself; all others are those of its robots.txt.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Protocol, cast
 
 from searchcrawl.fetch.address_guard import AddressGuard
@@ -25,7 +26,7 @@ class FetchSettings(Protocol):
     @property
     def verify_certificates(self) -> bool: ...
     @property
-    def ca_file(self) -> object | None: ...
+    def ca_file(self) -> str | None: ...
     @property
     def private_networks(self) -> Iterable[object]: ...
 
@@ -53,12 +54,14 @@ class Source(Protocol):
 
 
 class Project(Protocol):
-    """Who asks: the words of the User-Agent."""
+    """Who asks, and where the paths of its files start."""
 
     @property
     def user_agent(self) -> str: ...
     @property
-    def contact(self) -> str: ...
+    def user_agent_header(self) -> str: ...
+    def path(self, text: str) -> Path:
+        """The absolute form of a path of a configuration file."""
 
 
 class Politeness(Protocol):

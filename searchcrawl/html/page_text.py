@@ -5,18 +5,27 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Stands between blocks until the whitespace is collapsed; no page means anything by it.
-BLOCK_MARK: Final = "\x1e"
+#: Stands between blocks until the whitespace is collapsed: no whitespace itself, and not legal.
+BLOCK_MARK: Final = "\x01"
 
 _ILLEGAL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_ILLEGAL_ASCII: Final = {code: None for code in range(0x20) if code not in (0x09, 0x0A, 0x0D)}
+_ILLEGAL_BYTES: Final = bytes(code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D))
+_FFFE: Final = "\ufffe".encode()
+_FFFF: Final = "\uffff".encode()
+_ILLEGAL_ASCII: Final = dict.fromkeys(_ILLEGAL_BYTES)
 
 
 def legal(text: str) -> str:
     """``text`` without the characters that XML 1.0 forbids (and so Solr)."""
     if text.isascii():
         return text.translate(_ILLEGAL_ASCII)
-    return _ILLEGAL.sub("", text)
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError:  # surrogates
+        return _ILLEGAL.sub("", text)
+    # Four times as fast as to search the text, and nearly every text is legal.
+    clean = len(raw.translate(None, _ILLEGAL_BYTES)) == len(raw) and _FFFE not in raw and _FFFF not in raw
+    return text if clean else _ILLEGAL.sub("", text)
 
 
 def collapse(text: str) -> str:
@@ -26,8 +35,8 @@ def collapse(text: str) -> str:
 
 def collapse_blocks(text: str) -> str:
     """The blocks of ``text``, divided by BLOCK_MARK, as legal lines; empty ones are left out."""
-    blocks = [" ".join(block.split()) for block in text.split(BLOCK_MARK)]
-    return legal("\n".join(filter(None, blocks)))
+    line = " ".join(text.split()).replace(f" {BLOCK_MARK}", BLOCK_MARK).replace(f"{BLOCK_MARK} ", BLOCK_MARK)
+    return legal("\n".join(filter(None, line.split(BLOCK_MARK))))
 
 
 def collapse_lines(text: str) -> str:

@@ -120,8 +120,11 @@ def whole_field(name: str) -> str | None:
     return local_schema.EXACT.get(name)
 
 
-def sort_field(name: str) -> str:
-    """The field that orders by ``name``; UnsupportedByIndex where there is none."""
+def sort_field(sort: str | None) -> str | None:
+    """The field that orders as asked, None where the score does; UnsupportedByIndex where there is none."""
+    if sort is None or sort in {"score", "-score"}:
+        return None
+    name = sort.removeprefix("-")
     if name in {*local_schema.DATES, *local_schema.NUMBERS}:
         return name
     field = whole_field(name)

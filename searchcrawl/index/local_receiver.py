@@ -85,7 +85,7 @@ class LocalReceiver:
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; UnsupportedByIndex where it sorts by an attribute."""
-        order_by = sort_field(query.sort.removeprefix("-")) if query.sort else None
+        order_by = sort_field(query.sort)
         index = self._opened()
         if index is None:
             return SearchAnswer(total=0, facets={name: {} for name in query.facets})
@@ -234,7 +234,7 @@ class LocalReceiver:
     ) -> tuple[int, list[tuple[Any, tantivy.DocAddress]]]:
         """How many documents there are, and score or sort value and address of those asked for."""
         skips_all = query.rows < 1 or query.start >= searcher.num_docs
-        ascending = query.sort is not None and not query.sort.startswith("-")
+        ascending = order_by is not None and not (query.sort or "").startswith("-")
         result = searcher.search(
             wanted,
             limit=1 if skips_all else min(query.rows, searcher.num_docs),
@@ -256,7 +256,7 @@ class LocalReceiver:
         for key, address in found:
             document = searcher.doc(address)
             fields = orjson.loads(document["stored"][0])
-            text = str(fields.get("content") or fields.get("description") or "")
+            text = str(fields.pop("content", "") or fields.get("description", ""))
             hits.append(
                 Hit(
                     id=document["id"][0],

@@ -35,7 +35,7 @@ class Shipment:
     record_offset: int | None
     response_bytes: int | None
     fields_bytes: int | None
-    body_digest: bytes
+    fields_digest: bytes
     mimetype: str
     content_length: int
     last_modified: str | None
@@ -126,7 +126,7 @@ def shipments(transaction: Transaction, number: int, *, after: int, limit: int) 
             documents.c.record_offset,
             documents.c.response_bytes,
             documents.c.fields_bytes,
-            documents.c.body_digest,
+            documents.c.fields_digest,
             documents.c.mimetype,
             documents.c.content_length,
             documents.c.last_modified,

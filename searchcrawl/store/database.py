@@ -43,7 +43,7 @@ class Database:
     def write(self) -> Iterator[Transaction]:
         """A transaction that holds the write lock from its beginning; commits at the end."""
         with self._writing, self._translated(), self._engine.connect() as connection:
-            connection = connection.execution_options(immediate=True)
+            connection.execution_options(immediate=True)
             with connection.begin():
                 yield connection
 
@@ -97,6 +97,8 @@ def _engine(url: str, root: Path) -> Engine:
         parsed,
         connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False},
         pool_size=8,
+        # Page text has no place in error messages.
+        hide_parameters=True,
     )
 
     @event.listens_for(engine, "connect")

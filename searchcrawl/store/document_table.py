@@ -98,7 +98,11 @@ _CONFIRM: Final = (
             # Removed already, but the record is there: it goes in again.
             (
                 and_(
-                    documents.c.state.in_([int(DocumentState.NONE), int(DocumentState.REMOVING)]),
+                    # No IN: its list cannot be expanded for many rows at once.
+                    or_(
+                        documents.c.state == int(DocumentState.NONE),
+                        documents.c.state == int(DocumentState.REMOVING),
+                    ),
                     documents.c.code == 200,
                     documents.c.segment.is_not(None),
                 ),

@@ -11,24 +11,24 @@ from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import hosts
 
 
-def ids(transaction: Transaction, origins: Iterable[str]) -> dict[str, int]:
-    """Ids of hosts by origin (``scheme://host[:port]``); new ones are added."""
-    wanted = sorted(set(origins))
+def ids(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
+    """Ids of hosts by name (``host:port``); new ones are added."""
+    wanted = sorted(set(names))
     if not wanted:
         return {}
-    statement = insert(hosts).on_conflict_do_nothing(index_elements=["origin"])
-    transaction.execute(statement, [{"origin": origin} for origin in wanted])
+    statement = insert(hosts).on_conflict_do_nothing(index_elements=["name"])
+    transaction.execute(statement, [{"name": name} for name in wanted])
     found: dict[str, int] = {}
     for start in range(0, len(wanted), 500):
-        query = select(hosts.c.origin, hosts.c.id).where(hosts.c.origin.in_(wanted[start : start + 500]))
-        found.update({row.origin: row.id for row in transaction.execute(query)})
+        query = select(hosts.c.name, hosts.c.id).where(hosts.c.name.in_(wanted[start : start + 500]))
+        found.update({row.name: row.id for row in transaction.execute(query)})
     return found
 
 
-def origins(transaction: Transaction, host_ids: Sequence[int]) -> dict[int, str]:
-    """Origins of hosts by id."""
-    query = select(hosts.c.id, hosts.c.origin).where(hosts.c.id.in_(host_ids))
-    return {row.id: row.origin for row in transaction.execute(query)}
+def names(transaction: Transaction, host_ids: Sequence[int]) -> dict[int, str]:
+    """Names of hosts by id."""
+    query = select(hosts.c.id, hosts.c.name).where(hosts.c.id.in_(host_ids))
+    return {row.id: row.name for row in transaction.execute(query)}
 
 
 def book(transaction: Transaction, host_id: int, *, now_ms: int, requests: int, delay_ms: int) -> int:

@@ -64,12 +64,12 @@ def release(transaction: Transaction, lease: Lease) -> None:
     )
 
 
-def held_by_other(transaction: Transaction, source_id: int, now_ms: int) -> bool:
+def held(transaction: Transaction, source_id: int, now_ms: int) -> bool:
     """Whether a living process holds the source."""
-    held = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()
-    if held is None or held.renewed_ms is None:
+    row = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()
+    if row is None or row.renewed_ms is None:
         return False
-    return abs(now_ms - held.renewed_ms) < EXPIRY_MS and not _is_dead(held.holder)
+    return abs(now_ms - row.renewed_ms) < EXPIRY_MS and not _is_dead(row.holder)
 
 
 def _holder() -> str:

@@ -46,7 +46,8 @@ hosts = Table(
     "hosts",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("origin", Text, nullable=False, unique=True),
+    # host:port
+    Column("name", Text, nullable=False, unique=True),
     # No request before this moment: the delay, kept by all processes.
     Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
 )

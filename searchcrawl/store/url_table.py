@@ -178,13 +178,10 @@ def claim(
     now_ms: int,
     horizon_ms: int,
     forced: bool,
-    not_before_ms: int,
-    delay_ms: int,
 ) -> list[Claim]:
     """Hands out up to ``limit`` rows of a host, the nearest to the start first, then those due again.
 
-    With a delay each claim is booked ``delay_ms`` after the one before. ``forced`` claims carry no
-    validators and no digests, so that everything is processed again.
+    ``forced`` claims carry no validators and no body digest: everything is processed again.
     """
     source = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
     here = and_(urls.c.source_id == source_id, urls.c.host_id == host_id)
@@ -208,9 +205,8 @@ def claim(
             body_digest=None if forced else row.body_digest,
             fields_digest=row.fields_digest,
             cached=row.segment is not None,
-            not_before_ms=not_before_ms + number * delay_ms,
         )
-        for number, row in enumerate(rows)
+        for row in rows
     ]
 
 
@@ -292,3 +288,16 @@ def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
     if codes:
         statement = update(urls).where(urls.c.id == bindparam("row_id")).values(code=bindparam("new_code"))
         transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
+
+
+def ended_well(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
+    """Which of these rows were fetched with a document, indexed or known as a copy."""
+    found: set[int] = set()
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(urls.c.id).where(
+            urls.c.id.in_(url_ids[start : start + _CHUNK]),
+            urls.c.fetch_state == int(FetchState.SETTLED),
+            urls.c.code.in_([200, 909]),
+        )
+        found.update(transaction.execute(query).scalars())
+    return found

@@ -27,10 +27,10 @@ def _make_sources_and_runs() -> None:
     op.create_table(
         "hosts",
         sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("origin", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
         sa.Column("next_allowed_ms", sa.BigInteger(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_hosts")),
-        sa.UniqueConstraint("origin", name=op.f("uq_hosts_origin")),
+        sa.UniqueConstraint("name", name=op.f("uq_hosts_name")),
     )
     op.create_table(
         "sources",

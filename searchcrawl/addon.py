@@ -1,0 +1,95 @@
+"""The map of the house: every component, wired in the order in which data meets it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
+
+from searchcrawl.checksum.checksum_pipeline import ChecksumPipeline
+from searchcrawl.commit.cache_pipeline import CachePipeline
+from searchcrawl.convert.convert_pipeline import ConvertPipeline
+from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
+from searchcrawl.extensions.quiet_log_formatter import QuietLogFormatter
+from searchcrawl.extensions.report_extension import ReportExtension
+from searchcrawl.fetch.boundary_middleware import BoundaryMiddleware
+from searchcrawl.fetch.conditional_middleware import ConditionalMiddleware
+from searchcrawl.fetch.decompression_middleware import DecompressionMiddleware
+from searchcrawl.fetch.headers_middleware import HeadersMiddleware
+from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
+from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
+from searchcrawl.fetch.robots_middleware import RobotsMiddleware
+from searchcrawl.index.index_extension import IndexExtension
+
+_Wired = Sequence[tuple[type[Any], int]]
+
+_HANDLER = "searchcrawl.fetch.guarded_handler.GuardedHandler"
+_RESOLVER = "searchcrawl.fetch.guarded_resolver.GuardedResolver"
+
+_MIDDLEWARES: Final[_Wired] = (
+    # Between the engine (low numbers) and the downloader (high ones).
+    (BoundaryMiddleware, 100),
+    (RobotsMiddleware, 200),
+    (HeadersMiddleware, 250),
+    (ConditionalMiddleware, 300),
+    (RedirectMiddleware, 400),
+    (OutcomeMiddleware, 500),
+    (DecompressionMiddleware, 600),
+)
+
+_PIPELINES: Final[_Wired] = (
+    (ConvertPipeline, 100),
+    (ChecksumPipeline, 200),
+    (CachePipeline, 900),
+)
+
+_EXTENSIONS: Final[_Wired] = (
+    (IndexExtension, 100),
+    (HeartbeatExtension, 200),
+    (ReportExtension, 900),
+)
+
+COMPONENTS: Final[Mapping[str, _Wired]] = {
+    "DOWNLOADER_MIDDLEWARES": _MIDDLEWARES,
+    "ITEM_PIPELINES": _PIPELINES,
+    "EXTENSIONS": _EXTENSIONS,
+}
+
+
+class SearchcrawlAddon:
+    """Wires the crawler of a source; spiders of users' own keep Scrapy's components."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SearchcrawlAddon:
+        return cls(crawler)
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Sets what a source says, and adds our components to Scrapy's lists."""
+        run = getattr(self._crawler.spider, "run", None)
+        if run is None:
+            return
+        fetch = run.source.fetch
+        values = {
+            "USER_AGENT": run.project.user_agent_header,
+            "CONCURRENT_REQUESTS": fetch.concurrency,
+            "CONCURRENT_REQUESTS_PER_DOMAIN": fetch.concurrency,
+            "DOWNLOAD_TIMEOUT": fetch.timeout_seconds,
+            "DOWNLOAD_MAXSIZE": fetch.max_bytes,
+            # Ours do their work, or nothing needs it; each costs every page.
+            "LOG_FORMATTER": QuietLogFormatter,
+            "DOWNLOADER_MIDDLEWARES_BASE": {},
+            "SPIDER_MIDDLEWARES_BASE": {},
+        }
+        for name, value in values.items():
+            # Above the project's settings.py, which knows no source; below the command line.
+            settings.set(name, value, priority="spider")
+        handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
+        settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
+        for name, components in COMPONENTS.items():
+            for component, number in components:
+                settings.setdefault_in_component_priority_dict(name, component, number)

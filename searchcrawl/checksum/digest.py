@@ -1,0 +1,29 @@
+"""Digests of what is fetched and of what is indexed (D2)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from searchcrawl.items import Page
+
+#: Part of the fingerprint: a rise makes all documents out of date.
+CHECKSUM_VERSION: Final = 1
+
+
+def body_digest(body: bytes, *, robots_tags: str = "") -> bytes:
+    """sha256 of a body; X-Robots-Tag headers count, for they change what becomes of the same bytes."""
+    digest = hashlib.sha256(body)
+    if robots_tags:
+        digest.update(b"\0" + robots_tags.encode("utf-8", "surrogateescape"))
+    return digest.digest()
+
+
+def fields_digest(page: Page) -> bytes:
+    """sha256 of the text and fields that go into the index."""
+    digest = hashlib.sha256()
+    for value in (page.title, page.text, page.description, page.author, page.subject, page.language):
+        data = value.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.digest()

@@ -1,0 +1,102 @@
+"""One run over one source, initial or maintenance, whichever is due."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, ClassVar
+
+from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.exceptions import UsageError
+
+from searchcrawl.answers.overview import status_of
+from searchcrawl.command_line import Command, Exit, print_error, print_object, print_table
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, UnknownSource
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.run import Run, begin
+from searchcrawl.spiders.base_spider import VERSIONS, SourceSpider
+from searchcrawl.spiders.spider_loader import SourceSpiderLoader
+from searchcrawl.store.database import Database
+
+
+class CrawlCommand(Command):
+    """Also what ``scrapy crawl`` and scrapyd run."""
+
+    requires_project = True
+    requires_crawler_process = True
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+    arguments = (1, 1)
+    example = "searchcrawl crawl intranet"
+
+    def syntax(self) -> str:
+        return "NAME"
+
+    def short_desc(self) -> str:
+        return "Crawl a source: everything at first, then what may have changed"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "-a",
+            dest="arguments",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="limit=N: end after N documents",
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
+        arguments = _arguments(opts.arguments)
+        loader = SourceSpiderLoader.from_settings(self.loaded_settings())
+        try:
+            spider = loader.load(args[0])
+        except KeyError:
+            raise UnknownSource(f"no source is named {args[0]!r}") from None
+        if not issubclass(spider, SourceSpider):
+            return self._crawl(spider, arguments)
+        install_run_log(spider.project, spider.source)
+        database = Database(spider.project.database_url, spider.project.root)
+        run = begin(spider.project, spider.source, database, VERSIONS)
+        self._crawl(spider, {**arguments, "run": run})
+        return self._report(run, as_json=opts.json)
+
+    def _crawl(self, spider: type, arguments: dict[str, Any]) -> int:
+        process = self.crawler_process
+        if not isinstance(process, AsyncCrawlerProcess):
+            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        process.crawl(spider, **arguments)
+        process.start()
+        return 1 if process.bootstrap_failed else 0
+
+    def _report(self, run: Run, *, as_json: bool) -> int:
+        for error in (run.failure, run.delivery_failure):
+            if isinstance(error, SearchcrawlError):
+                print_error(error)
+        status = status_of(run.source, run.database, VERSIONS)
+        if as_json:
+            print_object(status)
+        else:
+            show_summary(status)
+        run.database.close()
+        # A second signal ended the process before the run was: the next one goes on with it.
+        return Exit.ENDED_EARLY if run.exit_code is None else run.exit_code
+
+
+def _arguments(pairs: list[str]) -> dict[str, str]:
+    arguments = dict(pair.partition("=")[::2] for pair in pairs)
+    for name, value in arguments.items():
+        if name != "limit":
+            raise UsageError(f"unknown spider argument: -a {name}={value} (there is limit=N)")
+        if not value.isdigit() or int(value) < 1:
+            raise UsageError(f"-a limit={value}: must be a whole number of at least 1")
+    return arguments
+
+
+def show_summary(status: dict[str, Any]) -> None:
+    """The one table at the end of a run."""
+    run = status["run"]
+    rows = [(name.replace("_", " "), value) for name, value in status["counts"].items()]
+    rows += [("documents in the index", status["documents"]), ("waiting", status["waiting"])]
+    if status["quarantined"]:
+        rows.append(("deletions in quarantine", status["quarantined"]))
+    title = f"{status['source']}: {run['kind']} run {run['id']}, {run['end_reason'] or 'interrupted'}"
+    print_table(("", "count"), rows, title=title)

@@ -1,0 +1,99 @@
+"""The last item pipeline: hands settled visits to the writer thread and returns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from scrapy.crawler import Crawler
+
+from searchcrawl import urls
+from searchcrawl.admission.admit import Admission, Found, rule_text
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
+from searchcrawl.items import Document, Link, Outcome
+from searchcrawl.run import Run
+from searchcrawl.sources.loading import start_urls
+from searchcrawl.store import lease, run_table
+from searchcrawl.store.batch_table import SealedBatch
+
+logger = logging.getLogger(__name__)
+
+
+class CachePipeline:
+    """Owns the writer of a run; items other than ours pass through untouched."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._writer: GroupCommit | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> CachePipeline:
+        return cls(crawler)
+
+    async def open_spider(self) -> None:
+        run: Run = self._crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
+        self._run = run
+        self._loop = asyncio.get_running_loop()
+        self._space = asyncio.Event()
+        self._writer = await asyncio.to_thread(self._open, run)
+        run.wires.settle = self._writer.submit
+
+    async def process_item(self, item: object) -> object:
+        if not isinstance(item, Document | Outcome) or self._writer is None:
+            return item
+        for tell in self._run.wires.ended:
+            tell(item)
+        self._writer.submit(item)
+        while self._writer.backlog > MAX_BACKLOG and self._run.failure is None:
+            self._space.clear()
+            await self._space.wait()
+        return item
+
+    async def close_spider(self) -> None:
+        if self._writer is not None:
+            await asyncio.to_thread(self._writer.finish)
+
+    def _open(self, run: Run) -> GroupCommit:
+        with run.database.read() as transaction:
+            known = run_table.count_urls(transaction, run.source_id)
+        admission = Admission(
+            source_id=run.source_id,
+            boundary=run.boundary,
+            max_urls=run.source.scope.max_urls,
+            known_urls=known,
+        )
+        self._admit_start(run, admission)
+        wires = run.wires
+        return GroupCommit(
+            run,
+            DocumentCache(run.project.cache_dir / run.source.name),
+            admission,
+            in_flight=lambda: wires.in_flight() if wires.in_flight else 0,
+            listeners=Listeners(committed=self._committed, sealed=self._sealed, failed=self._failed),
+        )
+
+    def _admit_start(self, run: Run, admission: Admission) -> None:
+        links = [Link(urls.resolve(url)) for url in start_urls(run.project, run.source)]
+        with run.database.write() as transaction:
+            lease.check(transaction, run.lease)
+            discovered, rejected = admission.admit(transaction, [Found(None, 0, links)])
+            run.count(discovered=discovered, rejected=rejected)
+        admission.committed()
+        for link in links:
+            decision = run.boundary.decide(link.url, 0)
+            if not decision.allowed:
+                logger.warning("start URL outside the boundary: %s (%s)", link.url, rule_text(decision))
+
+    def _committed(self, visits: int) -> None:
+        for tell in self._run.wires.committed:
+            tell(visits)
+        self._loop.call_soon_threadsafe(self._space.set)
+
+    def _sealed(self, batch: SealedBatch) -> None:
+        for tell in self._run.wires.sealed:
+            tell(batch)
+
+    def _failed(self, error: Exception) -> None:
+        self._loop.call_soon_threadsafe(self._space.set)
+        self._run.fail(error)

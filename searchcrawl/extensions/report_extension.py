@@ -1,0 +1,42 @@
+"""Writes down how a run ended: its reason, its counts and its exit code."""
+
+from __future__ import annotations
+
+import logging
+
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+
+from searchcrawl.answers import outcome
+from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.run import Run
+
+logger = logging.getLogger(__name__)
+
+
+class ReportExtension:
+    """The last to hear of the end of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ReportExtension:
+        run: Run | None = getattr(crawler.spider, "run", None)
+        if run is None:
+            raise NotConfigured("the spider is not that of a source")
+        extension = cls(run)
+        run.wires.finished.append(extension.finished)
+        return extension
+
+    def finished(self, reason: str) -> None:
+        run = self._run
+        ended = outcome.end_reason(reason, failed=run.failure is not None)
+        try:
+            run.exit_code = outcome.exit_code(run, ended)
+            run.end(ended, run.exit_code)
+        except (StoreError, LeaseLost) as error:
+            run.exit_code = outcome.STORE_FAILED
+            run.failure = run.failure or error
+            logger.error("the end of the run could not be written: %s", error)
+        logger.info("run %d of %s ended: %s, exit %s", run.id, run.source.name, ended, run.exit_code)

@@ -1,0 +1,165 @@
+"""The claiming thread: keeps the window filled ahead of need, and knows when a crawl is over."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.frontier.window import WINDOW_ROWS, Window
+from searchcrawl.items import Claim
+from searchcrawl.run import Run
+from searchcrawl.store import host_table, lease, url_table
+from searchcrawl.store.database import Transaction
+
+logger = logging.getLogger(__name__)
+
+_HOSTS_A_ROUND: Final = 64
+_IDLE_SECONDS: Final = 1.0
+
+
+class Claiming:
+    """Claims rows of one run, host by host, in a thread of its own.
+
+    ``filled`` is called when claims came in, ``exhausted`` once when there is nothing left: a round
+    came back empty that began after the commit of the last outstanding row (architecture, decision
+    2). ``failed`` is called with the error of the store. All are called in the thread.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        window: Window,
+        *,
+        filled: Callable[[], None],
+        exhausted: Callable[[], None],
+        failed: Callable[[Exception], None],
+        may_claim: Callable[[], bool],
+    ) -> None:
+        self._run = run
+        self._window = window
+        self._filled = filled
+        self._exhausted = exhausted
+        self._failed = failed
+        self._may_claim = may_claim
+        self._outstanding = 0
+        self._counting = threading.Lock()
+        self._names: dict[int, str] = {}
+        self._cursor = 0
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Looks again soon: rows were committed, or the window runs low."""
+        self._wake.set()
+
+    def committed(self, visits: int) -> None:
+        """So many claimed rows are settled in the store."""
+        with self._counting:
+            self._outstanding -= visits
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Ends the thread after its present round."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _work(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                pause = self._round()
+            except Exception as error:
+                logger.error("claiming stops: %s", error)
+                self._failed(error)
+                return
+            if pause is None:
+                self._exhausted()
+                return
+            self._wake.wait(pause)
+
+    def _round(self) -> float | None:
+        """Claims what is wanted; the seconds until the next look, None where nothing is left."""
+        if self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
+            return _IDLE_SECONDS
+        with self._counting:
+            quiet = self._outstanding == 0
+        run = self._run
+        with run.database.read() as transaction:
+            hosts = url_table.hosts_with_work(
+                transaction, run.source_id, run.row.horizon_ms, after=self._cursor, limit=_HOSTS_A_ROUND
+            )
+            self._learn_names(transaction, hosts)
+        whole = self._cursor == 0 and len(hosts) < _HOSTS_A_ROUND
+        self._cursor = hosts[-1] if len(hosts) == _HOSTS_A_ROUND else 0
+        claimed = self._claim(hosts)
+        if claimed:
+            self._filled()
+            return _IDLE_SECONDS if self._cursor == 0 else 0.0
+        if not whole:
+            return 0.0
+        return self._pause(quiet=quiet)
+
+    def _pause(self, *, quiet: bool) -> float | None:
+        with self._run.database.read() as transaction:
+            due_ms = url_table.next_due_ms(transaction, self._run.source_id)
+        if due_ms is None:
+            return None if quiet else _IDLE_SECONDS
+        return min(max((due_ms - clock.now_ms()) / 1000, 0.001), _IDLE_SECONDS)
+
+    def _learn_names(self, transaction: Transaction, hosts: list[int]) -> None:
+        if len(self._names) > 100_000:
+            self._names.clear()
+        missing = [host for host in hosts if host not in self._names]
+        if missing:
+            self._names.update(host_table.names(transaction, missing))
+
+    def _claim(self, hosts: list[int]) -> int:
+        wanted = {host: self._window.wanted(self._names[host]) for host in hosts}
+        wanted = {host: rows for host, rows in wanted.items() if rows}
+        if not wanted:
+            return 0
+        claims: dict[int, list[Claim]] = {}
+        with self._run.database.write() as transaction:
+            lease.check(transaction, self._run.lease)
+            room = WINDOW_ROWS - self._window.size
+            for host, rows in wanted.items():
+                claims[host] = self._claim_host(transaction, host, min(rows, room))
+                room -= len(claims[host])
+                if room <= 0:
+                    break
+        total = sum(len(rows) for rows in claims.values())
+        with self._counting:
+            self._outstanding += total
+        for host, host_claims in claims.items():
+            if host_claims:
+                self._window.fill(self._names[host], host_claims)
+        return total
+
+    def _claim_host(self, transaction: Transaction, host: int, rows: int) -> list[Claim]:
+        run = self._run
+        now_ms = clock.now_ms()
+        delay_ms = round(self._window.delay_seconds(self._names[host]) * 1000)
+        claims = url_table.claim(
+            transaction,
+            run.source_id,
+            host,
+            limit=rows,
+            now_ms=now_ms,
+            horizon_ms=run.row.horizon_ms,
+            forced=bool(run.forced),
+        )
+        if delay_ms and claims:
+            first = host_table.book(transaction, host, now_ms=now_ms, requests=len(claims), delay_ms=delay_ms)
+            claims = [replace(claim, not_before_ms=first + number * delay_ms) for number, claim in enumerate(claims)]
+        return claims

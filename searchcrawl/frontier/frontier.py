@@ -1,0 +1,133 @@
+"""The frontier of one run: claims, what is in flight, and when it is over. No Scrapy here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.codes import Code
+from searchcrawl.frontier.claiming import Claiming
+from searchcrawl.frontier.window import WINDOW_ROWS, Window
+from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.run import Run
+from searchcrawl.store import lease, url_table
+from searchcrawl.store.states import EndReason
+
+#: Failures of the connection: they say something about the host, not about the page.
+_CONNECTION_CODES: Final = frozenset(
+    {Code.TIMEOUT, Code.CONNECTION_REFUSED, Code.ADDRESS_NOT_FOUND, Code.CERTIFICATE, Code.IO_ERROR}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """Whom the frontier tells; ``filled``, ``over`` and ``failed`` are called in the claiming thread."""
+
+    #: claims came in
+    filled: Callable[[], None]
+    #: (reason) the crawl is to end
+    over: Callable[[str], None]
+    #: the store failed
+    failed: Callable[[Exception], None]
+    #: an outcome without a request: the row of a parked host
+    settle: Callable[[Outcome], None]
+    #: whether fetching may go on (the cache has room)
+    may_claim: Callable[[], bool]
+
+
+class Frontier:
+    """Hands out claims and takes their ends; all but ``committed`` is called by the reactor.
+
+    ``limit`` ends the run after so many fetched documents (0: none).
+    """
+
+    def __init__(self, run: Run, window: Window, listeners: Listeners, *, limit: int = 0) -> None:
+        self._run = run
+        self.window = window
+        self._listeners = listeners
+        self._limit = limit
+        self._documents = 0
+        self._closed = False
+        #: whether everything is done
+        self.exhausted = False
+        self._claiming = Claiming(
+            run,
+            self.window,
+            filled=self._claims_came,
+            exhausted=self._nothing_left,
+            failed=listeners.failed,
+            may_claim=listeners.may_claim,
+        )
+
+    def start(self) -> None:
+        """Begins to claim."""
+        self._claiming.start()
+
+    def next_claim(self) -> tuple[str, Claim] | None:
+        """The next claim that may go now, with its host."""
+        if self._closed or (self._limit and self._documents + self.window.in_flight >= self._limit):
+            return None
+        found = self.window.pop(clock.monotonic())
+        if self.window.size < WINDOW_ROWS // 4:
+            self._claiming.wake()
+        return found
+
+    def redirected(self, claim: Claim, host: str) -> None:
+        """A claim goes on at another host (or the same): it takes its turn there."""
+        self.window.ended(claim.url_id)
+        self.window.fill_first(host, claim)
+
+    def ended(self, item: Document | Outcome) -> None:
+        """A visit ended; to be called before its item is handed to the writer."""
+        host = self.window.name_of(item.claim.url_id)
+        self.window.ended(item.claim.url_id)
+        if isinstance(item, Document):
+            self._documents += 1
+            if self._limit and self._documents >= self._limit:
+                self._close(EndReason.LIMIT)
+        if host is None:
+            return
+        if isinstance(item, Outcome) and item.code in _CONNECTION_CODES:
+            self._give_up(self.window.failed(host, item.code), host)
+        else:
+            self.window.answered(host)
+
+    def committed(self, visits: int) -> None:
+        """So many visits are settled in the store; any thread may call it."""
+        self._claiming.committed(visits)
+
+    def wake(self) -> None:
+        """Looks for work again soon; any thread may call it."""
+        self._claiming.wake()
+
+    def close(self) -> None:
+        """Ends claiming; what was not handed out goes back into the table."""
+        self._closed = True
+        self._claiming.stop()
+        waiting = self.window.drain()
+        if waiting and self._run.failure is None:
+            with self._run.database.write() as transaction:
+                lease.check(transaction, self._run.lease)
+                url_table.release(transaction, [claim.url_id for claim in waiting])
+
+    def _claims_came(self) -> None:
+        for name, code in self.window.parked_hosts():
+            self._give_up(self.window.failed(name, code), name)
+        self._listeners.filled()
+
+    def _give_up(self, claims: list[Claim], host: str) -> None:
+        code = self.window.parked(host)
+        for claim in claims:
+            error = f"{host}: left alone for this run after failed connections in a row"
+            self._listeners.settle(Outcome(claim=claim, code=code or Code.IO_ERROR, error=error))
+
+    def _nothing_left(self) -> None:
+        self.exhausted = True
+        self._close(EndReason.FINISHED)
+
+    def _close(self, reason: str) -> None:
+        if not self._closed:
+            self._closed = True
+            self._listeners.over(reason)

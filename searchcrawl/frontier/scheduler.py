@@ -1,0 +1,169 @@
+"""Scrapy's scheduler: it only pops from the window; the URL table is the queue (architecture, decision 1).
+
+Scrapy asks a scheduler that had nothing to give only after five seconds again, so a claim that
+falls due is handed in with ``engine.crawl``, which is public (decision 2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+
+from searchcrawl import clock
+from searchcrawl.failpoints import passing
+from searchcrawl.frontier.frontier import Frontier, Listeners
+from searchcrawl.frontier.window import Window
+from searchcrawl.hosts.politeness import Turns
+from searchcrawl.hosts.request_rows import claim_of, request_of
+from searchcrawl.items import Claim, Outcome
+from searchcrawl.run import Run
+from searchcrawl.store.states import EndReason
+
+logger = logging.getLogger(__name__)
+
+
+class Scheduler(BaseScheduler):
+    """Gives the engine the claims of the spider's run.
+
+    Redirected claims come back through ``enqueue_request`` and take a turn at their new host.
+    Requests of users' own spider code are taken too, first in, first out, and remembered nowhere.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._others: deque[Request] = deque()
+        self._redirected: dict[int, Request] = {}
+        self._woken: deque[Request] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._started = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Scheduler:
+        return cls(crawler)
+
+    def open(self, spider: Spider) -> None:
+        run: Run = spider.run  # type: ignore[attr-defined]  # our spiders have one
+        self._run = run
+        self._spider = spider
+        self._loop = asyncio.get_running_loop()
+        fetch = run.source.fetch
+        window = Window(host_concurrency=fetch.host_concurrency, delay_seconds=fetch.delay_seconds)
+        wires = run.wires
+        self._frontier = Frontier(
+            run,
+            window,
+            Listeners(
+                filled=self._wake_from_thread,
+                over=self._stop,
+                failed=run.fail,
+                settle=self._settle,
+                may_claim=lambda: wires.may_claim is None or wires.may_claim(),
+            ),
+            limit=run.limit,
+        )
+        run.politeness = Turns(run.database, window)
+        wires.ended.append(self._frontier.ended)
+        wires.committed.append(self._frontier.committed)
+        wires.in_flight = lambda: window.in_flight
+        wires.stop = self._stop
+        if fetch.max_minutes:
+            self._loop.call_later(fetch.max_minutes * 60, self._stop, EndReason.MAX_MINUTES)
+
+    def has_pending_requests(self) -> bool:
+        return not self._frontier.exhausted
+
+    def enqueue_request(self, request: Request) -> bool:
+        claim = claim_of(request)
+        if claim is None:
+            self._others.append(request)
+        elif request.meta.pop("woken", False):
+            self._woken.append(request)
+        else:
+            self._redirected[claim.url_id] = request
+            self._frontier.redirected(claim, request.meta["download_slot"])
+        return True
+
+    def next_request(self) -> Request | None:
+        if not self._started:
+            self._started = True
+            self._frontier.start()
+        if self._woken:
+            return self._woken.popleft()
+        if self._others:
+            return self._others.popleft()
+        request = self._next()
+        if request is None:
+            self._sleep()
+        return request
+
+    def close(self, reason: str) -> None:
+        passing("shutdown.begin")
+        if self._timer is not None:
+            self._timer.cancel()
+        # In flight when the engine closed: handed out, but never sent.
+        for request in (*self._woken, *self._redirected.values()):
+            self._release(request)
+        self._frontier.close()
+        passing("shutdown.drain")
+
+    def _next(self) -> Request | None:
+        found = self._frontier.next_claim()
+        if found is None:
+            return None
+        host, claim = found
+        return self._redirected.pop(claim.url_id, None) or self._request(host, claim)
+
+    def _request(self, host: str, claim: Claim) -> Request:
+        spider: Any = self._spider
+        return request_of(claim, host, callback=spider.visited, errback=spider.failed)
+
+    def _sleep(self) -> None:
+        """Wakes the engine when the next delay is over."""
+        moment = self._frontier.window.next_moment()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if moment is not None:
+            self._timer = self._loop.call_later(max(moment - clock.monotonic(), 0.0), self._wake)
+
+    def _wake(self) -> None:
+        engine = self._crawler.engine
+        if engine is None or engine.spider is None:
+            return
+        request = self._next()
+        if request is None:
+            self._sleep()
+            return
+        request.meta["woken"] = True
+        engine.crawl(request)
+
+    def _wake_from_thread(self) -> None:
+        self._loop.call_soon_threadsafe(self._wake)
+
+    def _release(self, request: Request) -> None:
+        claim = claim_of(request)
+        if claim is not None:
+            self._frontier.window.fill_first(request.meta["download_slot"], claim)
+
+    def _settle(self, outcome: Outcome) -> None:
+        if self._run.wires.settle is None:
+            raise RuntimeError("an outcome came before the writer was there")
+        self._run.wires.settle(outcome)
+
+    def _stop(self, reason: str) -> None:
+        def close() -> None:
+            engine = self._crawler.engine
+            if engine is not None and engine.spider is not None and not self._closing:
+                self._closing = True
+                self._close_task = asyncio.ensure_future(engine.close_spider_async(reason=reason))
+
+        self._loop.call_soon_threadsafe(close)
+
+    _closing = False
+    _close_task: asyncio.Future[None] | None = None

@@ -1,0 +1,208 @@
+"""The claims that are in memory: which of them may go now, by host.
+
+All methods are quick and thread-safe; times are monotonic seconds.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.items import Claim
+
+#: Rows held ahead of need: of a host without delay, of a host with one, of all together.
+HOST_ROWS: Final = 64
+DELAYED_HOST_ROWS: Final = 2
+WINDOW_ROWS: Final = 384
+#: After so many connection failures in a row a host is left alone for the rest of the run.
+FAILURES_TO_PARK: Final = 5
+
+
+@dataclass(slots=True)
+class _Host:
+    name: str
+    delay_seconds: float
+    waiting: deque[tuple[float, Claim]] = field(default_factory=deque)
+    in_flight: int = 0
+    next_at: float = 0.0
+    queued: bool = False
+    failures: int = 0
+    parked: int | None = None
+
+
+class Window:
+    """Claims by host, handed out within the limits on concurrency and delay.
+
+    ``concurrency`` requests go to one host at once, one where a delay is in force (C2).
+    """
+
+    def __init__(self, *, host_concurrency: int, delay_seconds: float) -> None:
+        self._host_concurrency = host_concurrency
+        self._delay_seconds = delay_seconds
+        self._hosts: dict[str, _Host] = {}
+        self._flying: dict[int, _Host] = {}
+        self._ready: deque[_Host] = deque()
+        self._delayed: list[tuple[float, int, _Host]] = []
+        self._serial = 0
+        self._size = 0
+        self._lock = threading.RLock()
+
+    @property
+    def size(self) -> int:
+        """How many claims wait."""
+        return self._size
+
+    @property
+    def in_flight(self) -> int:
+        """How many claims were handed out and have not ended."""
+        return len(self._flying)
+
+    def delay_seconds(self, name: str) -> float:
+        """The delay in force for a host."""
+        host = self._hosts.get(name)
+        return self._delay_seconds if host is None else host.delay_seconds
+
+    def set_delay(self, name: str, seconds: float) -> None:
+        """Slows a host down (crawl-delay of its robots.txt)."""
+        with self._lock:
+            self._host(name).delay_seconds = max(seconds, self._delay_seconds)
+
+    def wanted(self, name: str) -> int:
+        """How many more rows of a host are wanted now."""
+        with self._lock:
+            host = self._hosts.get(name)
+            most = DELAYED_HOST_ROWS if self.delay_seconds(name) else HOST_ROWS
+            room = WINDOW_ROWS - self._size
+            return max(0, min(most - (len(host.waiting) if host else 0), room))
+
+    def fill(self, name: str, claims: Iterable[Claim]) -> None:
+        """Takes claims of a host in."""
+        offset = clock.monotonic() - clock.now_ms() / 1000
+        with self._lock:
+            host = self._host(name)
+            for claim in claims:
+                host.waiting.append((claim.not_before_ms / 1000 + offset if claim.not_before_ms else 0.0, claim))
+                self._size += 1
+            self._queue(host)
+
+    def fill_first(self, name: str, claim: Claim) -> None:
+        """Takes a claim in that was redirected here: it goes before all others."""
+        with self._lock:
+            host = self._host(name)
+            host.waiting.appendleft((0.0, claim))
+            self._size += 1
+            self._queue(host)
+
+    def pop(self, now: float) -> tuple[str, Claim] | None:
+        """The next claim that may go now, with its host; None where none may."""
+        with self._lock:
+            while self._delayed and self._delayed[0][0] <= now:
+                self._ready.append(heapq.heappop(self._delayed)[2])
+            while self._ready:
+                host = self._ready.popleft()
+                host.queued = False
+                if not host.waiting or not self._free(host):
+                    continue
+                moment = max(host.next_at, host.waiting[0][0])
+                if moment > now:
+                    self._queue(host)
+                    continue
+                _, claim = host.waiting.popleft()
+                self._size -= 1
+                host.in_flight += 1
+                host.next_at = now + host.delay_seconds
+                self._flying[claim.url_id] = host
+                self._queue(host)
+                return host.name, claim
+            return None
+
+    def next_moment(self) -> float | None:
+        """When the next claim that waits for its delay may go; None where none waits for that."""
+        with self._lock:
+            return self._delayed[0][0] if self._delayed else None
+
+    def book(self, name: str, moment: float) -> float:
+        """Books one request to a host outside the claims (robots.txt), not before ``moment``; when it may go."""
+        with self._lock:
+            host = self._host(name)
+            at = max(moment, host.next_at)
+            host.next_at = at + host.delay_seconds
+            return at
+
+    def ended(self, url_id: int) -> None:
+        """A handed-out claim left its host: settled, or redirected to another."""
+        with self._lock:
+            host = self._flying.pop(url_id, None)
+            if host is not None:
+                host.in_flight -= 1
+                self._queue(host)
+
+    def name_of(self, url_id: int) -> str | None:
+        """The host that a handed-out claim is at."""
+        host = self._flying.get(url_id)
+        return None if host is None else host.name
+
+    def answered(self, name: str) -> None:
+        """The host gave an answer."""
+        host = self._hosts.get(name)
+        if host is not None:
+            host.failures = 0
+
+    def failed(self, name: str, code: int) -> list[Claim]:
+        """A connection to the host failed with ``code``; the claims to give up where it is parked now."""
+        with self._lock:
+            host = self._host(name)
+            host.failures += 1
+            if host.parked is None and host.failures >= FAILURES_TO_PARK:
+                host.parked = code
+            if host.parked is None:
+                return []
+            claims = [claim for _, claim in host.waiting]
+            host.waiting.clear()
+            self._size -= len(claims)
+            return claims
+
+    def parked(self, name: str) -> int | None:
+        """The code of a host that is left alone for the rest of the run."""
+        host = self._hosts.get(name)
+        return None if host is None else host.parked
+
+    def parked_hosts(self) -> list[tuple[str, int]]:
+        """Hosts that are left alone and have claims waiting all the same, with their codes."""
+        with self._lock:
+            return [(host.name, host.parked) for host in self._hosts.values() if host.parked and host.waiting]
+
+    def drain(self) -> list[Claim]:
+        """Takes all waiting claims out."""
+        with self._lock:
+            claims = [claim for host in self._hosts.values() for _, claim in host.waiting]
+            for host in self._hosts.values():
+                host.waiting.clear()
+            self._size = 0
+            return claims
+
+    def _host(self, name: str) -> _Host:
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = _Host(name, self._delay_seconds)
+        return host
+
+    def _free(self, host: _Host) -> bool:
+        return host.in_flight < (1 if host.delay_seconds else self._host_concurrency)
+
+    def _queue(self, host: _Host) -> None:
+        """Puts a host where its next claim is found: it is ready, or waits for its delay."""
+        if host.queued or not host.waiting or not self._free(host):
+            return
+        host.queued = True
+        moment = max(host.next_at, host.waiting[0][0])
+        if moment <= clock.monotonic():
+            self._ready.append(host)
+        else:
+            self._serial += 1
+            heapq.heappush(self._delayed, (moment, self._serial, host))

@@ -1,0 +1,51 @@
+"""Turns at a host: requests outside the claims (robots.txt) keep the same delay (C2)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from searchcrawl import clock
+from searchcrawl.store import host_table
+from searchcrawl.store.database import Database
+
+
+class HostClock(Protocol):
+    """When a host may be asked, within this process (frontier.window)."""
+
+    def delay_seconds(self, name: str) -> float:
+        """The delay in force."""
+
+    def set_delay(self, name: str, seconds: float) -> None:
+        """Slows a host down."""
+
+    def book(self, name: str, moment: float) -> float:
+        """Books one request, not before ``moment`` (monotonic); when it may go."""
+
+
+class Turns:
+    """Books turns in the host table, shared by all processes, and in this process."""
+
+    def __init__(self, database: Database, clock_of_hosts: HostClock) -> None:
+        self._database = database
+        self._hosts = clock_of_hosts
+
+    async def turn(self, host: str) -> None:
+        """Waits until one more request to ``host`` (``host:port``) is allowed, and books it."""
+        delay = self._hosts.delay_seconds(host)
+        moment = clock.monotonic()
+        if delay:
+            first_ms = await asyncio.to_thread(self._book, host, round(delay * 1000))
+            moment = clock.monotonic() + (first_ms - clock.now_ms()) / 1000
+        pause = self._hosts.book(host, moment) - clock.monotonic()
+        if pause > 0:
+            await asyncio.sleep(pause)
+
+    def slow_down(self, host: str, *, delay_seconds: float) -> None:
+        """Keeps at least this delay to a host from now on."""
+        self._hosts.set_delay(host, delay_seconds)
+
+    def _book(self, host: str, delay_ms: int) -> int:
+        with self._database.write() as transaction:
+            host_id = host_table.ids(transaction, [host])[host]
+            return host_table.book(transaction, host_id, now_ms=clock.now_ms(), requests=1, delay_ms=delay_ms)

@@ -1,0 +1,106 @@
+"""The delivery thread: sealed batches go to the index beside the crawl (decision 1 of requirements.md)."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+
+from searchcrawl import clock
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.exceptions import DeliveryError
+from searchcrawl.failpoints import passing
+from searchcrawl.index import removing
+from searchcrawl.index.patience import Patience
+from searchcrawl.index.receiver import Receiver
+from searchcrawl.index.shipping import Shipping, free_segments
+from searchcrawl.run import Run
+from searchcrawl.store import batch_table, document_table, lease
+from searchcrawl.store.batch_table import SealedBatch
+from searchcrawl.store.states import BatchState
+
+logger = logging.getLogger(__name__)
+
+
+class Delivery:
+    """Delivers the batches of one run in their order, those first that an earlier process left.
+
+    ``failed`` of ``run`` is called where store or cache fail; an index that cannot be reached at
+    the end, or is misconfigured, becomes ``run.delivery_failure`` and its documents wait.
+    """
+
+    def __init__(self, run: Run, receiver: Receiver, cache: DocumentCache, *, patience_seconds: float) -> None:
+        self._run = run
+        self._receiver = receiver
+        self._cache = cache
+        self._patience = Patience(patience_seconds)
+        self._shipping = Shipping(run, receiver, cache, self._patience)
+        self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
+        self._unsent = 0
+        with run.database.read() as transaction:
+            for batch in batch_table.unfinished(transaction, run.source_id):
+                self._queue.put(batch)
+        self._thread = threading.Thread(target=self._work, name="delivery", daemon=True)
+        self._thread.start()
+
+    def submit(self, batch: SealedBatch) -> None:
+        """Takes a sealed batch."""
+        self._queue.put(batch)
+
+    def has_room(self) -> bool:
+        """Whether the cache may grow: not while it is full of what the index does not have yet."""
+        run = self._run
+        if sum(size for _, size in self._cache.segments()) < run.project.cache.max_bytes:
+            return True
+        with run.database.read() as transaction:
+            waiting = document_table.totals(transaction, run.source_id)["waiting"]
+        return waiting == 0
+
+    def finish(self) -> None:
+        """Sends what is left, waits for all receipts, carries out the removals; blocks."""
+        self._patience.run_is_ending()
+        if self._run.failure is None:
+            self._last_batch()
+        self._queue.put(None)
+        self._thread.join()
+        self._receiver.end("failed" if self._run.failure else "finished")
+
+    def _last_batch(self) -> None:
+        run = self._run
+        try:
+            with run.database.write() as transaction:
+                lease.check(transaction, run.lease)
+                batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
+        except Exception as error:
+            logger.error("the last batch cannot be sealed: %s", error)
+            run.fail(error)
+            return
+        if batch is not None:
+            passing("batch.sealed")
+            self._queue.put(batch)
+
+    def _work(self) -> None:
+        run = self._run
+        try:
+            self._receiver.begin(run.source.name, run.id)
+            removing.finish_removals(run, self._shipping)
+            # The batches of a run that failed stay sealed; the next run sends them.
+            while (batch := self._queue.get()) is not None:
+                if run.failure is None:
+                    self._deliver(batch)
+            if run.failure is None:
+                removing.remove_leaving(run, self._shipping)
+        except DeliveryError as error:
+            run.delivery_failure = error
+            logger.error("documents wait for the index: %s", error)
+        except Exception as error:
+            logger.error("the delivery stops: %s", error, exc_info=True)
+            run.fail(error)
+
+    def _deliver(self, batch: SealedBatch) -> None:
+        if batch.state < BatchState.ACKNOWLEDGED:
+            self._shipping.documents(batch)
+        self._shipping.commit(batch)
+        removing.remove_copies(self._run, self._shipping)
+        cache = self._run.project.cache
+        free_segments(self._run, self._cache, preserve=cache.preserve, max_bytes=cache.max_bytes)

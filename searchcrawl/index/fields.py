@@ -1,0 +1,57 @@
+"""The fields of an indexed document (interface.md §4), from its record and its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from searchcrawl import clock, urls
+from searchcrawl.items import IndexedDocument
+from searchcrawl.store.batch_table import Shipment
+
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def indexed_document(
+    shipment: Shipment, record: Mapping[str, Any], *, source: str, duplicates: Sequence[str]
+) -> IndexedDocument:
+    """The document as the index receives it; empty values are left out."""
+    fields: dict[str, Any] = {
+        "url": shipment.url,
+        "access_url": shipment.url,
+        "source": source,
+        "host": urls.parse(shipment.url).host,
+        "depth": shipment.depth,
+        "title": record.get("title"),
+        "content": record.get("content"),
+        "description": record.get("description"),
+        "author": record.get("author"),
+        "subject": record.get("subject"),
+        "mimetype": shipment.mimetype,
+        "language": record.get("language"),
+        "last_modified": http_date(shipment.last_modified),
+        "content_length": shipment.content_length,
+        "checksum": shipment.fields_digest.hex(),
+        "first_seen": clock.from_ms(shipment.first_seen_ms),
+        "crawled_at": clock.from_ms(shipment.last_fetched_ms),
+        "duplicates": list(duplicates),
+    }
+    return IndexedDocument(
+        id=urls.document_id(source, shipment.url),
+        fields={name: value for name, value in fields.items() if value not in (None, "", [])},
+    )
+
+
+def http_date(text: str | None) -> datetime | None:
+    """A Last-Modified value (RFC 9110 §5.6.7), never in the future; None for what is no date."""
+    if not text:
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return min(max(moment.astimezone(UTC), _EARLIEST), clock.now())

@@ -1,0 +1,17 @@
+"""The index that a project names."""
+
+from __future__ import annotations
+
+from searchcrawl.index.receiver import SearchIndex
+from searchcrawl.sources.project import Project
+
+
+def open_index(project: Project) -> SearchIndex:
+    """The project's index; nothing is asked of it yet. Heavy libraries are loaded only here."""
+    if project.index.type == "solr":
+        from searchcrawl.index.solr_receiver import SolrReceiver
+
+        return SolrReceiver(str(project.index.url))
+    from searchcrawl.index.local_receiver import LocalReceiver
+
+    return LocalReceiver(project.index_dir)

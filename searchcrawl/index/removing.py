@@ -1,0 +1,90 @@
+"""Removals at the end of a run: evidence, limits, quarantine (architecture, decision 7; L3)."""
+
+from __future__ import annotations
+
+import logging
+
+from searchcrawl import clock
+from searchcrawl.codes import Code
+from searchcrawl.failpoints import passing
+from searchcrawl.index.shipping import Shipping
+from searchcrawl.rules import removal
+from searchcrawl.run import Run
+from searchcrawl.store import batch_table, document_table, lease, outlink_table, url_table
+from searchcrawl.store.batch_table import Leaving, SealedBatch
+from searchcrawl.store.database import Transaction
+
+logger = logging.getLogger(__name__)
+
+
+def remove_copies(run: Run, shipping: Shipping) -> None:
+    """Takes copies out of the index whose survivor is there (909): at once, outside the limits."""
+    with run.database.write() as transaction:
+        lease.check(transaction, run.lease)
+        surplus = batch_table.surplus_copies(transaction, run.source_id)
+        if not surplus:
+            return
+        batch = _seal(transaction, run, surplus)
+    _send(shipping, batch, surplus)
+
+
+def remove_leaving(run: Run, shipping: Shipping) -> None:
+    """Carries out the removals that visits brought evidence for, or holds all of them back."""
+    lifecycle = run.source.lifecycle
+    with run.database.write() as transaction:
+        lease.check(transaction, run.lease)
+        leaving = _with_evidence(transaction, batch_table.leaving(transaction, run.source_id))
+        if not leaving:
+            return
+        documents = document_table.totals(transaction, run.source_id)["documents"]
+        allowed = removal.within_limits(
+            len(leaving),
+            documents,
+            max_delete_percent=lifecycle.max_delete_percent,
+            max_delete_documents=lifecycle.max_delete_documents,
+        )
+        if not allowed:
+            batch_table.quarantine(transaction, [row.url_id for row in leaving], run.id)
+            logger.warning(
+                "%d of %d documents would leave the index: they wait in quarantine (searchcrawl quarantine list %s)",
+                len(leaving),
+                documents,
+                run.source.name,
+            )
+            return
+        batch = _seal(transaction, run, leaving)
+    passing("delete.selected")
+    run.count(deleted=_send(shipping, batch, leaving))
+
+
+def finish_removals(run: Run, shipping: Shipping) -> None:
+    """Sends again what a dead process was removing."""
+    with run.database.read() as transaction:
+        under_way = batch_table.removing(transaction, run.source_id)
+    for _, batch, leaving in under_way:
+        run.count(deleted=_send(shipping, batch, leaving))
+
+
+def _seal(transaction: Transaction, run: Run, leaving: list[Leaving]) -> SealedBatch:
+    return batch_table.seal_removals(
+        transaction, run.source_id, run.id, clock.now_ms(), [row.url_id for row in leaving]
+    )
+
+
+def _send(shipping: Shipping, batch: SealedBatch, leaving: list[Leaving]) -> int:
+    removed = shipping.removals(batch, leaving)
+    shipping.commit(batch)
+    return removed
+
+
+def _with_evidence(transaction: Transaction, leaving: list[Leaving]) -> list[Leaving]:
+    """Without those that moved inside the boundary to a page which was not fetched yet."""
+    moved = [row.url_id for row in leaving if row.code in (Code.MOVED, Code.META_REFRESH) and row.rule is None]
+    targets = outlink_table.load(transaction, moved)
+    wanted = sorted({target for ids in targets.values() for target in ids})
+    fetched = url_table.ended_well(transaction, wanted)
+    return [
+        row
+        for row in leaving
+        if row.url_id not in moved or any(target in fetched for target in targets.get(row.url_id, ()))
+    ]

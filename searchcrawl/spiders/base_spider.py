@@ -1,0 +1,89 @@
+"""The spider of a source: one run, its settings, and what its requests come back to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Self
+
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from searchcrawl.checksum.digest import CHECKSUM_VERSION
+from searchcrawl.convert.registry import CONVERT_VERSION
+from searchcrawl.fetch.ending import VisitEnded, claim_of, failing_of, one_line, trail_of
+from searchcrawl.html.page import HTML_VERSION
+from searchcrawl.codes import Code
+from searchcrawl.items import Document, Outcome
+from searchcrawl.run import Run, begin
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
+from searchcrawl.store.database import Database
+
+VERSIONS = {"html": HTML_VERSION, "convert": CONVERT_VERSION, "checksum": CHECKSUM_VERSION}
+
+
+class SourceSpider(Spider):
+    """Base of the spiders that source files become; ``source`` and ``project`` are set by the loader.
+
+    ``run`` may be handed in by a command that holds it already. ``limit`` ends the run after so
+    many fetched documents.
+    """
+
+    source: Source
+    project: Project
+    run: Run
+
+    @classmethod
+    def from_crawler(
+        cls, crawler: Crawler, *args: Any, run: Run | None = None, limit: str = "0", **kwargs: Any
+    ) -> Self:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        if run is None:
+            database = Database(cls.project.database_url, cls.project.root)
+            run = begin(cls.project, cls.source, database, VERSIONS)
+        run.limit = int(limit)
+        spider.run = run
+        return spider
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Nothing: the scheduler hands out the rows of the URL table."""
+        for request in ():
+            yield request
+
+    def visited(self, response: Response) -> Any:
+        """What a fetched page comes to."""
+        raise NotImplementedError
+
+    def failed(self, failure: Failure) -> list[Outcome]:
+        """The end of a visit without a page; every claimed row is settled (findings D3)."""
+        request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
+        error = failure.value
+        if isinstance(error, VisitEnded):
+            return [error.outcome]
+        claim = claim_of(request)
+        if claim is None:
+            return []
+        failing = failing_of(error) if isinstance(error, Exception) else None
+        if failing is None:
+            self.logger.error("unexpected failure of %s", request, exc_info=error)
+        return [
+            Outcome(
+                claim=claim,
+                code=failing.code if failing else Code.IO_ERROR,
+                transient=failing.transient if failing else True,
+                error=f"{one_line(repr(error))}: {one_line(request.url)}",
+                redirects=trail_of(request),
+            )
+        ]
+
+
+def broken(document: Document, error: Exception) -> Outcome:
+    """The end of a visit whose page our own code could not read."""
+    return Outcome(
+        claim=document.claim,
+        code=Code.CONVERSION_FAILED,
+        error=one_line(f"{error!r}: {document.base_url}"),
+        redirects=document.redirects,
+    )

@@ -1,0 +1,84 @@
+"""The spider of ``type = "web"`` sources: reads HTML at once, leaves the rest to the convert stage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from scrapy.http import Response
+
+from searchcrawl import clock
+from searchcrawl.checksum.digest import body_digest
+from searchcrawl.convert.convert_pipeline import content_type, robots_tags
+from searchcrawl.convert.judge import judged
+from searchcrawl.convert.registry import Converter, choose_converter
+from searchcrawl.exceptions import DocumentError
+from searchcrawl.fetch.ending import trail_of
+from searchcrawl.html.page import parse_html
+from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.spiders.base_spider import SourceSpider, broken
+
+#: Larger pages are parsed off the reactor (architecture, decision 18).
+_OVERSIZED_BYTES: Final = 1_000_000
+
+
+class WebSpider(SourceSpider):
+    """Visits the pages of a web source."""
+
+    def visited(self, response: Response) -> list[Document | Outcome]:
+        """One item: the document, or why there is none."""
+        claim: Claim = response.meta["claim"]
+        headers = tuple((name, value) for name, values in response.headers.items() for value in values)
+        tags = robots_tags(headers)
+        body = response.body
+        redirects = trail_of(response.request) if response.request else ()
+        document = Document(
+            claim=claim,
+            base_url=response.url,
+            code=200,
+            headers=headers,
+            body=body,
+            mimetype="",
+            fetched_at=clock.now(),
+            redirects=redirects,
+            # Validators belong to the URL that answered.
+            etag=None if redirects else _text(response.headers.get(b"ETag")),
+            last_modified=_text(response.headers.get(b"Last-Modified")),
+            body_digest=body_digest(body, robots_tags=",".join(tags)),
+        )
+        if document.body_digest == claim.body_digest:
+            return [document]
+        return [self._read(document, content_type(headers), tags)]
+
+    def _read(self, document: Document, header: str, tags: list[str]) -> Document | Outcome:
+        run = self.run
+        try:
+            mimetype, converter = choose_converter(document.body, content_type=header)
+            document = replace(document, mimetype=mimetype)
+            if converter is not Converter.HTML or len(document.body) > _OVERSIZED_BYTES:
+                return replace(document, converter=converter.value)
+            page = parse_html(
+                document.body,
+                url=document.base_url,
+                content_type=header,
+                default_charset=run.source.fetch.default_charset,
+                default_language=run.source.fetch.default_language,
+                robots_headers=tags,
+                user_agent=run.source.robots.user_agent or run.project.user_agent,
+            )
+            return judged(document, page, run)
+        except DocumentError as error:
+            return Outcome(
+                claim=document.claim,
+                code=error.code,
+                error=f"{error}: {document.base_url}",
+                redirects=document.redirects,
+            )
+        except Exception as error:
+            self.logger.exception("%s cannot be read", document.base_url)
+            self.crawler.stats.inc_value(f"searchcrawl/read_errors/{type(error).__name__}")
+            return broken(document, error)
+
+
+def _text(value: bytes | None) -> str | None:
+    return value.decode("latin-1")[:1000] if value else None
