@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,6 +61,7 @@ from searchcrawl.fetch.robots_middleware import RobotsMiddleware
 from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sources.config import Fetch, Robots
+from searchcrawl.sources.project import Project
 
 HANDLERS = {
     "aiohttp": "searchcrawl.fetch.guarded_handler.GuardedHandler",
@@ -111,7 +113,7 @@ class VisitingSpider(Spider):
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.run = SimpleNamespace(  # type: ignore[attr-defined]
             source=SimpleNamespace(fetch=Fetch(**JOB.get("fetch", {})), robots=Robots(**JOB.get("robots", {}))),
-            project=SimpleNamespace(user_agent="searchcrawl", contact="mailto:crawl@example.test"),
+            project=Project(root=Path.cwd(), contact="crawl@example.test"),
             boundary=Boundary(**JOB.get("scope", {"allow_all": True})),
             politeness=Politeness(),
         )

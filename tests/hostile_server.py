@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+import ssl
 import struct
 import threading
 import zlib
@@ -92,7 +93,8 @@ class HostileServer:
     ``requests`` are the heads seen, as text; ``url`` is ``http://127.0.0.1:PORT``.
     """
 
-    def __init__(self, address: str = "127.0.0.1") -> None:
+    def __init__(self, address: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.answers: dict[str, bytes] = dict(ANSWERS)
         self.requests: list[str] = []
         self._stopping = threading.Event()
@@ -140,13 +142,22 @@ class HostileServer:
 
     def _serve(self, connection: socket.socket) -> None:
         connection.settimeout(10)
-        with connection, suppress(OSError):
+        with suppress(OSError):
+            self._answer(self._tls.wrap_socket(connection, server_side=True) if self._tls else connection)
+        connection.close()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection:
             request = b""
             while b"\r\n\r\n" not in request:
                 received = connection.recv(65536)
                 if not received:
                     return
                 request += received
+                if request.startswith(b"\x16"):
+                    # A TLS hello: answered as a server does that knows no TLS.
+                    connection.sendall(whole(b"", "400 Bad Request"))
+                    return
             text = request.decode("latin-1")
             self.requests.append(text)
             path = text.split(" ", 2)[1]

@@ -1,0 +1,128 @@
+"""Certificates that are not to be trusted: 962, unless the source says otherwise (N6)."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from scrapy import Request, Spider
+from scrapy.exceptions import DownloadFailedError
+from scrapy.http import Response
+from scrapy.settings import Settings
+
+from searchcrawl.fetch.ending import CertificateRefused
+from searchcrawl.fetch.guarded_handler import GuardedHandler
+from searchcrawl.sources.config import Fetch
+from searchcrawl.sources.project import Project
+from tests.hostile_server import PAGE, HostileServer
+
+DAY = timedelta(days=1)
+
+
+def write_certificate(folder: Path, *, host: str = "site.test", age: timedelta = timedelta(0)) -> Path:
+    """A self-signed certificate for ``host`` with its key, valid for a day around ``age`` ago; its path."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    moment = datetime.now(UTC) - age
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(moment - DAY)
+        .not_valid_after(moment + DAY)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{host}-{age.days}.pem"
+    path.write_bytes(
+        certificate.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return path
+
+
+def server_with(certificate: Path) -> HostileServer:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return HostileServer(tls=context)
+
+
+def fetched(url: str, **fetch: Any) -> Response:
+    settings = {"private_networks": ["127.0.0.1/32"], "resolve": {"site.test": "127.0.0.1"}, "timeout_seconds": 5}
+    spider = Spider("tls")
+    spider.run = SimpleNamespace(  # type: ignore[attr-defined]
+        source=SimpleNamespace(fetch=Fetch(**settings | fetch)),
+        project=Project(root=Path("/nowhere"), contact="crawl@example.test"),
+    )
+    crawler: Any = SimpleNamespace(settings=Settings(), spider=spider)
+
+    async def fetch_once() -> Response:
+        handler = GuardedHandler(crawler)
+        try:
+            return await handler.download_request(Request(url))
+        finally:
+            await handler.close()
+
+    return asyncio.run(fetch_once())
+
+
+@pytest.fixture
+def trusted(tmp_path: Path) -> Iterator[tuple[HostileServer, Path]]:
+    certificate = write_certificate(tmp_path)
+    with server_with(certificate) as server:
+        yield server, certificate
+
+
+def test_certificate_when_its_authority_is_named_then_page_arrives(trusted: tuple[HostileServer, Path]) -> None:
+    server, certificate = trusted
+
+    response = fetched(f"https://site.test:{server.port}/ok", ca_file=str(certificate))
+
+    assert (response.status, response.body) == (200, PAGE)
+
+
+def test_certificate_when_self_signed_then_is_refused(trusted: tuple[HostileServer, Path]) -> None:
+    server, _ = trusted
+
+    with pytest.raises(CertificateRefused, match="self-signed"):
+        fetched(f"https://site.test:{server.port}/ok")
+
+
+def test_certificate_when_not_verified_by_wish_then_page_arrives(trusted: tuple[HostileServer, Path]) -> None:
+    server, _ = trusted
+
+    assert fetched(f"https://site.test:{server.port}/ok", verify_certificates=False).status == 200
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [({"host": "other.test"}, "site.test"), ({"age": 30 * DAY}, "expired"), ({"age": -30 * DAY}, "not yet valid")],
+    ids=["other-host", "expired", "not-yet"],
+)
+def test_certificate_when_wrong_then_is_refused_and_says_why(
+    tmp_path: Path, values: dict[str, Any], words: str
+) -> None:
+    certificate = write_certificate(tmp_path, **values)
+
+    with server_with(certificate) as server, pytest.raises(CertificateRefused, match=words):
+        fetched(f"https://site.test:{server.port}/ok", ca_file=str(certificate))
+
+
+def test_server_when_it_speaks_no_tls_then_is_no_matter_of_certificates() -> None:
+    with HostileServer() as server, pytest.raises(DownloadFailedError) as caught:
+        fetched(f"https://site.test:{server.port}/ok")
+
+    assert not isinstance(caught.value, CertificateRefused)
