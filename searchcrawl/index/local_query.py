@@ -114,7 +114,12 @@ def tokens_of(analyzer: tantivy.TextAnalyzer, text: str) -> list[tuple[int, str]
 
 
 def whole_field(name: str) -> str | None:
-    """The field with the whole values of the field ``name``, None where it is an attribute or unknown."""
+    """The field with the whole values of the field ``name``, None where it is an attribute or unknown.
+
+    UnsupportedByIndex for a text that is only kept as words.
+    """
+    if name in local_schema.TEXTS and name not in local_schema.EXACT:
+        raise UnsupportedByIndex(f"{name!r} cannot be a filter, a facet or an order")
     if name in {"id", *local_schema.NAMES}:
         return name
     return local_schema.EXACT.get(name)
