@@ -34,8 +34,8 @@ _MIDDLEWARES: Final[_Wired] = (
     (RobotsMiddleware, 200),
     (HeadersMiddleware, 250),
     (ConditionalMiddleware, 300),
-    (RedirectMiddleware, 400),
-    (OutcomeMiddleware, 500),
+    (OutcomeMiddleware, 400),
+    (RedirectMiddleware, 500),
     (DecompressionMiddleware, 600),
 )
 

@@ -176,7 +176,9 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
         forced = tuple(changed_keys(made_with or print_now, print_now))
         row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
         if any(key.startswith("scope.") for key in forced):
-            url_table.reopen_code(transaction, source_id, Code.OUTSIDE_BOUNDARY)
+            # These codes say only that a rule refused the URL: it may be allowed now.
+            for code in (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL):
+                url_table.reopen_code(transaction, source_id, code)
     run = Run(
         project=project,
         source=source,

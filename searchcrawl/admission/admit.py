@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from searchcrawl import urls
 from searchcrawl.admission.seen import Seen
@@ -15,11 +15,15 @@ from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Link
-from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.store import document_table, host_table, outlink_table, url_table
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.url_table import NewUrl
+
+
+#: Codes of rows that were refused without a request.
+REFUSED: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
 
 
 class Found(NamedTuple):
@@ -134,7 +138,7 @@ class Admission:
                 host_id=self._hosts[names[key]],
                 depth=link.depth,
                 referrer_id=link.referrer_id,
-                code=0 if decision.allowed else Code.OUTSIDE_BOUNDARY,
+                code=0 if decision.allowed else refusal_code(decision),
                 rule=None if decision.allowed else rule_text(decision),
             )
             for key, link, decision in decided
@@ -164,7 +168,7 @@ class Admission:
             nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id][1]}
             url_table.lower_depths(transaction, nearer)
             document_table.send_again(transaction, list(nearer))
-            refused = [url_id for url_id in nearer if places[url_id][2] == Code.OUTSIDE_BOUNDARY]
+            refused = [url_id for url_id in nearer if places[url_id][2] in REFUSED]
             opened = [url_id for url_id in refused if self._decide(places[url_id][0], nearer[url_id]).allowed]
             url_table.reopen(transaction, opened)
             following: dict[int, int] = {}

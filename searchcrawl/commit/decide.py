@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import Found
+from searchcrawl.admission.admit import REFUSED, Found
 from searchcrawl.codes import Code
 from searchcrawl.items import Document, Hop, Outcome
 from searchcrawl.rules import freshness, removal
@@ -142,7 +142,7 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
         return
     failed = _is_failure(outcome.code, outcome.rule)
     failed_runs = claim.failed_runs + 1 if failed else 0
-    due_ms = None if outcome.code == Code.OUTSIDE_BOUNDARY else _due_ms(source, now_ms, failed_runs)
+    due_ms = None if outcome.code in REFUSED else _due_ms(source, now_ms, failed_runs)
     settled = _settled(outcome, due_ms=due_ms, failed_runs=failed_runs)
     if outcome.code == 304 and not outcome.transient:
         group.restored.append(settled)
@@ -176,7 +176,7 @@ def _settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, agai
 
 
 def _without_request(code: int, rule: str | None) -> bool:
-    return code == Code.OUTSIDE_BOUNDARY or (code == Code.ROBOTS and rule != removal.ROBOTS_UNAVAILABLE)
+    return code in REFUSED or (code == Code.ROBOTS and rule != removal.ROBOTS_UNAVAILABLE)
 
 
 def _is_failure(code: int, rule: str | None) -> bool:
