@@ -1,25 +1,25 @@
 """The errors of searchcrawl; the class says what happens next.
 
-    SearchcrawlError
-    ├── ConfigurationError      nothing is requested; exit 4
-    │   ├── NotAvailableYet     a key or value that a later release brings
-    │   └── InvalidFile         several errors in one file
-    ├── UnknownSource           a wrong use of the command line; exit 2
-    ├── SourceBusy              another process holds the source; exit 5
-    ├── LeaseLost               our lease was taken over: this process stops writing; exit 7
-    ├── StoreError              the database cannot go on; exit 7
-    │   └── StoreNewer          the database is of a newer release
-    ├── CacheError              the document cache cannot go on; exit 7
-    │   └── DamagedRecord       one record is unreadable: its page is fetched again
-    ├── DeliveryError           the batch is kept
-    │   ├── IndexUnavailable    tried again with growing pauses; then exit 6
-    │   └── IndexMisconfigured  trying again is useless; exit 6
-    ├── UnsupportedByIndex      this index cannot answer that; exit 4
-    ├── InvalidUrl              the link is dropped (1004)
-    └── DocumentError           the document is skipped, its row says why
-        ├── UndecodableBody     958
-        ├── ConversionFailed    903, or 904 where a limit was passed
-        └── NoConverter         908
+SearchcrawlError
+├── ConfigurationError      nothing is requested; exit 4
+│   ├── NotAvailableYet     a key or value that a later release brings
+│   └── InvalidFile         several errors in one file
+├── UnknownSource           a wrong use of the command line; exit 2
+├── SourceBusy              another process holds the source; exit 5
+├── LeaseLost               our lease was taken over: this process stops writing; exit 7
+├── StoreError              the database cannot go on; exit 7
+│   └── StoreNewer          the database is of a newer release
+├── CacheError              the document cache cannot go on; exit 7
+│   └── DamagedRecord       one record is unreadable: its page is fetched again
+├── DeliveryError           the batch is kept
+│   ├── IndexUnavailable    tried again with growing pauses; then exit 6
+│   └── IndexMisconfigured  trying again is useless; exit 6
+├── UnsupportedByIndex      this index cannot answer that; exit 4
+├── InvalidUrl              the link is dropped (1004)
+└── DocumentError           the document is skipped, its row says why
+├── UndecodableBody     958
+├── ConversionFailed    903, or 904 where a limit was passed
+└── NoConverter         908
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ MAX_FUNCTION_LINES = 40
 
 #: A file that Scrapy calls is named by its role; the others named here are where Twisted is met on purpose.
 SCRAPY_FILES = (
-    r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider)\.py"
+    r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider|log_formatter)\.py"
     r"|frontier/(scheduler|fingerprinter)\.py|spiders/spider_loader\.py|fetch/guarded_resolver\.py"
-    r"|hosts/request_rows\.py|commands/\w+\.py|addon\.py|command_line\.py|__main__\.py"
+    r"|fetch/ending\.py|hosts/request_rows\.py|commands/\w+\.py|addon\.py|command_line\.py|__main__\.py"
 )
 
 #: Third-party package → the only files of searchcrawl/ that may import it.

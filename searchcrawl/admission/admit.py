@@ -21,7 +21,6 @@ from searchcrawl.store import document_table, host_table, outlink_table, url_tab
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.url_table import NewUrl
 
-
 #: Codes of rows that were refused without a request.
 REFUSED: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
 

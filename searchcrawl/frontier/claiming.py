@@ -79,7 +79,7 @@ class Claiming:
             self._wake.clear()
             try:
                 pause = self._round()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # the edge of the thread: whatever it is ends the run
                 logger.error("claiming stops: %s", error)
                 self._failed(error)
                 return

@@ -8,7 +8,7 @@ import threading
 
 from searchcrawl import clock
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.exceptions import DeliveryError
+from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.failpoints import passing
 from searchcrawl.index import removing
 from searchcrawl.index.patience import Patience
@@ -71,7 +71,7 @@ class Delivery:
             with run.database.write() as transaction:
                 lease.check(transaction, run.lease)
                 batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
-        except Exception as error:
+        except SearchcrawlError as error:
             logger.error("the last batch cannot be sealed: %s", error)
             run.fail(error)
             return
@@ -94,7 +94,7 @@ class Delivery:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)
         except Exception as error:
-            logger.error("the delivery stops: %s", error, exc_info=True)
+            logger.exception("the delivery stops")
             run.fail(error)
 
     def _deliver(self, batch: SealedBatch) -> None:

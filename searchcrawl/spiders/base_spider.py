@@ -11,10 +11,10 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from searchcrawl.checksum.digest import CHECKSUM_VERSION
+from searchcrawl.codes import Code
 from searchcrawl.convert.registry import CONVERT_VERSION
 from searchcrawl.fetch.ending import VisitEnded, claim_of, failing_of, one_line, trail_of
 from searchcrawl.html.page import HTML_VERSION
-from searchcrawl.codes import Code
 from searchcrawl.items import Document, Outcome
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
@@ -49,7 +49,8 @@ class SourceSpider(Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Nothing: the scheduler hands out the rows of the URL table."""
-        for request in ():
+        nothing: tuple[Any, ...] = ()
+        for request in nothing:
             yield request
 
     def visited(self, response: Response) -> Any:

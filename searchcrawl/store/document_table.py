@@ -14,6 +14,12 @@ from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState
 
 _CHUNK: Final = 500
+_INDEXABLE: Final = [
+    int(DocumentState.CACHED),
+    int(DocumentState.SENDING),
+    int(DocumentState.PRESENT),
+    int(DocumentState.WITHHELD),
+]
 _PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
 _LEAVING: Final = text("documents.leaving = 1")
 
@@ -210,14 +216,7 @@ def copies(transaction: Transaction, source_id: int, digests: Sequence[bytes]) -
                 documents.c.body_digest.in_(digests[start : start + _CHUNK]),
                 documents.c.code.in_([200, 909]),
                 documents.c.leaving == 0,
-                documents.c.state.in_(
-                    [
-                        int(DocumentState.CACHED),
-                        int(DocumentState.SENDING),
-                        int(DocumentState.PRESENT),
-                        int(DocumentState.WITHHELD),
-                    ]
-                ),
+                documents.c.state.in_(_INDEXABLE),
             )
         )
         found.extend(
