@@ -69,7 +69,10 @@ def run_round(site: Site, solr: RunningSolr, number: int, wanted: str, console: 
         "c": bench.searchcrawl_to_local,
         "d": bench.searchcrawl_again,
     }
-    runs = {letter: steps[letter]() for letter in sorted(steps) if letter in wanted}
+    runs: dict[str, Run] = {}
+    for letter in sorted(set(wanted) & steps.keys()):
+        runs[letter] = run = steps[letter]()
+        console.print(f"{run.name}: {run.cost.wall_seconds:.1f} s, {run.cpu_ms_per_page:.2f} ms of CPU a page")
     checks = content_checks(runs, len(pages))
     figures = wanted_figures(runs)
     show(console, runs, checks, figures)
