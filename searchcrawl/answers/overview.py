@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from searchcrawl import clock
+from searchcrawl.answers import outcome
 from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.store import document_table, lease, run_table, url_table
-from searchcrawl.store.database import Database
+from searchcrawl.store import answer_queries, document_table, lease, run_table, url_table
+from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.states import EndReason
 
 
-def status_of(source: Source, database: Database, versions: Mapping[str, int]) -> dict[str, Any]:
-    """The status object of interface.md §2; a source that never ran is ``scheduled``."""
+def status_of(
+    source: Source, database: Database, versions: Mapping[str, int], *, preserve: bool = False
+) -> dict[str, Any]:
+    """The status object of interface.md §2; a source that never ran is ``scheduled``.
+
+    With ``preserve`` (the project's) documents that cannot be sent again from the cache are warned about.
+    """
     with database.read() as transaction:
         source_id = run_table.find_source(transaction, source.name)
         run = None if source_id is None else run_table.last(transaction, source_id)
@@ -24,10 +30,8 @@ def status_of(source: Source, database: Database, versions: Mapping[str, int]) -
             return _never_run(source.name)
         totals = document_table.totals(transaction, source_id)
         executing = lease.held(transaction, source_id, clock.now_ms())
-        counts = {name: run.counts.get(name, 0) for name in COUNTS}
-        if run.ended_ms is None:
-            counts["to_fetch"] = url_table.count_todo(transaction, source_id, run.horizon_ms)
-            counts["discovered"] = sum(counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected"))
+        refused = answer_queries.refused_documents(transaction, source_id)
+        lost = answer_queries.indexed_without_record(transaction, source_id) if preserve else 0
         return {
             "source": source.name,
             "state": _state(run, executing=executing),
@@ -38,11 +42,22 @@ def status_of(source: Source, database: Database, versions: Mapping[str, int]) -
                 "ended": clock.iso(run.ended_ms),
                 "end_reason": run.end_reason,
             },
-            "counts": counts,
+            "counts": _counts(transaction, source_id, run),
             **totals,
             "force_recrawl": _force_recrawl(run_table.made_with(transaction, source_id), source, versions),
-            "warnings": _warnings(source.name, totals["quarantined"]),
+            "warnings": [
+                *_warnings_of_run(source.name, run, totals["waiting"], executing=executing),
+                *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
+            ],
         }
+
+
+def _counts(transaction: Transaction, source_id: int, run: RunRow) -> dict[str, int]:
+    counts = {name: run.counts.get(name, 0) for name in COUNTS}
+    if run.ended_ms is None:
+        counts["to_fetch"] = url_table.count_todo(transaction, source_id, run.horizon_ms)
+        counts["discovered"] = sum(counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected"))
+    return counts
 
 
 def _never_run(name: str) -> dict[str, Any]:
@@ -74,8 +89,25 @@ def _force_recrawl(made_with: str | None, source: Source, versions: Mapping[str,
     return f"changed: {', '.join(changed)}" if changed else None
 
 
-def _warnings(name: str, quarantined: int) -> list[dict[str, str]]:
-    if not quarantined:
-        return []
-    message = f"{quarantined} deletions wait for approval: searchcrawl quarantine list {name}"
-    return [{"code": "quarantine", "message": message}]
+def _warnings_of_run(name: str, run: RunRow, waiting: int, *, executing: bool) -> Iterator[dict[str, str]]:
+    if executing:
+        return
+    if run.ended_ms is None:
+        yield _warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} goes on with it")
+    if run.exit_code == outcome.NO_START:
+        yield _warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} --state failed")
+    if waiting:
+        yield _warning("waiting", f"{waiting} documents or deletions wait for the index: the next run sends them")
+
+
+def _warnings_of_documents(name: str, quarantined: int, *, refused: int, lost: int) -> Iterator[dict[str, str]]:
+    if quarantined:
+        yield _warning("quarantine", f"{quarantined} deletions wait for approval: searchcrawl quarantine list {name}")
+    if refused:
+        yield _warning("refused", f"the index refuses {refused} documents: searchcrawl urls {name} --state failed")
+    if lost:
+        yield _warning("cache", f"{lost} documents of the index are no longer in the cache and cannot be sent again")
+
+
+def _warning(code: str, message: str) -> dict[str, str]:
+    return {"code": code, "message": message}

@@ -1,0 +1,133 @@
+"""Removals that wait in quarantine: listed, carried out, or dropped (L3)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from searchcrawl import clock
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.index.patience import Patience
+from searchcrawl.index.receiver import Receiver, SearchIndex
+from searchcrawl.index.shipping import Shipping
+from searchcrawl.run import Run
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import boundary_of
+from searchcrawl.sources.project import Project
+from searchcrawl.store import answer_queries, batch_table, lease, run_table
+from searchcrawl.store.batch_table import Leaving
+from searchcrawl.store.database import Database
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS: Final = 60.0
+
+
+def held_back(database: Database, source: Source) -> list[dict[str, Any]]:
+    """The waiting removals of a source, as ``quarantine list`` shows them; raises StoreError."""
+    with database.read() as transaction:
+        source_id = run_table.find_source(transaction, source.name)
+        if source_id is None:
+            return []
+        since = answer_queries.held_since(transaction, source_id)
+        rows = batch_table.quarantined(transaction, source_id)
+    return [
+        {"run": run, "url": row.url, "reason": _reason(row), "since": clock.iso(since.get(run))} for row, run in rows
+    ]
+
+
+def approve(project: Project, source: Source, database: Database, receiver: Receiver) -> dict[str, Any]:
+    """Carries out the waiting removals at once, and makes that visible.
+
+    Answers as interface.md §2 says for what is sent. Raises SourceBusy while the source is crawled,
+    and DeliveryError where the index cannot be reached; once the removals are sealed the next run
+    sends them.
+    """
+    with _run_of(project, source, database) as run:
+        if run is None:
+            return _sent(source, 0, 0)
+        if isinstance(receiver, SearchIndex):
+            receiver.ping()
+        with database.write() as transaction:
+            lease.check(transaction, run.lease)
+            waiting = [row for row, _ in batch_table.quarantined(transaction, run.source_id)]
+            if not waiting:
+                return _sent(source, 0, 0)
+            ids = [row.url_id for row in waiting]
+            batch = batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), ids)
+        patience = Patience(_PATIENCE_SECONDS)
+        patience.run_is_ending()
+        shipping = Shipping(run, receiver, DocumentCache(project.cache_dir / source.name), patience)
+        receiver.begin(source.name, run.id)
+        removed = shipping.removals(batch, waiting)
+        shipping.commit(batch)
+        receiver.end("finished")
+        return _sent(source, len(waiting), removed)
+
+
+def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:
+    """Drops the waiting removals: the documents stay until new evidence comes; raises SourceBusy."""
+    with _run_of(project, source, database) as run:
+        if run is None:
+            return _sent(source, 0, 0)
+        with database.write() as transaction:
+            lease.check(transaction, run.lease)
+            waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, run.source_id)]
+            batch_table.keep(transaction, waiting)
+        return {"source": source.name, "documents": len(waiting), "removed": 0, "failed": 0}
+
+
+def _reason(row: Leaving) -> str:
+    return f"{row.code} {row.rule}" if row.rule else str(row.code)
+
+
+def _sent(source: Source, documents: int, removed: int) -> dict[str, Any]:
+    return {"source": source.name, "documents": documents, "removed": removed, "failed": documents - removed}
+
+
+@contextmanager
+def _run_of(project: Project, source: Source, database: Database) -> Iterator[Run | None]:
+    """The last run of a source under its lease, which is renewed meanwhile; None where it never ran."""
+    with database.write() as transaction:
+        source_id = run_table.find_source(transaction, source.name)
+        row = None if source_id is None else run_table.last(transaction, source_id)
+        if source_id is None or row is None:
+            held = None
+        else:
+            held = lease.take(transaction, source_id, name=source.name, now_ms=clock.now_ms())
+    if source_id is None or row is None or held is None:
+        yield None
+        return
+    run = Run(
+        project=project,
+        source=source,
+        database=database,
+        boundary=boundary_of(source),
+        source_id=source_id,
+        lease=held,
+        row=row,
+        fingerprint=row.fingerprint or "",
+    )
+    over = threading.Event()
+    beating = threading.Thread(target=_beat, args=(run, over), name="heartbeat", daemon=True)
+    beating.start()
+    try:
+        yield run
+    finally:
+        over.set()
+        beating.join()
+        with database.write() as transaction:
+            lease.release(transaction, held)
+
+
+def _beat(run: Run, over: threading.Event) -> None:
+    while not over.wait(lease.BEAT_SECONDS):
+        try:
+            run.beat()
+        except (LeaseLost, StoreError) as error:
+            # The next write finds out whether it is gone for good.
+            logger.warning("the lease could not be renewed: %s", error)
