@@ -78,13 +78,16 @@ def prepare_home(home: Path, *, cores: Sequence[str] = ()) -> None:
             properties.write_text(f"name={core}\nconfigSet=searchcrawl\n", encoding="ascii")
 
 
-def launch(home: Path, port: int, *, memory: str = "512m", log: IO[Any] | None = None) -> subprocess.Popen[bytes]:
+def launch(
+    home: Path, port: int, *, memory: str = "512m", jvm_options: Sequence[str] = (), log: IO[Any] | None = None
+) -> subprocess.Popen[bytes]:
     """Starts Java on 127.0.0.1:port and returns at once; raises PartMissing without Java."""
     java = _tool("java", "openjdk-17-jre-headless")
     command = [
         java,
         f"-Xmx{memory}",
         "-XX:+ExitOnOutOfMemoryError",
+        *jvm_options,
         f"-Djetty.port={port}",
         f"-Dsolr.solr.home={home.resolve()}",
         f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}",

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 
 from tests.scripted_solr import ScriptedSolr
-from tests.solr_server import PartMissing, RunningSolr, start_solr
+from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,7 @@ def solr_server(
 ) -> Iterator[RunningSolr]:
     """A real Solr; a test that kills it starts it again."""
     try:
-        solr = start_solr(tmp_path_factory.mktemp("solr"))
+        solr = start_solr(tmp_path_factory.mktemp("solr"), jvm_options=QUICK_START)
     except PartMissing as error:
         part_missing(str(error))
     with solr:
