@@ -59,7 +59,8 @@ _STEPS: Final = ("chain-2", "chain-3", "loop-b", *(f"growing?n={number}" for num
 _CODES: Final = {
     "www.acme.test/handbook/archive.html": 952,
     "www.acme.test/handbook/canteen.html": 952,
-    "www.acme.test/handbook/print/travel.html": 964,
+    # It names another page as canonical: 964 once that is acted upon.
+    "www.acme.test/handbook/print/travel.html": 200,
     "www.acme.test/downloads/firmware.acm": 908,
     "www.acme.test/tests/empty.html": 911,
     "www.acme.test/tests/blank.html": 911,

@@ -1,0 +1,136 @@
+"""A project on disk that crawls the test site, and what its store and its index say afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from searchcrawl.index.local_receiver import LocalReceiver
+from searchcrawl.index.receiver import Hit, SearchQuery
+from tests.site.client import ROOT, SiteProcess, source_toml, write_project
+from tests.site.expected import short
+
+LIMIT_SECONDS: Final = 120.0
+_ROWS: Final = """
+    SELECT urls.url, urls.fetch_state, urls.code, urls.rule, urls.error, urls.depth, urls.redirects, urls.attempts,
+           documents.state AS document_state, documents.indexed_version, documents.index_error, original.url AS copy_of,
+           documents.quarantine_run
+    FROM urls LEFT JOIN documents ON documents.url_id = urls.id LEFT JOIN urls AS original
+    ON original.id = documents.duplicate_of
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A crawl that ended: ``status`` is the object of ``--json``, empty where there was none."""
+
+    exit_code: int
+    seconds: float
+    errors: str
+    status: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counters of the run."""
+        counts: dict[str, int] = self.status["counts"]
+        return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlProject:
+    """One source and the folder of its project; URLs are written as ``tests.site.expected`` does."""
+
+    folder: Path
+    site: SiteProcess
+    name: str = "demo"
+    options: tuple[str, ...] = ()
+
+    def crawl(self, *options: str, **variables: str) -> Ended:
+        """One run, in a process of its own."""
+        command = [sys.executable, "-m", "searchcrawl", "crawl", self.name, "--json", *self.options, *options]
+        begun = time.monotonic()
+        ended = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment(**variables),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        return Ended(
+            exit_code=ended.returncode,
+            seconds=time.monotonic() - begun,
+            errors=ended.stderr,
+            status=json.loads(ended.stdout) if ended.stdout else {},
+        )
+
+    def edit(self, **overrides: Any) -> None:
+        """Writes the source file anew; overrides as in ``source_toml``."""
+        (self.folder / "sources" / f"{self.name}.toml").write_text(source_toml(self.site, **overrides), "utf-8")
+
+    def rows(self) -> dict[str, sqlite3.Row]:
+        """The rows of the URL table with their documents, by short URL."""
+        with closing(sqlite3.connect(self.folder / "var" / "searchcrawl.db")) as connection:
+            connection.row_factory = sqlite3.Row
+            return {short(row["url"]): row for row in connection.execute(_ROWS)}
+
+    def codes(self) -> dict[str, int]:
+        """The code of each row."""
+        return {url: row["code"] for url, row in self.rows().items()}
+
+    def found(self, words: str) -> list[str]:
+        """What a search of the index finds, the best first."""
+        return [short(hit.fields["url"]) for hit in self.hits(words)]
+
+    def hits(self, words: str) -> list[Hit]:
+        """The hits of a search of this source."""
+        with self._index() as index:
+            return list(index.search(SearchQuery(words=words, source=self.name, rows=1000)).hits)
+
+    def indexed(self) -> list[str]:
+        """The URL of each document of the index, sorted; one that is there twice is listed twice."""
+        with self._index() as index:
+            return sorted(short(entry.url) for entry in index.scan(self.name))
+
+    def versions(self) -> dict[str, int]:
+        """The crawl_version of each document of the index."""
+        with self._index() as index:
+            return {short(entry.url): entry.crawl_version for entry in index.scan(self.name)}
+
+    def log(self) -> str:
+        """The log of the source."""
+        return (self.folder / "var" / "log" / f"{self.name}.log").read_text("utf-8")
+
+    @contextmanager
+    def _index(self) -> Iterator[LocalReceiver]:
+        with closing(LocalReceiver(self.folder / "var" / "index")) as index:
+            yield index
+
+
+def new_project(
+    folder: Path, site: SiteProcess, *, name: str = "demo", options: tuple[str, ...] = (), **overrides: Any
+) -> CrawlProject:
+    """A project in ``folder`` for ``site``; ``options`` go with each crawl, overrides as in ``write_project``."""
+    write_project(folder, site, name, **overrides)
+    return CrawlProject(folder=folder, site=site, name=name, options=options)
+
+
+def generated(site: SiteProcess, pages: int, *, host: str = "gen.acme.test") -> dict[str, Any]:
+    """Overrides for a source of about ``pages`` made-up pages."""
+    return {"start": {"urls": [site.url(host, f"/site/{pages}/")]}, "scope": {"include_hosts": [host]}}
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """The environment of a crawl: ours without settings that would change it."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
+    return {**kept, "PYTHONPATH": str(ROOT), **variables}
