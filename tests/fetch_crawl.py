@@ -49,15 +49,9 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from searchcrawl import urls
+from searchcrawl.addon import COMPONENTS
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.fetch.boundary_middleware import BoundaryMiddleware
-from searchcrawl.fetch.conditional_middleware import ConditionalMiddleware
-from searchcrawl.fetch.decompression_middleware import DecompressionMiddleware
 from searchcrawl.fetch.ending import VisitEnded
-from searchcrawl.fetch.headers_middleware import HeadersMiddleware
-from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
-from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
-from searchcrawl.fetch.robots_middleware import RobotsMiddleware
 from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sources.config import Fetch, Robots
@@ -74,15 +68,8 @@ SETTINGS: dict[str, Any] = {
     "REMOTE_CONTROL_ENABLED": False,
     "DOWNLOAD_VERIFY_CERTIFICATES": True,
     "DOWNLOADER_MIDDLEWARES_BASE": {},
-    "DOWNLOADER_MIDDLEWARES": {
-        BoundaryMiddleware: 100,
-        RobotsMiddleware: 200,
-        HeadersMiddleware: 300,
-        DecompressionMiddleware: 400,
-        OutcomeMiddleware: 500,
-        ConditionalMiddleware: 600,
-        RedirectMiddleware: 700,
-    },
+    # As they are wired in earnest: their order matters.
+    "DOWNLOADER_MIDDLEWARES": dict(COMPONENTS["DOWNLOADER_MIDDLEWARES"]),
     "SPIDER_MIDDLEWARES_BASE": {},
     "LOG_LEVEL": "WARNING",
 }

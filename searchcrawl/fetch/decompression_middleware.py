@@ -13,6 +13,7 @@ from scrapy.utils.asyncio import run_in_thread
 from searchcrawl.codes import Code
 from searchcrawl.fetch.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, codings_of, undo
 from searchcrawl.fetch.ending import claim_of, ended
+from searchcrawl.fetch.outcome_middleware import PAGES
 from searchcrawl.fetch.run_state import run_of
 from searchcrawl.items import Claim
 
@@ -34,7 +35,8 @@ class DecompressionMiddleware:
         dict.setdefault(request.headers, b"Accept-Encoding", [ACCEPTED])
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        if b"Content-Encoding" not in response.headers:
+        # The body of an error is not read to its end, and means nothing.
+        if response.status not in PAGES or b"Content-Encoding" not in response.headers:
             return response
         claim = claim_of(request)
         if claim is None:

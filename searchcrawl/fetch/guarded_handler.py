@@ -11,7 +11,6 @@ import asyncio
 import functools
 import socket
 import ssl
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import aiohttp
@@ -108,8 +107,9 @@ class GuardedHandler(BaseDownloadHandler):
         self._timeout_seconds = float(fetch.timeout_seconds)
         self._max_bytes = int(fetch.max_bytes)
         self._guard = guard_of(run)
-        ca_file = run.project.path(fetch.ca_file) if fetch.ca_file else None
-        self._tls = _tls_context(verify=fetch.verify_certificates, ca_file=ca_file)
+        self._verify = fetch.verify_certificates
+        self._ca_file = run.project.path(fetch.ca_file) if fetch.ca_file else None
+        self._tls: ssl.SSLContext | None = None
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._session: aiohttp.ClientSession | None = None
 
@@ -129,6 +129,7 @@ class GuardedHandler(BaseDownloadHandler):
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
+                ssl=self._tls_context() if request.url.startswith("https:") else True,
             ) as answer:
                 meta["download_latency"] = clock.monotonic() - started
                 passing("fetch.headers")
@@ -149,7 +150,6 @@ class GuardedHandler(BaseDownloadHandler):
             resolver=_GuardedResolver(self._guard),
             ttl_dns_cache=_DNS_SECONDS,
             socket_factory=self._socket_for,
-            ssl=self._tls,
         )
         # There is no public way to name the class of a connection's protocol; test_fetch_faults sees that it works.
         protocols: functools.partial[Any] = functools.partial(_Connection, loop=asyncio.get_running_loop())
@@ -165,6 +165,19 @@ class GuardedHandler(BaseDownloadHandler):
             max_headers=MAX_HEADERS,
         )
         return self._session
+
+    def _tls_context(self) -> ssl.SSLContext:
+        # Made when it is needed: reading all authorities takes its time.
+        if self._tls is None:
+            context = ssl.create_default_context()
+            if self._ca_file is not None:
+                context.load_verify_locations(cafile=self._ca_file)
+            if not self._verify:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            context.set_alpn_protocols(["http/1.1"])
+            self._tls = context
+        return self._tls
 
     def _socket_for(self, address: aiohttp.AddrInfoType) -> socket.socket:
         """The one place through which each connection goes, whatever its name was or where it came from."""
@@ -250,17 +263,6 @@ def _resolved(host: str, address: str, port: int) -> ResolveResult:
 
 def _forbidden(guard: AddressGuard, address: str) -> _Forbidden:
     return _Forbidden(f"{address} may not be reached ({guard.decide(address).rule}; fetch.private_networks)")
-
-
-def _tls_context(*, verify: bool, ca_file: Path | None) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if ca_file is not None:
-        context.load_verify_locations(cafile=ca_file)
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _raise_scrapys(error: Exception, url: str, seconds: float) -> NoReturn:

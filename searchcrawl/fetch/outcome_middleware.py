@@ -14,18 +14,20 @@ from searchcrawl.fetch.retry_after import retry_after_seconds
 
 #: Statuses besides 5xx that may be gone at the next try.
 _PASSING: Final = frozenset({408, 425, 429})
-_PAGES: Final = frozenset({200, 203})
+PAGES: Final = frozenset({200, 203})
+#: Only ConditionalMiddleware knows whether a 304 was asked for.
+_NOT_OURS: Final = PAGES | {304}
 
 
 class OutcomeMiddleware:
-    """Lets 200 and 203 pass; ends every other visit with its status, or with the code of the failure.
+    """Lets 200, 203 and 304 pass; ends every other visit with its status, or with the code of the failure.
 
     Answers and failures of robots files, and of requests without a row, are left alone.
     """
 
     def process_response(self, request: Request, response: Response) -> Response:
         status = response.status
-        if status in _PAGES:
+        if status in _NOT_OURS:
             return response
         claim = claim_of(request)
         if claim is None:

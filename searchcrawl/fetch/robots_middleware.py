@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from scrapy import Request
@@ -68,12 +68,14 @@ class RobotsMiddleware:
         user_agent: str,
         obey: bool,
         max_crawl_delay_seconds: float | None,
+        pause_seconds: float = _PAUSE_SECONDS,
     ) -> None:
         self._download = download
         self._politeness = politeness
         self._user_agent = user_agent
         self._obey = obey
         self._max_crawl_delay_seconds = max_crawl_delay_seconds
+        self._pause_seconds = pause_seconds
         self._copies: OrderedDict[str, _Copy] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[_Copy]] = {}
         if not obey:
@@ -160,9 +162,17 @@ class RobotsMiddleware:
             code = failing.code if failing.code in _UNREACHABLE else Code.ROBOTS
             text = f"robots.txt: {described(failing.code, error)}"
             # What is not tried again for a page might still be mended here; the pause keeps it rare.
-            copy = _Copy(expires=_in(_PAUSE_SECONDS), code=code, error=text, transient=failing.transient)
+            copy = _Copy(expires=_in(self._pause_seconds), code=code, error=text, transient=failing.transient)
+        copy = self._or_last_good(origin, copy)
         self._keep(origin, copy)
         return copy
+
+    def _or_last_good(self, origin: str, copy: _Copy) -> _Copy:
+        """A file that was there stays in force while its successor cannot be had (RFC 9309 §2.4)."""
+        last = self._copies.get(origin)
+        if copy.file is not None or last is None or last.file is None:
+            return copy
+        return replace(last, expires=copy.expires)
 
     async def _fetch(self, url: str) -> Response:
         """The answer after at most five redirects; the last redirect itself where there are more."""
@@ -188,12 +198,12 @@ class RobotsMiddleware:
         status = response.status
         if status == 429 or status >= 500:
             pause = retry_after_seconds(response.headers.get(b"Retry-After")) or 0.0
-            return _Copy(expires=_in(max(pause, _PAUSE_SECONDS)), error=f"robots.txt: {status_line(status)}")
+            return _Copy(expires=_in(max(pause, self._pause_seconds)), error=f"robots.txt: {status_line(status)}")
         try:
             codings = codings_of(response.headers.getlist(b"Content-Encoding"))
             body = undo_prefix(response.body, codings, max_bytes=_MAX_BYTES) if 200 <= status <= 299 else b""
         except BrokenCoding as error:
-            return _Copy(expires=_in(_PAUSE_SECONDS), error=f"robots.txt: {error}")
+            return _Copy(expires=_in(self._pause_seconds), error=f"robots.txt: {error}")
         file = RobotsFile.from_answer(status, body, self._user_agent, url=url)
         self._pass_on_delay(file, url)
         return _Copy(expires=_in(_FRESH_SECONDS), file=file)

@@ -52,6 +52,7 @@ EXPECTED: dict[str, tuple[int, bool] | None] = {
     "/status-206": (206, False),
     "/status-304": (304, True),
     "/status-404": (404, False),
+    "/status-404-gzip-cut": (404, False),
     "/status-429": (429, True),
     "/status-503": (503, True),
     "/status-100-digits": (1006, True),
@@ -72,8 +73,9 @@ EXPECTED_OF_AIOHTTP: dict[str, tuple[int, bool] | None] = {
 }
 
 
-def crawl(handler: str, urls: list[str]) -> dict[str, Any]:
+def crawl(handler: str, urls: list[str], **claim: str) -> dict[str, Any]:
     job = {
+        "claim": claim,
         "handler": handler,
         "urls": urls,
         "resolve_first": True,
@@ -185,3 +187,23 @@ def test_url_when_requested_then_server_gets_its_identity(handler: str, target: 
         crawl(handler, [server.url + target])
 
     assert server.requests[-1].split(" ")[1] == target
+
+
+@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
+def test_page_when_unchanged_then_304_settles_it_and_says_nothing(handler: str) -> None:
+    with HostileServer() as server:
+        visit = crawl(handler, [server.url + "/status-304"], etag='"5"')["visits"][0]
+
+    assert 'If-None-Match: "5"' in server.requests[-1]
+    assert (visit["code"], visit["transient"], visit["error"], visit["etag"]) == (304, False, None, '"6"')
+
+
+def test_redirect_when_followed_then_validators_stay_behind() -> None:
+    with HostileServer() as server:
+        visit = crawl("aiohttp", [server.url + "/found"], etag='"5"')["visits"][0]
+
+    first, second = server.requests[1:]
+
+    assert visit["code"] == 200
+    assert "If-None-Match" in first
+    assert "If-None-Match" not in second

@@ -56,7 +56,7 @@ class Site:
 
 
 def obeying(site: Site, **values: Any) -> RobotsMiddleware:
-    given = {"user_agent": "searchcrawl", "obey": True, "max_crawl_delay_seconds": 60.0} | values
+    given = {"user_agent": "searchcrawl", "obey": True, "max_crawl_delay_seconds": 60.0, "pause_seconds": 30.0} | values
     return RobotsMiddleware(download=site.download, politeness=lambda: site, **given)
 
 
@@ -211,6 +211,28 @@ def test_robots_when_time_goes_by_then_it_is_asked_for_again(
     run(steps)
 
     assert len(site.asked) == asked
+
+
+@pytest.mark.parametrize("failure", [(503, b"", {}), DownloadTimeoutError()])
+def test_robots_when_refreshing_fails_then_the_last_good_copy_stays(
+    monkeypatch: pytest.MonkeyPatch, failure: Answer
+) -> None:
+    site = Site({"http://site.test/robots.txt": (200, RULES, {})})
+    middleware = obeying(site)
+    time = [1000.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: time[0])
+
+    async def steps() -> list[Outcome | None]:
+        await judged(middleware, "http://site.test/")
+        site.answers["http://site.test/robots.txt"] = failure
+        time[0] += 25 * 3600
+        return [await judged(middleware, "http://site.test/"), await judged(middleware, "http://site.test/private/x")]
+
+    allowed, refused = run(steps)
+
+    assert allowed is None
+    assert refused.rule == "Disallow: /private/"
+    assert len(site.asked) == 2
 
 
 def redirects(count: int) -> dict[str, Answer]:

@@ -37,8 +37,8 @@ HEADERS = HeadersMiddleware(
 # Outcomes
 
 
-@pytest.mark.parametrize("status", [200, 203])
-def test_outcome_when_status_is_a_page_then_goes_on(status: int) -> None:
+@pytest.mark.parametrize("status", [200, 203, 304])
+def test_outcome_when_status_is_a_page_or_unchanged_then_goes_on(status: int) -> None:
     request = visit()
     response = answer(request, status)
 
@@ -181,6 +181,13 @@ def test_decompression_when_body_is_bad_then_visit_ends(body: bytes, coding: str
         decoded(request, answer(request, body=body, Content_Encoding=coding))
 
     assert (outcome_of(ended).code, outcome_of(ended).transient) == (code, transient)
+
+
+@pytest.mark.parametrize("status", [204, 302, 304, 404, 503])
+def test_decompression_when_answer_is_no_page_then_its_body_is_left_alone(status: int) -> None:
+    response = answer(visit(), status, body=gzip.compress(b"page")[:-3], Content_Encoding="gzip")
+
+    assert DECOMPRESSION.process_response(visit(), response) is response
 
 
 def test_decompression_when_answer_is_of_robots_then_is_left_alone() -> None:
