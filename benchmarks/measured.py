@@ -30,7 +30,7 @@ class Cost:
 
 def run_measured(command: Sequence[str], *, cwd: Path, output: Path, env: Mapping[str, str] | None = None) -> Cost:
     """Runs ``command``; its standard output goes to ``output``, its errors to the same name with ``.err``."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **(env or {})}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "", **(env or {})}
     with output.open("wb") as out, output.with_suffix(".err").open("wb") as err:
         started = time.monotonic()
         process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=out, stderr=err)
