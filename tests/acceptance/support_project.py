@@ -67,6 +67,7 @@ class CrawlProject:
             timeout=LIMIT_SECONDS,
             check=False,
         )
+        assert ended.returncode != 1, ended.stderr
         return Ended(
             exit_code=ended.returncode,
             seconds=time.monotonic() - begun,

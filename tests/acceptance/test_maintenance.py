@@ -1,0 +1,330 @@
+"""Second and later runs: what is new, changed, gone, moved, outside, a copy no longer (D1-D6, F2, F3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, Ended, new_project
+from tests.site import expected
+from tests.site.client import SiteProcess
+
+HOST = "www.acme.test"
+Story = Callable[[CrawlProject], list["Run"]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run that ended, and the state it left."""
+
+    ended: Ended
+    codes: dict[str, int]
+    versions: dict[str, int]
+    requested: list[str]
+    bodies: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return self.ended.counts
+
+
+def run(project: CrawlProject) -> Run:
+    project.site.clear_log()
+    ended = project.crawl()
+    answers = project.site.log(robots=False)
+    return Run(
+        ended=ended,
+        codes=project.codes(),
+        versions=project.versions(),
+        requested=project.site.requested(),
+        bodies=sum(answer["status"] == 200 for answer in answers),
+    )
+
+
+def page(title: str, *links: str, text: str = "", head: str = "") -> str:
+    anchors = "".join(f'<a href="{link}">{link}</a> ' for link in links)
+    return (
+        f"<!DOCTYPE html>\n<html><head><title>{title}</title>{head}</head><body><p>{text or title}</p>{anchors}</body>"
+        "</html>\n"
+    )
+
+
+def pages(site: SiteProcess, host: str, **bodies: str) -> None:
+    """Sets the start page, which links to all of ``bodies``, and these as /NAME.html."""
+    site.set_page(host, "/", page("start", *(f"/{name}.html" for name in bodies)))
+    for name, body in bodies.items():
+        site.set_page(host, f"/{name}.html", body)
+
+
+def source(site: SiteProcess, host: str) -> dict[str, Any]:
+    return {"start": {"urls": [site.url(host)]}, "scope": {"include_hosts": [host]}, "fetch": {"retries": 0}}
+
+
+@pytest.fixture(scope="module")
+def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], list[Run]]]:
+    """The runs of a story by its name; all are told at once, each with a site and a project of its own."""
+
+    def told(name: str, folder: Path) -> list[Run]:
+        with SiteProcess() as site:
+            overrides = {} if name == "test_site" else source(site, f"{name.replace('_', '-')}.acme.test")
+            project = new_project(folder, site, **{"fetch": {"retries": 0}, **overrides})
+            return STORIES[name](project)
+
+    with ThreadPoolExecutor(3) as threads:
+        futures: dict[str, Future[list[Run]]] = {
+            name: threads.submit(told, name, tmp_path_factory.mktemp(name)) for name in STORIES
+        }
+        yield lambda name: futures[name].result()
+
+
+def _test_site(project: CrawlProject) -> list[Run]:
+    site = project.site
+    runs = [run(project), run(project)]
+    site.stage("changed")
+    runs.append(run(project))
+    return runs
+
+
+def _comes_back(project: CrawlProject) -> list[Run]:
+    site, host = project.site, "comes-back.acme.test"
+    pages(site, host, a=page("alpha"), b=page("beta"), c=page("gamma", text="text"))
+    runs = [run(project)]
+    site.delete_page(host, "/a.html")
+    site.delete_page(host, "/b.html")
+    # Other bytes, the same text and date: nothing that is indexed differs.
+    site.set_page(host, "/c.html", page("gamma", text="text<!-- a comment -->"), last_modified=None)
+    runs.append(run(project))
+    site.set_page(host, "/a.html", page("alpha"))
+    site.set_page(host, "/b.html", page("beta", text="other words"))
+    return [*runs, run(project), run(project)]
+
+
+def _boundary(project: CrawlProject) -> list[Run]:
+    site, host = project.site, "boundary.acme.test"
+    pages(site, host, a=page("alpha"), b=page("beta", "/deep/c.html"))
+    site.set_page(host, "/deep/c.html", page("gamma"))
+    runs = [run(project)]
+    wide = source(site, host)
+    narrow = {**wide, "scope": {"include_hosts": [host], "exclude_urls": ["*/b.html", "*/deep/*"]}}
+    project.edit(**narrow)
+    runs.append(run(project))
+    project.edit(**wide)
+    return [*runs, run(project)]
+
+
+def _noindex(project: CrawlProject) -> list[Run]:
+    site, host = project.site, "noindex.acme.test"
+    pages(site, host, a=page("alpha"), b=page("beta"), c=page("gamma"))
+    runs = [run(project)]
+    site.set_page(host, "/a.html", page("alpha", head='<meta name="robots" content="noindex">'))
+    # A header alone changes: the body is the same as before, byte for byte.
+    site.set_page(host, "/b.html", page("beta"), headers={"X-Robots-Tag": "noindex"}, honours_conditions=False)
+    site.set_page(host, "/robots.txt", "User-agent: *\nDisallow: /c.html\n", content_type="text/plain")
+    runs.append(run(project))
+    site.set_page(host, "/a.html", page("alpha"))
+    site.set_page(host, "/b.html", page("beta"), headers={}, honours_conditions=False)
+    site.set_page(host, "/robots.txt", "", content_type="text/plain")
+    return [*runs, run(project)]
+
+
+def _moved(project: CrawlProject) -> list[Run]:
+    site, host = project.site, "moved.acme.test"
+    bodies = {name: page(name) for name in ("inside", "outside", "broken", "refresh")}
+    pages(site, host, **bodies)
+    runs = [run(project)]
+    site.set_page(host, "/new.html", page("new"))
+    site.set_page(host, "/refreshed.html", page("refreshed"))
+    moves = {"inside": "/new.html", "outside": f"http://offsite.test:{site.port}/", "broken": "/nowhere.html"}
+    for name, target in moves.items():
+        site.set_page(host, f"/{name}.html", "", status=301, headers={"Location": target})
+    site.set_page(
+        host, "/refresh.html", page("refresh", head='<meta http-equiv="refresh" content="0; url=/refreshed.html">')
+    )
+    return [*runs, run(project), run(project)]
+
+
+def _copies(project: CrawlProject) -> list[Run]:
+    site, host = project.site, "copies.acme.test"
+    same = page("the same everywhere")
+    pages(site, host, a=same, bb=same, ccc=same, d=page("delta"))
+    runs = [run(project)]
+    # The survivor disappears: the next takes its place in the same run.
+    site.delete_page(host, "/a.html")
+    runs.append(run(project))
+    # The next survivor changes: both are documents now.
+    site.set_page(host, "/bb.html", page("no copy any more"))
+    runs.append(run(project))
+    # A page becomes a copy of another one.
+    site.set_page(host, "/d.html", page("no copy any more"))
+    return [*runs, run(project)]
+
+
+def _not_due(project: CrawlProject) -> list[Run]:
+    site, host = project.site, "not-due.acme.test"
+    pages(site, host, a=page("alpha"))
+    project.edit(**source(site, host), lifecycle={"recrawl_every_hours": 24})
+    return [run(project), run(project)]
+
+
+def _deeper(project: CrawlProject) -> list[Run]:
+    site, host = project.site, "deeper.acme.test"
+    site.set_page(host, "/", page("start", "/1.html"))
+    for number in range(1, 5):
+        site.set_page(host, f"/{number}.html", page(f"page {number}", f"/{number + 1}.html"))
+    site.set_page(host, "/5.html", page("page 5"))
+    project.edit(**{**source(site, host), "scope": {"include_hosts": [host], "depth": 3}})
+    runs = [run(project)]
+    # A shorter way: pages behind it come within reach.
+    site.set_page(host, "/", page("start", "/1.html", "/3.html"))
+    return [*runs, run(project)]
+
+
+STORIES: dict[str, Story] = {
+    "test_site": _test_site,
+    "copies": _copies,
+    "comes_back": _comes_back,
+    "noindex": _noindex,
+    "moved": _moved,
+    "boundary": _boundary,
+    "deeper": _deeper,
+    "not_due": _not_due,
+}
+Tell = Callable[[str], list[Run]]
+
+
+def test_second_run_when_nothing_changed_then_nothing_is_sent_and_bodies_only_where_the_site_has_no_validators(
+    tell: Tell,
+) -> None:
+    first, second, _ = tell("test_site")
+
+    assert second.ended.exit_code == 0
+    assert second.ended.status["run"]["kind"] == "maintenance"
+    assert second.versions == first.versions
+    assert {
+        name: second.counts[name] for name in ("indexed", "new", "changed", "deleted", "duplicates")
+    } == dict.fromkeys(("indexed", "new", "changed", "deleted", "duplicates"), 0)
+    assert second.counts["not_modified"] + second.counts["unchanged"] >= len(first.versions)
+    # The ends of redirects (asked without conditions), and two pages without validators.
+    assert second.bodies <= 12
+    assert second.codes == first.codes
+
+
+def test_third_run_when_the_site_changed_then_new_changed_and_gone_pages_are_so_in_the_index(tell: Tell) -> None:
+    _, before, after = tell("test_site")
+
+    differing = {
+        url for url in before.versions.keys() & after.versions.keys() if before.versions[url] != after.versions[url]
+    }
+    assert {name: after.counts[name] for name in ("new", "changed", "deleted", "indexed")} == {
+        "new": 1,
+        "changed": 3,
+        "deleted": 2,
+        "indexed": 4,
+    }
+    assert after.versions.keys() - before.versions.keys() == {f"{HOST}/products/evaporimeter.html"}
+    assert before.versions.keys() - after.versions.keys() == {
+        f"{HOST}/products/anemometer.html",
+        f"{HOST}/products/hygrometer.html",
+    }
+    # The glossary has the same text and another date, which is indexed too.
+    assert differing == {f"{HOST}/products/", f"{HOST}/products/prices.html", f"{HOST}/handbook/glossary.html"}
+    copies = {url for group in expected.COPIES for url in group}
+    codes = {url: 200 if url in copies else code for url, code in after.codes.items()}
+    assert {url: codes[url] for url in expected.codes(changed=True)} == expected.codes(changed=True)
+
+
+def test_second_run_when_only_a_comment_changed_then_the_page_is_not_sent(tell: Tell) -> None:
+    first, second, *_ = tell("comes_back")
+
+    url = "comes-back.acme.test/c.html"
+    assert second.versions[url] == first.versions[url]
+    assert second.counts["unchanged"] == 1
+
+
+def test_page_when_gone_and_there_again_then_it_is_indexed_again(tell: Tell) -> None:
+    first, gone, again, last = tell("comes_back")
+
+    both = {"comes-back.acme.test/a.html", "comes-back.acme.test/b.html"}
+    assert first.versions.keys() - gone.versions.keys() == both
+    assert gone.counts["deleted"] == 2
+    assert again.versions.keys() == first.versions.keys()
+    assert [again.codes[url] for url in sorted(both)] == [200, 200]
+    assert last.versions == again.versions
+    assert last.counts["indexed"] == 0
+
+
+def test_boundary_when_narrowed_and_widened_then_documents_leave_and_return(tell: Tell) -> None:
+    first, narrow, wide = tell("boundary")
+
+    outside = {"boundary.acme.test/b.html", "boundary.acme.test/deep/c.html"}
+    assert narrow.versions.keys() == first.versions.keys() - outside
+    assert {narrow.codes[url] for url in outside} == {955}
+    assert outside.isdisjoint(narrow.requested)
+    assert narrow.ended.exit_code == wide.ended.exit_code == 0
+    assert wide.versions.keys() == first.versions.keys()
+    assert wide.ended.status["force_recrawl"] is None
+
+
+def test_noindex_and_robots_when_they_appear_and_vanish_then_documents_leave_and_return(tell: Tell) -> None:
+    first, barred, free = tell("noindex")
+
+    url = "noindex.acme.test/{}.html"
+    assert [barred.codes[url.format(name)] for name in "abc"] == [952, 952, 951]
+    assert barred.versions.keys() == {"noindex.acme.test/"}
+    assert barred.counts["deleted"] == 3
+    assert free.versions.keys() == first.versions.keys()
+
+
+def test_moved_when_the_target_was_fetched_or_lies_outside_then_the_old_one_leaves(tell: Tell) -> None:
+    first, moved, again = tell("moved")
+
+    url = "moved.acme.test/{}.html"
+    assert first.versions.keys() - moved.versions.keys() == {
+        url.format(name) for name in ("inside", "outside", "refresh")
+    }
+    assert moved.versions.keys() - first.versions.keys() == {url.format(name) for name in ("new", "refreshed")}
+    # Moved to a page that is not there: kept.
+    assert url.format("broken") in again.versions
+    assert [moved.codes[url.format(name)] for name in ("inside", "outside", "broken", "refresh")] == [
+        954,
+        954,
+        954,
+        953,
+    ]
+    assert again.versions == moved.versions
+
+
+def test_copies_when_the_survivor_changes_or_goes_then_another_is_found_in_the_same_run(tell: Tell) -> None:
+    url = "copies.acme.test/{}.html"
+    first, gone, split, joined = (
+        {name for name in ("a", "bb", "ccc", "d") if url.format(name) in one.versions} for one in tell("copies")
+    )
+
+    assert first == {"a", "d"}
+    assert gone == {"bb", "d"}
+    assert split == {"bb", "ccc", "d"}
+    assert len(joined & {"bb", "d"}) == 1
+    assert "ccc" in joined
+    assert [run.ended.exit_code for run in tell("copies")] == [0, 0, 0, 0]
+
+
+def test_depth_when_a_shorter_way_appears_then_pages_behind_it_are_visited(tell: Tell) -> None:
+    first, second = tell("deeper")
+
+    url = "deeper.acme.test/{}.html"
+    assert [first.codes[url.format(number)] for number in (3, 4)] == [200, 955]
+    assert url.format(5) not in first.codes
+    assert [second.codes[url.format(number)] for number in (3, 4, 5)] == [200, 200, 200]
+    assert url.format(5) in second.versions
+
+
+def test_second_run_when_nothing_is_due_then_no_request_and_exit_0(tell: Tell) -> None:
+    first, second = tell("not_due")
+
+    assert (second.ended.exit_code, second.requested, second.counts["fetched"]) == (0, [], 0)
+    assert second.versions == first.versions
