@@ -50,7 +50,7 @@ SPELLINGS = [
 ]
 #: Names that lead there, by ``fetch.resolve`` or by DNS.
 NAMES = ["pinned.test", "deep.below.wild.test", "PINNED.TEST.", "dns.test", "both.test", "mixed.test"]
-RESOLVE = {"pinned.test": "127.0.0.2", "*.wild.test": "127.0.0.2", "robots.test": "127.0.0.1"}
+RESOLVE = {"pinned.test": "127.0.0.2", "*.wild.test": "127.0.0.2"}
 DNS = {"dns.test": ["127.0.0.2"], "both.test": ["127.0.0.2", "::1"], "mixed.test": ["127.0.0.2", "127.0.0.1", "::1"]}
 REDIRECTED = ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"]
 
@@ -104,9 +104,6 @@ def forbidden_urls(canary: Canary, server: HostileServer) -> list[str]:
     server.answers["/refresh"] = whole(
         f'<meta http-equiv="refresh" content="0;url=http://0x7f.2:{canary.port}/">'.encode()
     )
-    # Asked for through its own name: the server answers the same for every host.
-    server.answers["/robots.txt"] = redirect("302 Found", f"http://127.2:{canary.port}/robots.txt")
-    urls.append(f"http://robots.test:{server.port}/")
     return urls
 
 
@@ -142,10 +139,8 @@ def visited(request: pytest.FixtureRequest, handler: str) -> Iterator[tuple[Cana
             "dns": DNS,
             "fetch": {"private_networks": ["127.0.0.1/32"], "resolve": RESOLVE, "timeout_seconds": 5},
         }
-        # The first crawl asks for robots.txt, which leads to the canary; the second does not.
-        first = crawl(job | {"urls": [forbidden[-1]]})
-        second = crawl(job | {"urls": [*forbidden[:-1], server.url + "/refresh"], "robots": {"obey": False}})
-        visits = {visit["wanted"]: visit for visit in [*first["visits"], *second["visits"]]}
+        found = crawl(job | {"urls": [*forbidden, server.url + "/refresh"], "robots": {"obey": False}})["visits"]
+        visits = {visit["wanted"]: visit for visit in found}
         assert set(forbidden) <= set(visits)
         yield canary, visits
 
@@ -172,12 +167,27 @@ def test_forbidden_address_when_spelled_plainly_or_led_to_then_code_is_907(
     visited: tuple[Canary, dict[str, dict[str, Any]]],
 ) -> None:
     canary, visits = visited
-    led = [url for url in visits if "redirect-1-" in url or "robots.test" in url or "redirect-3-" in url]
+    led = [url for url in visits if "redirect-1-" in url or "redirect-3-" in url]
 
     codes = {visits[url]["code"] for url in [*led, f"http://127.0.0.2:{canary.port}/"]}
 
-    assert len(led) == 7
+    assert len(led) == 6
     assert codes == {907}
+
+
+def test_forbidden_address_when_robots_leads_there_then_listener_sees_nothing(handler: str) -> None:
+    with Canary() as canary, HostileServer() as server:
+        server.answers["/robots.txt"] = redirect("302 Found", f"http://127.2:{canary.port}/robots.txt")
+        job = {
+            "handler": handler,
+            "urls": [server.url + "/ok", f"http://127.0.0.2:{canary.port}/"],
+            "fetch": {"private_networks": ["127.0.0.1/32"], "timeout_seconds": 5},
+        }
+
+        visits = crawl(job)["visits"]
+
+        assert [visit["code"] for visit in visits] == [907, 907]
+        assert canary.seen == []
 
 
 def test_listed_address_when_visited_then_is_reached(handler: str) -> None:
