@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from scrapy.crawler import Crawler
+from scrapy.extensions.memusage import MemoryUsage
 from scrapy.settings import BaseSettings
 
 from searchcrawl.checksum.checksum_pipeline import ChecksumPipeline
@@ -81,6 +82,7 @@ class SearchcrawlAddon:
             "DOWNLOAD_TIMEOUT": fetch.timeout_seconds,
             "DOWNLOAD_MAXSIZE": fetch.max_bytes,
             # Ours do their work, or nothing needs it; each costs every page.
+            "EXTENSIONS_BASE": {MemoryUsage: 0},
             "LOG_FORMATTER": QuietLogFormatter,
             "DOWNLOADER_MIDDLEWARES_BASE": {},
             "SPIDER_MIDDLEWARES_BASE": {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from typing import Any, ClassVar
 
 from scrapy.crawler import AsyncCrawlerProcess
@@ -64,6 +65,9 @@ class CrawlCommand(Command):
         if not isinstance(process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
         process.crawl(spider, **arguments)
+        # What is loaded by now lives as long as the process: the collector need not look at it.
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         process.start()
         return 1 if process.bootstrap_failed else 0
 

@@ -64,9 +64,8 @@ class ConvertPipeline:
 
 
 def content_type(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    """The value of the last Content-Type."""
-    values = [value for name, value in headers if name.lower() == b"content-type"]
-    return values[-1].decode("latin-1") if values else ""
+    """The values of all Content-Type headers, joined as the Fetch standard reads them."""
+    return ", ".join(value.decode("latin-1") for name, value in headers if name.lower() == b"content-type")
 
 
 def robots_tags(headers: tuple[tuple[bytes, bytes], ...]) -> list[str]:

@@ -51,21 +51,27 @@ class Claiming:
         self._cursor = 0
         self._wake = threading.Event()
         self._stopping = False
+        self._dry = False
         self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
 
     def start(self) -> None:
         """Starts the thread."""
         self._thread.start()
 
-    def wake(self) -> None:
-        """Looks again soon: rows were committed, or the window runs low."""
-        self._wake.set()
+    def runs_low(self) -> None:
+        """The window runs low: worth a look, unless the table had nothing more at the last one."""
+        if not self._dry:
+            self._wake.set()
 
     def committed(self, visits: int) -> None:
         """So many claimed rows are settled in the store."""
         with self._counting:
             self._outstanding -= visits
-        self._wake.set()
+            last = self._outstanding == 0
+        # New links may have come with them.
+        self._dry = False
+        if last or self._window.runs_low:
+            self._wake.set()
 
     def stop(self) -> None:
         """Ends the thread after its present round."""
@@ -94,6 +100,7 @@ class Claiming:
             return _IDLE_SECONDS
         with self._counting:
             quiet = self._outstanding == 0
+            self._dry = True
         run = self._run
         with run.database.read() as transaction:
             hosts = url_table.hosts_with_work(
@@ -104,6 +111,7 @@ class Claiming:
         self._cursor = hosts[-1] if len(hosts) == _HOSTS_A_ROUND else 0
         claimed = self._claim(hosts)
         if claimed:
+            self._dry = False
             self._filled()
             return _IDLE_SECONDS if self._cursor == 0 else 0.0
         if not whole:

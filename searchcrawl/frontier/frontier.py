@@ -9,7 +9,7 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.frontier.claiming import Claiming
-from searchcrawl.frontier.window import WINDOW_ROWS, Window
+from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.run import Run
 from searchcrawl.store import lease, url_table
@@ -70,8 +70,8 @@ class Frontier:
         if self._closed or (self._limit and self._documents + self.window.in_flight >= self._limit):
             return None
         found = self.window.pop(clock.monotonic())
-        if self.window.size < WINDOW_ROWS // 4:
-            self._claiming.wake()
+        if self.window.runs_low:
+            self._claiming.runs_low()
         return found
 
     def redirected(self, claim: Claim, host: str) -> None:
@@ -97,10 +97,6 @@ class Frontier:
     def committed(self, visits: int) -> None:
         """So many visits are settled in the store; any thread may call it."""
         self._claiming.committed(visits)
-
-    def wake(self) -> None:
-        """Looks for work again soon; any thread may call it."""
-        self._claiming.wake()
 
     def close(self) -> None:
         """Ends claiming; what was not handed out goes back into the table."""

@@ -16,7 +16,7 @@ from searchcrawl import clock
 from searchcrawl.items import Claim
 
 #: Rows held ahead of need: of a host without delay, of a host with one, of all together.
-HOST_ROWS: Final = 64
+HOST_ROWS: Final = 192
 DELAYED_HOST_ROWS: Final = 2
 WINDOW_ROWS: Final = 384
 #: After so many connection failures in a row a host is left alone for the rest of the run.
@@ -58,6 +58,11 @@ class Window:
         return self._size
 
     @property
+    def runs_low(self) -> bool:
+        """Whether it is time to claim more."""
+        return self._size < WINDOW_ROWS // 6
+
+    @property
     def in_flight(self) -> int:
         """How many claims were handed out and have not ended."""
         return len(self._flying)
@@ -76,9 +81,10 @@ class Window:
         """How many more rows of a host are wanted now."""
         with self._lock:
             host = self._hosts.get(name)
+            waiting = len(host.waiting) if host else 0
             most = DELAYED_HOST_ROWS if self.delay_seconds(name) else HOST_ROWS
-            room = WINDOW_ROWS - self._size
-            return max(0, min(most - (len(host.waiting) if host else 0), room))
+            # Few at a time are not worth a transaction.
+            return 0 if waiting > most // 2 else min(most - waiting, WINDOW_ROWS - self._size)
 
     def fill(self, name: str, claims: Iterable[Claim]) -> None:
         """Takes claims of a host in."""

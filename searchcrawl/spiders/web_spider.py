@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from scrapy.http import Response
 
@@ -14,12 +13,10 @@ from searchcrawl.convert.judge import judged
 from searchcrawl.convert.registry import Converter, choose_converter
 from searchcrawl.exceptions import DocumentError
 from searchcrawl.fetch.ending import trail_of
+from searchcrawl.html.oversized import is_oversized
 from searchcrawl.html.page import parse_html
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.spiders.base_spider import SourceSpider, broken
-
-#: Larger pages are parsed off the reactor (architecture, decision 18).
-_OVERSIZED_BYTES: Final = 1_000_000
 
 
 class WebSpider(SourceSpider):
@@ -55,7 +52,7 @@ class WebSpider(SourceSpider):
         try:
             mimetype, converter = choose_converter(document.body, content_type=header)
             document = replace(document, mimetype=mimetype)
-            if converter is not Converter.HTML or len(document.body) > _OVERSIZED_BYTES:
+            if converter is not Converter.HTML or is_oversized(document.body):
                 return replace(document, converter=converter.value)
             page = parse_html(
                 document.body,

@@ -10,19 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from searchcrawl.exceptions import StoreError, StoreNewer
+from searchcrawl.exceptions import StoreError
 
 #: What the table modules take; made by ``Database.write`` and ``Database.read`` alone.
 Transaction = Connection
 
-_MIGRATIONS = Path(__file__).parent / "migrations"
+#: The newest revision in migrations/versions.
+HEAD = "0001"
 _BUSY_TIMEOUT_SECONDS = 30
 
 
@@ -66,22 +63,23 @@ class Database:
             raise StoreError(f"store {make_url(self.url).render_as_string()}: {cause}") from error
 
     def _migrate(self) -> None:
-        configuration = Config()
-        configuration.set_main_option("script_location", str(_MIGRATIONS))
-        scripts = ScriptDirectory.from_config(configuration)
-        head = scripts.get_current_head()
         with self.read() as connection:
-            current = MigrationContext.configure(connection).get_current_revision()
-        if current == head:
-            return
+            if _revision(connection) == HEAD:
+                return
         with self.write() as connection:
-            current = MigrationContext.configure(connection).get_current_revision()
-            if current is not None and current not in {script.revision for script in scripts.walk_revisions()}:
-                raise StoreNewer(
-                    f"store {self.url}: written by a newer release (revision {current}); use that release, or another store"
-                )
-            configuration.attributes["connection"] = connection
-            command.upgrade(configuration, "head")
+            # Another process may have done it meanwhile.
+            if _revision(connection) != HEAD:
+                from searchcrawl.store.migrating import migrate  # noqa: PLC0415  # heavy, and seldom needed
+
+                migrate(connection, self.url)
+
+
+def _revision(connection: Connection) -> str | None:
+    """The revision that a database is at; None for an empty one. Without Alembic, which is slow to import."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return found
 
 
 def _engine(url: str, root: Path) -> Engine:
