@@ -77,7 +77,8 @@ def reject(project: Project, source: Source, database: Database) -> dict[str, An
         with database.write() as transaction:
             lease.check(transaction, run.lease)
             waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, run.source_id)]
-            batch_table.keep(transaction, waiting)
+            if waiting:
+                batch_table.keep(transaction, waiting)
         return {"source": source.name, "documents": len(waiting), "removed": 0, "failed": 0}
 
 

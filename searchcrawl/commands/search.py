@@ -1,0 +1,117 @@
+"""``searchcrawl search WORDS``: asks the index."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any, Final
+
+from rich.text import Text
+from scrapy.exceptions import UsageError
+
+from searchcrawl.answers import searching
+from searchcrawl.answers.source_names import existing
+from searchcrawl.command_line import Command as BaseCommand
+from searchcrawl.command_line import Exit, console_for_answers, print_object, print_table
+from searchcrawl.index.opening import open_index
+from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.sources.checking import one_line
+
+_MAX_ROWS: Final = 1000
+_MARKED: Final = re.compile(f"{searching.HIT_START}(.*?){searching.HIT_END}", re.DOTALL)
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, None)
+    example = "searchcrawl search '\"a phrase\" word -without' --filter mimetype:application/pdf --sort=-last_modified"
+
+    def syntax(self) -> str:
+        return "WORDS"
+
+    def short_desc(self) -> str:
+        return "Search the index"
+
+    def long_desc(self) -> str:
+        return (
+            'Search the index. All words are required; "a phrase", -word, OR, field:word; * finds everything.'
+            " Put a query with quotes or a leading minus into single quotes, after -- where it begins with a minus."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--source", metavar="NAME", help="documents of this source only")
+        parser.add_argument("--group", metavar="NAME", help="not available yet")
+        parser.add_argument("--rows", type=int, default=10, metavar="N", help="so many hits (default 10, at most 1000)")
+        parser.add_argument("--sort", metavar="FIELD", help="by a field, as --sort=last_modified; from above: =-FIELD")
+        parser.add_argument(
+            "--filter", action="append", default=[], metavar="FIELD:VALUE", help="exact value (may be repeated)"
+        )
+        parser.add_argument(
+            "--facet", action="append", default=[], metavar="FIELD", help="count its values (may be repeated)"
+        )
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Takes ``-word`` for what it is in a query; what begins with two minus signs is an option nobody knows."""
+        end = args.index("--") if "--" in args else len(args)
+        unknown = [arg for arg in args[:end] if re.match(r"--\w", arg)]
+        if unknown:
+            raise UsageError(f"unrecognized option: {unknown[0]}")
+        args[:] = ["--", *args[:end], *args[end + 1 :]]
+        super().process_options(args, opts)
+        if not 0 <= opts.rows <= _MAX_ROWS:
+            raise UsageError(f"--rows: must be 0 to {_MAX_ROWS} (got {opts.rows})")
+        for text in opts.filter:
+            if not all(text.partition(":")[::2]):
+                raise UsageError(f"--filter: must be FIELD:VALUE (got {text!r})")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
+        if opts.group is not None:
+            print("searchcrawl search --group: not available yet", file=sys.stderr)
+            return Exit.WRONG_USE
+        project = self.load_project()
+        query = SearchQuery(
+            words=" ".join(args),
+            source=None if opts.source is None else existing(project, opts.source),
+            filters=[text.partition(":")[::2] for text in opts.filter],
+            rows=opts.rows,
+            sort=opts.sort,
+            facets=list(dict.fromkeys(opts.facet)),
+        )
+        with closing(open_index(project)) as index:
+            found = searching.search(index, query)
+        if opts.json:
+            print_object(searching.without_marks(found))
+        else:
+            _show(found)
+        return None
+
+
+def _show(found: dict[str, Any]) -> None:
+    """Numbered hits with title, URL and snippet, then the facets."""
+    console = console_for_answers()
+    hits: Sequence[dict[str, Any]] = found["hits"]
+    shown = "" if len(hits) == found["total"] else f", the first {len(hits)}"
+    console.print(f"{found['total']} hit{'' if found['total'] == 1 else 's'}{shown}")
+    for number, hit in enumerate(hits, start=1):
+        console.print()
+        console.print(Text(f"{number}. ").append(one_line(hit["title"]) or "(no title)", style="bold"))
+        console.print(Text(f"   {one_line(hit['url'])}", style="green"))
+        if hit["snippet"]:
+            console.print(Text("   ").append_text(_highlighted(hit["snippet"])))
+        if hit["duplicates"]:
+            console.print(Text(f"   also at {', '.join(map(one_line, hit['duplicates']))}"))
+    for name, counts in found["facets"].items():
+        console.print()
+        print_table((one_line(name), "documents"), counts.items())
+
+
+def _highlighted(snippet: str) -> Text:
+    """The snippet with its hits in bold; nothing in it steers the terminal."""
+    text = Text()
+    for number, part in enumerate(_MARKED.split(snippet)):
+        text.append(one_line(" ".join(part.split(" "))), style="bold" if number % 2 else "")
+    return text

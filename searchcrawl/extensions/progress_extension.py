@@ -1,0 +1,100 @@
+"""A line with pages, pages/s, queue and errors while a run goes on; on a terminal only."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+
+from searchcrawl import clock
+from searchcrawl.exceptions import StoreError
+from searchcrawl.run import Run
+from searchcrawl.store import url_table
+
+_PAUSE_SECONDS: Final = 0.5
+#: Counting the queue may take a hundredth of the time, whatever its length.
+_COUNTING_SHARE: Final = 100
+_ERRORS: Final = ("fetch_failures", "conversion_failures")
+
+logger = logging.getLogger(__name__)
+
+
+class ProgressExtension:
+    """Draws from a thread of its own, so that the reactor waits for neither the terminal nor the store."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._draw, name="progress", daemon=True)
+        self._meter = Meter()
+        self._queue = 0
+        self._count_again = 0.0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ProgressExtension:
+        run: Run | None = getattr(crawler.spider, "run", None)
+        if run is None:
+            raise NotConfigured("the spider is not that of a source")
+        if not sys.stderr.isatty():
+            raise NotConfigured("standard error is no terminal")
+        extension = cls(run)
+        crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
+        run.wires.finished.append(extension.finished)
+        return extension
+
+    def engine_started(self) -> None:
+        self._thread.start()
+
+    def finished(self, reason: str) -> None:
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join(_PAUSE_SECONDS)
+
+    def _draw(self) -> None:
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
+            task = progress.add_task("", total=None)
+            while not self._over.wait(_PAUSE_SECONDS):
+                line = self._meter.line(self._run.counted(), self._queued(), clock.monotonic())
+                progress.update(task, description=f"{self._run.source.name}: {line}", refresh=True)
+
+    def _queued(self) -> int:
+        """The rows still to be visited, counted as often as that is cheap."""
+        begun = clock.monotonic()
+        if begun >= self._count_again:
+            try:
+                with self._run.database.read() as transaction:
+                    horizon_ms = self._run.row.horizon_ms
+                    self._queue = url_table.count_todo(transaction, self._run.source_id, horizon_ms)
+            except StoreError as error:
+                logger.warning("the queue could not be counted: %s", error)
+            now = clock.monotonic()
+            self._count_again = now + (now - begun) * _COUNTING_SHARE
+        return self._queue
+
+
+class Meter:
+    """Makes the text of the line; pages/s are those of the last ten seconds or so."""
+
+    _WINDOW_SECONDS: Final = 10.0
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[float, int]] = []
+
+    def line(self, counts: Mapping[str, int], queue: int, now_seconds: float) -> str:
+        """The line at a monotonic time."""
+        errors = sum(counts[name] for name in _ERRORS)
+        pages = counts["fetched"] + errors
+        self._marks = [mark for mark in self._marks if mark[0] > now_seconds - self._WINDOW_SECONDS]
+        self._marks.append((now_seconds, pages))
+        since, before = self._marks[0]
+        rate = (pages - before) / (now_seconds - since) if now_seconds > since else 0.0
+        return f"{pages} pages, {rate:.1f} pages/s, {queue} in the queue, {errors} errors"
