@@ -27,17 +27,17 @@ from searchcrawl.index.index_extension import IndexExtension
 _Wired = Sequence[tuple[type[Any], int]]
 
 _HANDLER = "searchcrawl.fetch.guarded_handler.GuardedHandler"
-_RESOLVER = "searchcrawl.fetch.guarded_resolver.GuardedResolver"
 
 _MIDDLEWARES: Final[_Wired] = (
     # Between the engine (low numbers) and the downloader (high ones).
     (BoundaryMiddleware, 100),
     (RobotsMiddleware, 200),
-    (HeadersMiddleware, 250),
-    (ConditionalMiddleware, 300),
-    (OutcomeMiddleware, 400),
-    (RedirectMiddleware, 500),
-    (DecompressionMiddleware, 600),
+    (HeadersMiddleware, 300),
+    (DecompressionMiddleware, 400),
+    (OutcomeMiddleware, 500),
+    (ConditionalMiddleware, 600),
+    # Sees an answer first: what it follows is no outcome.
+    (RedirectMiddleware, 700),
 )
 
 _PIPELINES: Final[_Wired] = (
@@ -81,6 +81,7 @@ class SearchcrawlAddon:
             "CONCURRENT_REQUESTS_PER_DOMAIN": fetch.concurrency,
             "DOWNLOAD_TIMEOUT": fetch.timeout_seconds,
             "DOWNLOAD_MAXSIZE": fetch.max_bytes,
+            "DOWNLOAD_VERIFY_CERTIFICATES": fetch.verify_certificates,
             # Ours do their work, or nothing needs it; each costs every page.
             "EXTENSIONS_BASE": {MemoryUsage: 0},
             "LOG_FORMATTER": QuietLogFormatter,
@@ -90,8 +91,9 @@ class SearchcrawlAddon:
         for name, value in values.items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
-        handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
-        settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
+        if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":
+            handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
+            settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
         for name, components in COMPONENTS.items():
             for component, number in components:
                 settings.setdefault_in_component_priority_dict(name, component, number)

@@ -13,6 +13,11 @@ TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
+# The address guard's door to Twisted's handler; the other handler has its own.
+TWISTED_DNS_RESOLVER = "searchcrawl.fetch.guarded_resolver.GuardedResolver"
+# aiohttp, or http11 for Scrapy's default handler (slower, and without a limit on headers).
+SEARCHCRAWL_HTTP_HANDLER = "aiohttp"
+
 # The web only: a link must not lead to a file of this machine.
 DOWNLOAD_HANDLERS = {"data": None, "file": None, "ftp": None, "s3": None}
 DOWNLOAD_VERIFY_CERTIFICATES = True
