@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
+
+from searchcrawl.index.receiver import Batch
+from searchcrawl.items import IndexedDocument, Removal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,15 @@ class Received:
 Step = Callable[["Exchange", Received], None]
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of connections that a test ends; anything else is a fault of the script."""
+        if not isinstance(sys.exc_info()[1], (OSError, ValueError)):
+            super().handle_error(request, client_address)
+
+
 @dataclass(slots=True)
 class ScriptedSolr:
     """Answers the n-th request by the n-th step of ``script``, and all further ones by the last."""
@@ -50,8 +63,7 @@ class ScriptedSolr:
 
     def __post_init__(self) -> None:
         handler = type("BoundExchange", (Exchange,), {"solr": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), handler)
 
     @property
     def url(self) -> str:
@@ -135,6 +147,17 @@ class Exchange(BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.readline()
         return body
+
+
+def small_batch(*names: str, removals: tuple[str, ...] = ()) -> Batch:
+    """A batch of version 7: a document for each name, then the removals."""
+    return Batch(
+        number=1,
+        source="site",
+        crawl_version=7,
+        documents=[IndexedDocument(id=name, fields={"title": f"Page {name}", "source": "site"}) for name in names],
+        removals=[Removal(id=name, url=f"http://example.com/{name}", code=404) for name in removals],
+    )
 
 
 def good(exchange: Exchange, request: Received) -> None:

@@ -68,20 +68,24 @@ class RunningSolr:
         tries = 3 if self.port == 0 else 1
         for attempt in range(1, tries + 1):
             port = self.port or free_port()
-            with (self.home / "solr.log").open("ab") as log:
-                self.process = launcher.launch(
-                    self.home, port, memory=self.memory, jvm_options=self.jvm_options, log=log
-                )
             try:
-                launcher.wait_until_ready(self.home, port, self.process)
-            except BaseException as error:
-                launcher.stop(self.process)
+                self._start_on(port)
+            except SolrNotStarted:
                 # Another process may have taken the port in between.
-                if not isinstance(error, SolrNotStarted) or attempt == tries:
+                if attempt == tries:
                     raise
             else:
                 self.port = port
                 return
+
+    def _start_on(self, port: int) -> None:
+        with (self.home / "solr.log").open("ab") as log:
+            self.process = launcher.launch(self.home, port, memory=self.memory, jvm_options=self.jvm_options, log=log)
+        try:
+            launcher.wait_until_ready(self.home, port, self.process)
+        except BaseException:
+            launcher.stop(self.process)
+            raise
 
     def create_core(self, name: str) -> str:
         """Makes an empty core of the repository's configset; its URL."""

@@ -14,6 +14,7 @@ import hashlib
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -81,7 +82,10 @@ def prepare_home(home: Path, *, cores: Sequence[str] = ()) -> None:
 def launch(
     home: Path, port: int, *, memory: str = "512m", jvm_options: Sequence[str] = (), log: IO[Any] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Starts Java on 127.0.0.1:port and returns at once; raises PartMissing without Java."""
+    """Starts Java on 127.0.0.1:port and returns at once; raises PartMissing or SolrNotStarted."""
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise SolrNotStarted(f"port {port} is taken: another Solr may run; choose another by --port")
     java = _tool("java", "openjdk-17-jre-headless")
     command = [
         java,

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import pytest
 
+from searchcrawl.index.solr_receiver import SolrReceiver
 from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
@@ -38,3 +39,19 @@ def scripted_solr() -> Iterator[ScriptedSolr]:
     """A server that answers as a test tells it."""
     with ScriptedSolr() as server:
         yield server
+
+
+@pytest.fixture
+def scripted_receiver(scripted_solr: ScriptedSolr) -> Iterator[SolrReceiver]:
+    """A receiver of the scripted server, which waits a second at most."""
+    receiver = SolrReceiver(scripted_solr.url, timeout_seconds=1, max_answer_bytes=100_000)
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def solr_receiver(solr_core: str) -> Iterator[SolrReceiver]:
+    """A receiver of an empty core of the real Solr."""
+    receiver = SolrReceiver(solr_core, timeout_seconds=30)
+    yield receiver
+    receiver.close()

@@ -1,8 +1,8 @@
-"""What becomes of each way in which Solr, or what stands before it, may answer (D13, I1–I7, I10)."""
+"""What becomes of a delivery, for each way in which Solr, or what stands before it, may answer (D13, I1–I7, I10)."""
 
 from __future__ import annotations
 
-import logging
+import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -10,39 +10,22 @@ from email.utils import format_datetime
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
-from searchcrawl.index.receiver import Batch, Receipt, SearchQuery
+from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.index.solr_receiver import SolrReceiver
-from searchcrawl.items import IndexedDocument, Removal
+from searchcrawl.items import IndexedDocument
 from tests import scripted_solr as scripts
-from tests.scripted_solr import ScriptedSolr, Step
+from tests.scripted_solr import ScriptedSolr, Step, small_batch
 from tests.solr_server import free_port
 
 REFUSED_ALIKE = b'{"error":{"msg":"unknown update chain","code":400}}'
 
 
-@pytest.fixture
-def receiver(scripted_solr: ScriptedSolr) -> Iterator[SolrReceiver]:
-    made = SolrReceiver(scripted_solr.url, timeout_seconds=1, max_answer_bytes=100_000)
-    yield made
-    made.close()
-
-
-def batch(*names: str, removals: tuple[str, ...] = ()) -> Batch:
-    return Batch(
-        number=1,
-        source="site",
-        crawl_version=7,
-        documents=[IndexedDocument(id=name, fields={"title": f"Page {name}", "source": "site"}) for name in names],
-        removals=[Removal(id=name, url=f"http://example.com/{name}", code=404) for name in removals],
-    )
-
-
 def test_deliver_when_all_is_taken_then_documents_are_streamed_and_acknowledged(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.good]
 
-    receipts = receiver.deliver(batch("a", "b"))
+    receipts = scripted_receiver.deliver(small_batch("a", "b"))
 
     assert receipts == [Receipt("a", True), Receipt("b", True)]
     assert scripted_solr.received[0].path == "/solr/scripted/update"
@@ -54,11 +37,11 @@ def test_deliver_when_all_is_taken_then_documents_are_streamed_and_acknowledged(
 
 
 def test_deliver_when_ids_are_removed_then_their_version_travels_with_them(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.good]
 
-    receipts = receiver.deliver(batch("a", removals=("b", "c")))
+    receipts = scripted_receiver.deliver(small_batch("a", removals=("b", "c")))
 
     assert receipts == [Receipt("a", True), Receipt("b", True), Receipt("c", True)]
     assert scripted_solr.received[1].body == {"delete": ["b", "c"]}
@@ -66,28 +49,28 @@ def test_deliver_when_ids_are_removed_then_their_version_travels_with_them(
 
 
 def test_deliver_when_an_id_is_empty_then_it_is_refused_and_never_sent(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.good]
 
-    receipts = receiver.deliver(batch("a", "", removals=("", "c")))
+    receipts = scripted_receiver.deliver(small_batch("a", "", removals=("", "c")))
 
     assert [receipt.accepted for receipt in receipts] == [True, False, False, True]
     assert [request.ids for request in scripted_solr.received] == [["a"], ["c"]]
 
 
 def test_deliver_when_200_carries_errors_then_these_documents_are_refused(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.tolerant({"b": "ERROR: [doc=b] no number"})]
 
-    receipts = receiver.deliver(batch("a", "b", "c"))
+    receipts = scripted_receiver.deliver(small_batch("a", "b", "c"))
 
     assert receipts == [Receipt("a", True), Receipt("b", False, "ERROR: [doc=b] no number"), Receipt("c", True)]
 
 
 def test_deliver_when_an_error_names_nobody_then_its_document_is_found_by_halving(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     def anonymous(exchange: scripts.Exchange, request: scripts.Received) -> None:
         errors = b'[{"type":"ADD","id":"(unknown)","message":"odd"}]' if "c" in request.ids else b"[]"
@@ -95,19 +78,19 @@ def test_deliver_when_an_error_names_nobody_then_its_document_is_found_by_halvin
 
     scripted_solr.script = [anonymous]
 
-    receipts = receiver.deliver(batch("a", "b", "c", "d"))
+    receipts = scripted_receiver.deliver(small_batch("a", "b", "c", "d"))
 
     assert receipts == [Receipt("a", True), Receipt("b", True), Receipt("c", False, "odd"), Receipt("d", True)]
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_deliver_when_one_document_spoils_the_request_then_halving_finds_it(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, status: int
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, status: int
 ) -> None:
     names = [f"d{number}" for number in range(50)]
     scripted_solr.script = [scripts.refusing(status, when=lambda ids: "d31" in ids, reason="bad value")]
 
-    receipts = receiver.deliver(batch(*names))
+    receipts = scripted_receiver.deliver(small_batch(*names))
 
     assert [receipt for receipt in receipts if not receipt.accepted] == [Receipt("d31", False, "bad value")]
     assert [receipt.id for receipt in receipts] == names
@@ -115,12 +98,12 @@ def test_deliver_when_one_document_spoils_the_request_then_halving_finds_it(
 
 
 def test_deliver_when_the_request_is_too_large_then_smaller_ones_are_sent(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     names = [f"d{number}" for number in range(16)]
     scripted_solr.script = [scripts.refusing(413, when=lambda ids: len(ids) > 4)]
 
-    receipts = receiver.deliver(batch(*names))
+    receipts = scripted_receiver.deliver(small_batch(*names))
 
     assert all(receipt.accepted for receipt in receipts)
     taken = [name for request in scripted_solr.received if len(request.ids) <= 4 for name in request.ids]
@@ -128,53 +111,53 @@ def test_deliver_when_the_request_is_too_large_then_smaller_ones_are_sent(
 
 
 def test_deliver_when_a_removal_spoils_the_request_then_halving_finds_it(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.refusing(400, when=lambda ids: "b" in ids, reason="odd id")]
 
-    receipts = receiver.deliver(batch(removals=("a", "b", "c")))
+    receipts = scripted_receiver.deliver(small_batch(removals=("a", "b", "c")))
 
     assert receipts == [Receipt("a", True), Receipt("b", False, "odd id"), Receipt("c", True)]
 
 
 def test_deliver_when_the_index_has_a_newer_version_then_the_document_is_done(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.refusing(409, when=lambda ids: "b" in ids, reason="version conflict")]
 
-    receipts = receiver.deliver(batch("a", "b", "c"))
+    receipts = scripted_receiver.deliver(small_batch("a", "b", "c"))
 
     assert [receipt.accepted for receipt in receipts] == [True, True, True]
 
 
 def test_deliver_when_every_document_is_refused_alike_then_the_index_is_misconfigured(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.status(400, REFUSED_ALIKE)]
 
     with pytest.raises(IndexMisconfigured, match="unknown update chain"):
-        receiver.deliver(batch(*(f"d{number}" for number in range(200))))
+        scripted_receiver.deliver(small_batch(*(f"d{number}" for number in range(200))))
 
     assert len(scripted_solr.received) < 60
 
 
 @pytest.mark.parametrize("message", ["No space left on device", "Server error writing document id b to the index"])
 def test_deliver_when_the_server_fails_on_a_document_then_no_document_is_to_blame(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, message: str
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, message: str
 ) -> None:
     scripted_solr.script = [scripts.tolerant({"b": message})]
 
     with pytest.raises(IndexUnavailable, match=message):
-        receiver.deliver(batch("a", "b"))
+        scripted_receiver.deliver(small_batch("a", "b"))
 
 
 def test_deliver_when_a_bad_value_reads_like_a_server_failure_then_its_document_is_refused(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     message = "ERROR: [doc=b] Error adding field 'depth'='No space left, ZooKeeper'"
     scripted_solr.script = [scripts.tolerant({"b": message})]
 
-    receipts = receiver.deliver(batch("a", "b"))
+    receipts = scripted_receiver.deliver(small_batch("a", "b"))
 
     assert receipts == [Receipt("a", True), Receipt("b", False, message)]
 
@@ -215,25 +198,25 @@ def test_deliver_when_a_bad_value_reads_like_a_server_failure_then_its_document_
     ],
 )
 def test_deliver_when_the_outcome_is_unknown_then_unavailable_and_the_next_try_succeeds(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, step: Step
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step
 ) -> None:
     scripted_solr.script = [step, scripts.good]
 
     with pytest.raises(IndexUnavailable):
-        receiver.deliver(batch("a", "b"))
+        scripted_receiver.deliver(small_batch("a", "b"))
 
-    assert receiver.deliver(batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
+    assert scripted_receiver.deliver(small_batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
     assert scripted_solr.received[0] == scripted_solr.received[1]
 
 
 @pytest.mark.parametrize("step", [scripts.silent, scripts.drip_header, scripts.drip_body])
 def test_deliver_when_the_answer_takes_too_long_then_the_total_time_is_the_limit(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, step: Step
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step
 ) -> None:
     scripted_solr.script = [step]
 
     with pytest.raises(IndexUnavailable, match=r"no complete answer within 1 s"):
-        receiver.deliver(batch("a"))
+        scripted_receiver.deliver(small_batch("a"))
 
 
 def test_deliver_when_the_server_reads_nothing_then_unavailable(receiver_of_a_wall: SolrReceiver) -> None:
@@ -248,8 +231,6 @@ def test_deliver_when_the_server_reads_nothing_then_unavailable(receiver_of_a_wa
 @pytest.fixture
 def receiver_of_a_wall() -> Iterator[SolrReceiver]:
     """A receiver of a server that takes connections and reads nothing."""
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as wall:
         receiver = SolrReceiver(f"http://127.0.0.1:{wall.getsockname()[1]}/solr/wall", timeout_seconds=0.5)
         yield receiver
@@ -260,17 +241,17 @@ def test_deliver_when_nobody_listens_then_unavailable_and_says_so() -> None:
     receiver = SolrReceiver(f"http://127.0.0.1:{free_port()}/solr/none", timeout_seconds=1)
 
     with pytest.raises(IndexUnavailable, match=r"/solr/none/update: Connection refused"):
-        receiver.deliver(batch("a"))
+        receiver.deliver(small_batch("a"))
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_deliver_when_asked_to_come_back_then_the_seconds_are_told(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, status: int
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, status: int
 ) -> None:
     scripted_solr.script = [scripts.status(status, Retry_After="17")]
 
     with pytest.raises(IndexUnavailable) as raised:
-        receiver.deliver(batch("a"))
+        scripted_receiver.deliver(small_batch("a"))
 
     assert raised.value.retry_after_seconds == 17
 
@@ -285,12 +266,12 @@ def test_deliver_when_asked_to_come_back_then_the_seconds_are_told(
     ids=["date", "too-long", "past"],
 )
 def test_deliver_when_retry_after_is_odd_then_it_is_bounded(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, retry_after: str, least: float, most: float
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, retry_after: str, least: float, most: float
 ) -> None:
     scripted_solr.script = [scripts.status(429, Retry_After=retry_after)]
 
     with pytest.raises(IndexUnavailable) as raised:
-        receiver.deliver(batch("a"))
+        scripted_receiver.deliver(small_batch("a"))
 
     assert raised.value.retry_after_seconds is not None
     assert least <= raised.value.retry_after_seconds <= most
@@ -298,7 +279,7 @@ def test_deliver_when_retry_after_is_odd_then_it_is_bounded(
 
 @pytest.mark.parametrize("retry_after", ["soon", "-5", "1e3", "٣"])
 def test_deliver_when_retry_after_is_nonsense_then_there_is_none(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, retry_after: str
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, retry_after: str
 ) -> None:
     body = b"busy"
 
@@ -309,7 +290,7 @@ def test_deliver_when_retry_after_is_nonsense_then_there_is_none(
     scripted_solr.script = [answer]
 
     with pytest.raises(IndexUnavailable) as raised:
-        receiver.deliver(batch("a"))
+        scripted_receiver.deliver(small_batch("a"))
 
     assert raised.value.retry_after_seconds is None
 
@@ -331,127 +312,11 @@ def test_deliver_when_retry_after_is_nonsense_then_there_is_none(
     ],
 )
 def test_deliver_when_this_is_no_index_then_misconfigured_and_asked_once(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, step: Step, words: str
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step, words: str
 ) -> None:
     scripted_solr.script = [step]
 
     with pytest.raises(IndexMisconfigured, match=words):
-        receiver.deliver(batch("a", "b"))
+        scripted_receiver.deliver(small_batch("a", "b"))
 
     assert len(scripted_solr.received) == 1
-
-
-def test_all_that_relies_on_versions_or_commits_when_solr_replays_its_log_then_unavailable_and_nothing_is_sent(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
-) -> None:
-    scripted_solr.script = [scripts.good]
-    scripted_solr.metrics = b'{"solr.core.scripted":{"TLOG.state":0}}'
-
-    with pytest.raises(IndexUnavailable, match="replaying") as raised:
-        receiver.commit()
-    with pytest.raises(IndexUnavailable, match="replaying"):
-        receiver.deliver(batch("a"))
-    with pytest.raises(IndexUnavailable, match="replaying"):
-        list(receiver.scan(None))
-
-    assert scripted_solr.received == []
-    assert raised.value.retry_after_seconds == 1
-
-
-@pytest.mark.parametrize(
-    "metrics",
-    [
-        b"{}",
-        b"null",
-        b'{"solr.core.scripted":{"TLOG.state":3}}',
-        b'{"solr.core.scripted_too":{"TLOG.state":0}}',
-        b'{"solr.core.scripted.shard1.replica_n1":{"TLOG.state":1}}',
-        b"<html>",
-    ],
-)
-def test_deliver_when_no_replay_is_known_of_then_documents_are_sent(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, metrics: bytes
-) -> None:
-    scripted_solr.script = [scripts.good]
-    scripted_solr.metrics = metrics
-
-    assert receiver.deliver(batch("a")) == [Receipt("a", True)]
-
-
-def test_commit_when_the_answer_is_bad_then_raises(scripted_solr: ScriptedSolr, receiver: SolrReceiver) -> None:
-    scripted_solr.script = [scripts.status(500), scripts.status(200), scripts.good]
-
-    with pytest.raises(IndexUnavailable):
-        receiver.commit()
-    with pytest.raises(IndexMisconfigured):
-        receiver.commit()
-    receiver.commit()
-
-    assert scripted_solr.received[2].body == {"commit": {"openSearcher": True, "waitSearcher": True}}
-
-
-@pytest.mark.parametrize(
-    ("step", "error"),
-    [
-        (scripts.status(200), IndexMisconfigured),
-        (scripts.status(302, b"", Location="/login"), IndexMisconfigured),
-        (scripts.status(404), IndexMisconfigured),
-        (scripts.status(503), IndexUnavailable),
-        (scripts.reset, IndexUnavailable),
-        (scripts.drip_body, IndexUnavailable),
-    ],
-)
-def test_search_scan_and_ping_when_solr_is_ill_then_raise_alike(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver, step: Step, error: type[Exception]
-) -> None:
-    scripted_solr.script = [step]
-
-    with pytest.raises(error):
-        receiver.search(SearchQuery(words="x"))
-    with pytest.raises(error):
-        list(receiver.scan(None))
-    with pytest.raises(error):
-        receiver.ping()
-
-    assert len(scripted_solr.received) == 3
-
-
-def test_ping_when_the_schema_is_a_stranger_then_misconfigured_and_names_what_is_missing(
-    scripted_solr: ScriptedSolr, receiver: SolrReceiver
-) -> None:
-    schema = scripts.status(200, b'{"responseHeader":{"status":0},"fields":[{"name":"id"},{"name":"url"}]}')
-    scripted_solr.script = [scripts.good, schema]
-
-    with pytest.raises(IndexMisconfigured, match=r"/solr/scripted: its schema lacks .*crawl_version.*solr/configset"):
-        receiver.ping()
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["", "solr", "ftp://host/solr/x", "http:///solr/x", "http://host:8983", "http://host:port/solr/x", "http://[::1/x"],
-)
-def test_receiver_when_the_url_cannot_be_one_then_misconfigured(url: str) -> None:
-    with pytest.raises(IndexMisconfigured, match=r"index\.url"):
-        SolrReceiver(url)
-
-
-def test_receiver_when_the_url_has_a_password_then_it_is_sent_and_never_shown(
-    scripted_solr: ScriptedSolr, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    receiver = SolrReceiver(scripted_solr.url.replace("http://", "http://crawler:canary%21@"), timeout_seconds=1)
-    seen: list[str | None] = []
-
-    def answer(exchange: scripts.Exchange, request: scripts.Received) -> None:
-        seen.append(exchange.headers.get("Authorization"))
-        exchange.send(500, b"{}")
-
-    scripted_solr.script = [answer]
-    with pytest.raises(IndexUnavailable) as raised:
-        receiver.deliver(batch("a"))
-    with pytest.raises(IndexUnavailable):
-        receiver.search(SearchQuery(words="x"))
-    receiver.close()
-
-    assert seen == ["Basic Y3Jhd2xlcjpjYW5hcnkh"] * 2
-    assert "canary" not in f"{raised.value} {caplog.text} {receiver.url}"

@@ -1,0 +1,131 @@
+"""Commit, search, scan and ping of an ill Solr, and addresses that are none (D13, I1, I6–I8)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
+from searchcrawl.index.receiver import Receipt, SearchQuery
+from searchcrawl.index.solr_receiver import SolrReceiver
+from tests import scripted_solr as scripts
+from tests.scripted_solr import ScriptedSolr, Step, small_batch
+
+
+def test_all_that_relies_on_versions_or_commits_when_solr_replays_its_log_then_unavailable_and_nothing_is_sent(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.good]
+    scripted_solr.metrics = b'{"solr.core.scripted":{"TLOG.state":0}}'
+
+    with pytest.raises(IndexUnavailable, match="replaying") as raised:
+        scripted_receiver.commit()
+    with pytest.raises(IndexUnavailable, match="replaying"):
+        scripted_receiver.deliver(small_batch("a"))
+    with pytest.raises(IndexUnavailable, match="replaying"):
+        list(scripted_receiver.scan(None))
+
+    assert scripted_solr.received == []
+    assert raised.value.retry_after_seconds == 1
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        b"{}",
+        b"null",
+        b'{"solr.core.scripted":{"TLOG.state":3}}',
+        b'{"solr.core.scripted_too":{"TLOG.state":0}}',
+        b'{"solr.core.scripted.shard1.replica_n1":{"TLOG.state":1}}',
+        b"<html>",
+    ],
+)
+def test_deliver_when_no_replay_is_known_of_then_documents_are_sent(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, metrics: bytes
+) -> None:
+    scripted_solr.script = [scripts.good]
+    scripted_solr.metrics = metrics
+
+    assert scripted_receiver.deliver(small_batch("a")) == [Receipt("a", True)]
+
+
+def test_commit_when_the_answer_is_bad_then_raises(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.status(500), scripts.status(200), scripts.good]
+
+    with pytest.raises(IndexUnavailable):
+        scripted_receiver.commit()
+    with pytest.raises(IndexMisconfigured):
+        scripted_receiver.commit()
+    scripted_receiver.commit()
+
+    assert scripted_solr.received[2].body == {"commit": {"openSearcher": True, "waitSearcher": True}}
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (scripts.status(200), IndexMisconfigured),
+        (scripts.status(302, b"", Location="/login"), IndexMisconfigured),
+        (scripts.status(404), IndexMisconfigured),
+        (scripts.status(503), IndexUnavailable),
+        (scripts.reset, IndexUnavailable),
+        (scripts.drip_body, IndexUnavailable),
+    ],
+)
+def test_search_scan_and_ping_when_solr_is_ill_then_raise_alike(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step, error: type[Exception]
+) -> None:
+    scripted_solr.script = [step]
+
+    with pytest.raises(error):
+        scripted_receiver.search(SearchQuery(words="x"))
+    with pytest.raises(error):
+        list(scripted_receiver.scan(None))
+    with pytest.raises(error):
+        scripted_receiver.ping()
+
+    assert len(scripted_solr.received) == 3
+
+
+def test_ping_when_the_schema_is_a_stranger_then_misconfigured_and_names_what_is_missing(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    schema = scripts.status(200, b'{"responseHeader":{"status":0},"fields":[{"name":"id"},{"name":"url"}]}')
+    scripted_solr.script = [scripts.good, schema]
+
+    with pytest.raises(IndexMisconfigured, match=r"/solr/scripted: its schema lacks .*crawl_version.*solr/configset"):
+        scripted_receiver.ping()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "solr", "ftp://host/solr/x", "http:///solr/x", "http://host:8983", "http://host:port/solr/x", "http://[::1/x"],
+)
+def test_receiver_when_the_url_cannot_be_one_then_misconfigured(url: str) -> None:
+    with pytest.raises(IndexMisconfigured, match=r"index\.url"):
+        SolrReceiver(url)
+
+
+def test_receiver_when_the_url_has_a_password_then_it_is_sent_and_never_shown(
+    scripted_solr: ScriptedSolr, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    receiver = SolrReceiver(scripted_solr.url.replace("http://", "http://crawler:canary%21@"), timeout_seconds=1)
+    seen: list[str | None] = []
+
+    def answer(exchange: scripts.Exchange, request: scripts.Received) -> None:
+        seen.append(exchange.headers.get("Authorization"))
+        exchange.send(500, b"{}")
+
+    scripted_solr.script = [answer]
+    with pytest.raises(IndexUnavailable) as raised:
+        receiver.deliver(small_batch("a"))
+    with pytest.raises(IndexUnavailable):
+        receiver.search(SearchQuery(words="x"))
+    receiver.close()
+
+    assert seen == ["Basic Y3Jhd2xlcjpjYW5hcnkh"] * 2
+    assert "canary" not in f"{raised.value} {caplog.text} {receiver.url}"
