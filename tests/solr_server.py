@@ -22,7 +22,7 @@ from types import ModuleType, TracebackType
 from typing import Self
 from urllib.parse import quote
 
-#: Java starts in two thirds of the time, and is slower for good: for tests, not for measuring.
+#: Java starts sooner and stays slower: for tests, not for measuring.
 QUICK_START = ("-XX:TieredStopAtLevel=1",)
 ROOT = Path(__file__).resolve().parent.parent
 
