@@ -6,12 +6,13 @@ import argparse
 import gc
 from typing import Any, ClassVar
 
+from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 
 from searchcrawl.answers.overview import status_of
 from searchcrawl.command_line import Command, Exit, print_error, print_object, print_table
-from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.run import Run, begin
 from searchcrawl.spiders.base_spider import VERSIONS, SourceSpider
@@ -53,23 +54,26 @@ class CrawlCommand(Command):
         except KeyError:
             raise UnknownSource(f"no source is named {args[0]!r}") from None
         if not issubclass(spider, SourceSpider):
-            return self._crawl(spider, arguments)
+            return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         install_run_log(spider.project, spider.source)
         database = Database(spider.project.database_url, spider.project.root)
         run = begin(spider.project, spider.source, database, VERSIONS)
-        self._crawl(spider, {**arguments, "run": run})
+        if not self._crawl(spider, {**arguments, "run": run}):
+            raise StoreError(f"the crawl of {args[0]} could not begin: see its log in {spider.project.logs_dir}")
         return self._report(run, as_json=opts.json)
 
-    def _crawl(self, spider: type, arguments: dict[str, Any]) -> int:
+    def _crawl(self, spider: type[Spider], arguments: dict[str, Any]) -> bool:
+        """Runs the reactor until the spider is closed; whether the crawl began at all."""
         process = self.crawler_process
         if not isinstance(process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
-        process.crawl(spider, **arguments)
+        crawler = process.create_crawler(spider)
+        process.crawl(crawler, **arguments)
         # What is loaded by now lives as long as the process: the collector need not look at it.
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         process.start()
-        return 1 if process.bootstrap_failed else 0
+        return crawler.engine is not None and not process.bootstrap_failed
 
     def _report(self, run: Run, *, as_json: bool) -> int:
         for error in (run.failure, run.delivery_failure):

@@ -15,9 +15,9 @@ from searchcrawl.index.patience import Patience
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.index.shipping import Shipping, free_segments
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, document_table, lease
+from searchcrawl.store import batch_table, document_table, lease, run_table
 from searchcrawl.store.batch_table import SealedBatch
-from searchcrawl.store.states import BatchState
+from searchcrawl.store.states import BatchState, EndReason
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,6 @@ class Delivery:
         self._patience = Patience(patience_seconds)
         self._shipping = Shipping(run, receiver, cache, self._patience)
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
-        self._unsent = 0
         with run.database.read() as transaction:
             for batch in batch_table.unfinished(transaction, run.source_id):
                 self._queue.put(batch)
@@ -54,7 +53,12 @@ class Delivery:
             return True
         with run.database.read() as transaction:
             waiting = document_table.totals(transaction, run.source_id)["waiting"]
-        return waiting == 0
+        if waiting == 0:
+            return True
+        self._patience.nothing_else_to_do()
+        if run.delivery_failure is not None and run.wires.stop is not None:
+            run.wires.stop(EndReason.INDEX_AWAY)
+        return False
 
     def finish(self) -> None:
         """Sends what is left, waits for all receipts, carries out the removals; blocks."""
@@ -71,6 +75,10 @@ class Delivery:
             with run.database.write() as transaction:
                 lease.check(transaction, run.lease)
                 batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
+                if not run.project.cache.preserve:
+                    # The segment that was written to last is complete: it can be given up as well (E2).
+                    number, _ = run_table.open_segment(transaction, run.source_id)
+                    run_table.set_segment(transaction, run.source_id, number + 1, 0)
         except SearchcrawlError as error:
             logger.error("the last batch cannot be sealed: %s", error)
             run.fail(error)

@@ -18,7 +18,7 @@ _LONGEST_PAUSE_SECONDS: Final = 30.0
 
 
 class Patience:
-    """While a run is going on an index is waited for; once it ends, ``seconds`` more."""
+    """While a run is going on an index is waited for; once it ends, or cannot go on without, ``seconds`` more."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -30,12 +30,17 @@ class Patience:
         self._deadline = clock.monotonic() + self._seconds
         self._hurry.set()
 
+    def nothing_else_to_do(self) -> None:
+        """Fetching waits for the index too: so the remaining time is limited until it answers again."""
+        if self._deadline is None:
+            self._deadline = clock.monotonic() + self._seconds
+
     def attempt(self, call: Callable[[], T]) -> T:
         """The result of ``call``, tried until it works; raises IndexUnavailable when time is up."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                return call()
+                result = call()
             except IndexUnavailable as error:
                 wait = max(pause, min(error.retry_after_seconds or 0.0, 10 * _LONGEST_PAUSE_SECONDS))
                 if self._deadline is not None and clock.monotonic() + wait > self._deadline:
@@ -43,6 +48,10 @@ class Patience:
                 logger.warning("%s; trying again in %.1f s", error, wait)
                 self._wait(wait)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            else:
+                if not self._hurry.is_set():
+                    self._deadline = None
+                return result
 
     def _wait(self, seconds: float) -> None:
         if self._hurry.is_set():

@@ -59,5 +59,6 @@ class EndReason(StrEnum):
     LIMIT = "limit"
     MAX_MINUTES = "max_minutes"
     STOPPED = "stopped"
+    #: the cache is full of what the index does not take
+    INDEX_AWAY = "index_away"
     STORE_FAILED = "store_failed"
-    CRASHED = "crashed"
