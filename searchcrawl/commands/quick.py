@@ -22,7 +22,7 @@ from scrapy.exceptions import UsageError
 
 from searchcrawl import urls
 from searchcrawl.command_line import Command as BaseCommand
-from searchcrawl.command_line import print_object
+from searchcrawl.command_line import Exit, print_object
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.urls import Url
@@ -86,6 +86,8 @@ class Command(BaseCommand):
         print(f"The project is kept in {root}. Search it with:")
         print(f"  cd {where} && searchcrawl search WORDS")
         print(f"or, from anywhere:\n  {PROJECT_VARIABLE}={where} searchcrawl search WORDS")
+        if exit_code not in {Exit.DONE, Exit.ENDED_EARLY}:
+            print(f"What became of each URL:\n  {PROJECT_VARIABLE}={where} searchcrawl urls {_SOURCE}")
         return exit_code
 
 
