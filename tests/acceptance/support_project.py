@@ -75,6 +75,18 @@ class CrawlProject:
             status=json.loads(ended.stdout) if ended.stdout else {},
         )
 
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Another command of ours, in the project."""
+        return subprocess.run(
+            [sys.executable, "-m", "searchcrawl", *arguments],
+            cwd=self.folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+
     def edit(self, **overrides: Any) -> None:
         """Writes the source file anew; overrides as in ``source_toml``."""
         (self.folder / "sources" / f"{self.name}.toml").write_text(source_toml(self.site, **overrides), "utf-8")
@@ -124,11 +136,6 @@ def new_project(
     """A project in ``folder`` for ``site``; ``options`` go with each crawl, overrides as in ``write_project``."""
     write_project(folder, site, name, **overrides)
     return CrawlProject(folder=folder, site=site, name=name, options=options)
-
-
-def generated(site: SiteProcess, pages: int, *, host: str = "gen.acme.test") -> dict[str, Any]:
-    """Overrides for a source of about ``pages`` made-up pages."""
-    return {"start": {"urls": [site.url(host, f"/site/{pages}/")]}, "scope": {"include_hosts": [host]}}
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -2,88 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject, Ended, new_project
+from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
 from tests.site import expected
-from tests.site.client import SiteProcess
 
 HOST = "www.acme.test"
-Story = Callable[[CrawlProject], list["Run"]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A run that ended, and the state it left."""
-
-    ended: Ended
-    codes: dict[str, int]
-    versions: dict[str, int]
-    requested: list[str]
-    bodies: int
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return self.ended.counts
-
-
-def run(project: CrawlProject) -> Run:
-    project.site.clear_log()
-    ended = project.crawl()
-    answers = project.site.log(robots=False)
-    return Run(
-        ended=ended,
-        codes=project.codes(),
-        versions=project.versions(),
-        requested=project.site.requested(),
-        bodies=sum(answer["status"] == 200 for answer in answers),
-    )
-
-
-def page(title: str, *links: str, text: str = "", head: str = "") -> str:
-    anchors = "".join(f'<a href="{link}">{link}</a> ' for link in links)
-    return (
-        f"<!DOCTYPE html>\n<html><head><title>{title}</title>{head}</head><body><p>{text or title}</p>{anchors}</body>"
-        "</html>\n"
-    )
-
-
-def pages(site: SiteProcess, host: str, **bodies: str) -> None:
-    """Sets the start page, which links to all of ``bodies``, and these as /NAME.html."""
-    site.set_page(host, "/", page("start", *(f"/{name}.html" for name in bodies)))
-    for name, body in bodies.items():
-        site.set_page(host, f"/{name}.html", body)
-
-
-def source(site: SiteProcess, host: str) -> dict[str, Any]:
-    return {"start": {"urls": [site.url(host)]}, "scope": {"include_hosts": [host]}, "fetch": {"retries": 0}}
 
 
 @pytest.fixture(scope="module")
-def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], list[Run]]]:
-    """The runs of a story by its name; all are told at once, each with a site and a project of its own."""
-
-    def told(name: str, folder: Path) -> list[Run]:
-        with SiteProcess() as site:
-            overrides = {} if name == "test_site" else source(site, f"{name.replace('_', '-')}.acme.test")
-            project = new_project(folder, site, **{"fetch": {"retries": 0}, **overrides})
-            return STORIES[name](project)
-
-    with ThreadPoolExecutor(3) as threads:
-        futures: dict[str, Future[list[Run]]] = {
-            name: threads.submit(told, name, tmp_path_factory.mktemp(name)) for name in STORIES
-        }
-        yield lambda name: futures[name].result()
+def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
+    with told_together(STORIES, tmp_path_factory) as tell:
+        yield tell
 
 
 def _test_site(project: CrawlProject) -> list[Run]:
     site = project.site
+    project.edit(fetch={"retries": 0})
     runs = [run(project), run(project)]
     site.stage("changed")
     runs.append(run(project))
@@ -92,6 +30,7 @@ def _test_site(project: CrawlProject) -> list[Run]:
 
 def _comes_back(project: CrawlProject) -> list[Run]:
     site, host = project.site, "comes-back.acme.test"
+    project.edit(**source(site, host))
     pages(site, host, a=page("alpha"), b=page("beta"), c=page("gamma", text="text"))
     runs = [run(project)]
     site.delete_page(host, "/a.html")
@@ -106,6 +45,7 @@ def _comes_back(project: CrawlProject) -> list[Run]:
 
 def _boundary(project: CrawlProject) -> list[Run]:
     site, host = project.site, "boundary.acme.test"
+    project.edit(**source(site, host))
     pages(site, host, a=page("alpha"), b=page("beta", "/deep/c.html"))
     site.set_page(host, "/deep/c.html", page("gamma"))
     runs = [run(project)]
@@ -119,6 +59,7 @@ def _boundary(project: CrawlProject) -> list[Run]:
 
 def _noindex(project: CrawlProject) -> list[Run]:
     site, host = project.site, "noindex.acme.test"
+    project.edit(**source(site, host))
     pages(site, host, a=page("alpha"), b=page("beta"), c=page("gamma"))
     runs = [run(project)]
     site.set_page(host, "/a.html", page("alpha", head='<meta name="robots" content="noindex">'))
@@ -134,6 +75,7 @@ def _noindex(project: CrawlProject) -> list[Run]:
 
 def _moved(project: CrawlProject) -> list[Run]:
     site, host = project.site, "moved.acme.test"
+    project.edit(**source(site, host))
     bodies = {name: page(name) for name in ("inside", "outside", "broken", "refresh")}
     pages(site, host, **bodies)
     runs = [run(project)]
@@ -150,6 +92,7 @@ def _moved(project: CrawlProject) -> list[Run]:
 
 def _copies(project: CrawlProject) -> list[Run]:
     site, host = project.site, "copies.acme.test"
+    project.edit(**source(site, host))
     same = page("the same everywhere")
     pages(site, host, a=same, bb=same, ccc=same, d=page("delta"))
     runs = [run(project)]
@@ -194,7 +137,6 @@ STORIES: dict[str, Story] = {
     "deeper": _deeper,
     "not_due": _not_due,
 }
-Tell = Callable[[str], list[Run]]
 
 
 def test_second_run_when_nothing_changed_then_nothing_is_sent_and_bodies_only_where_the_site_has_no_validators(

@@ -1,0 +1,98 @@
+"""Stories of several runs over a small site, told side by side: starting a process costs more than crawling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, Ended, new_project
+from tests.site.client import LogEntry, SiteProcess
+
+_AT_ONCE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run that ended, the requests it sent, and the state it left; URLs as in ``tests.site.expected``."""
+
+    ended: Ended
+    codes: dict[str, int]
+    in_index: set[str]
+    versions: dict[str, int]
+    requested: list[str]
+    log: list[LogEntry]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counters of the run."""
+        return self.ended.counts
+
+    @property
+    def bodies(self) -> int:
+        """How many pages the site sent whole."""
+        return sum(entry["status"] == 200 and entry["path"] != "/robots.txt" for entry in self.log)
+
+
+Story = Callable[[CrawlProject], list[Run]]
+Tell = Callable[[str], list[Run]]
+
+
+def run(project: CrawlProject, *options: str, **variables: str) -> Run:
+    """One run of ``project``; ``in_index`` is what the table says, ``versions`` what the index has."""
+    project.site.clear_log()
+    ended = project.crawl(*options, **variables)
+    rows = project.rows()
+    return Run(
+        ended=ended,
+        codes={url: row["code"] for url, row in rows.items()},
+        in_index={url for url, row in rows.items() if row["indexed_version"] is not None},
+        versions=project.versions(),
+        requested=project.site.requested(),
+        log=project.site.log(),
+    )
+
+
+@contextmanager
+def told_together(stories: Mapping[str, Story], folders: pytest.TempPathFactory) -> Iterator[Tell]:
+    """Tells all stories at once, each with a site and a project of its own; the runs of one by its name."""
+
+    def told(story: Story, folder: Path) -> list[Run]:
+        with SiteProcess() as site:
+            return story(new_project(folder, site))
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        futures: dict[str, Future[list[Run]]] = {
+            name: threads.submit(told, story, folders.mktemp(name)) for name, story in stories.items()
+        }
+        yield lambda name: futures[name].result()
+
+
+def page(title: str, *links: str, text: str = "", head: str = "") -> str:
+    """A page that links to ``links``."""
+    anchors = "".join(f'<a href="{link}">{link}</a> ' for link in links)
+    return (
+        f"<!DOCTYPE html>\n<html><head><title>{title}</title>{head}</head><body><p>{text or title}</p>{anchors}</body>"
+        "</html>\n"
+    )
+
+
+def pages(site: SiteProcess, host: str, **bodies: str) -> None:
+    """Sets the start page, which links to all of ``bodies``, and these as /NAME.html."""
+    site.set_page(host, "/", page("start", *(f"/{name}.html" for name in bodies)))
+    for name, body in bodies.items():
+        site.set_page(host, f"/{name}.html", body)
+
+
+def source(site: SiteProcess, host: str, path: str = "/", **fetch: Any) -> dict[str, Any]:
+    """Overrides for a source of one host, without retries unless ``fetch`` says so."""
+    return {
+        "start": {"urls": [site.url(host, path)]},
+        "scope": {"include_hosts": [host]},
+        "fetch": {"retries": 0, **fetch},
+    }
