@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Event
 from typing import Final
 
 from searchcrawl import urls
@@ -29,18 +30,6 @@ _PART_ROWS: Final = 500
 _REMOVALS_A_PART: Final = 1000
 
 
-class _Parcel(tuple[IndexedDocument, ...]):
-    """The documents of a part; a failpoint lies in their middle, where a receiver reads them."""
-
-    __slots__ = ()
-
-    def __iter__(self) -> Iterator[IndexedDocument]:
-        for number, document in enumerate(super().__iter__()):
-            if number == len(self) // 2:
-                passing("batch.post.mid")
-            yield document
-
-
 @dataclass(frozen=True, slots=True)
 class Shipping:
     """Delivers sealed batches of one run; each method may be repeated without harm (D8)."""
@@ -49,9 +38,11 @@ class Shipping:
     receiver: Receiver
     cache: DocumentCache
     patience: Patience
+    _checked: Event = field(default_factory=Event)
 
     def documents(self, batch: SealedBatch) -> None:
         """Sends what of a batch has no receipt yet; raises DeliveryError, LeaseLost, StoreError."""
+        self._check_index()
         after = 0
         while True:
             with self.run.database.read() as transaction:
@@ -72,12 +63,19 @@ class Shipping:
 
     def removals(self, batch: SealedBatch, leaving: Sequence[Leaving]) -> int:
         """Sends removals; how many the index acknowledged."""
+        self._check_index()
         done = 0
         for start in range(0, len(leaving), _REMOVALS_A_PART):
             part = leaving[start : start + _REMOVALS_A_PART]
             done += self._removals(batch, part)
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return done
+
+    def _check_index(self) -> None:
+        """Once: an index with a foreign schema would take documents and forget their versions."""
+        if isinstance(self.receiver, SearchIndex) and not self._checked.is_set():
+            self.patience.attempt(self.receiver.ping)
+            self._checked.set()
 
     def _rows(self, batch: SealedBatch, rows: Sequence[Shipment], duplicates: dict[int, list[str]]) -> None:
         part: list[tuple[int, IndexedDocument]] = []
@@ -111,7 +109,7 @@ class Shipping:
             number=batch.number,
             source=self.run.source.name,
             crawl_version=batch.crawl_version,
-            documents=_Parcel(document for _, document in part),
+            documents=[document for _, document in part],
         )
         receipts = self._deliver(parcel, expected=len(part))
         accepted = [url_id for (url_id, _), receipt in zip(part, receipts, strict=True) if receipt.accepted]
