@@ -1,0 +1,135 @@
+"""A project with a real store and a local index, filled by hand: what crawls leave behind, without a site."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from searchcrawl import clock, urls
+from searchcrawl.index.local_receiver import LocalReceiver
+from searchcrawl.index.receiver import Batch
+from searchcrawl.items import IndexedDocument
+from searchcrawl.run import Run, begin
+from searchcrawl.sources.loading import load_project, load_source
+from searchcrawl.store import batch_table, document_table, host_table, url_table
+from searchcrawl.store.database import Database
+from searchcrawl.store.document_table import StoredDocument
+from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.url_table import NewUrl, Settled
+from tests.site.client import write_project
+
+PORT = 8000
+SITE = f"http://www.acme.test:{PORT}"
+
+
+class FilledStore:
+    """A run of the source ``name`` that is going on; ``end`` ends it. URLs are given as paths of ``SITE``."""
+
+    def __init__(self, root: Path, name: str = "demo") -> None:
+        self.project = load_project(write_project(root, PORT, name))
+        self.source = load_source(self.project, name)
+        self.database = Database(self.project.database_url, self.project.root)
+        self.index = LocalReceiver(self.project.index_dir)
+        self.run: Run = begin(self.project, self.source, self.database, {})
+        self.ids: dict[str, int] = {}
+
+    def admit(self, *paths: str, code: int = 0, rule: str | None = None, referrer: str | None = None) -> None:
+        """Adds rows; a code settles them without a request."""
+        with self.database.write() as transaction:
+            host = urls.host_and_port(SITE)
+            host_id = host_table.ids(transaction, [host])[host]
+            rows = [
+                NewUrl(
+                    key=urls.key(SITE + path),
+                    url=SITE + path,
+                    host_id=host_id,
+                    depth=1,
+                    referrer_id=None if referrer is None else self.ids[referrer],
+                    code=code,
+                    rule=rule,
+                )
+                for path in paths
+            ]
+            found = url_table.add(transaction, self.run.source_id, rows, clock.now_ms())
+        self.ids |= {path: found[urls.key(SITE + path)] for path in paths}
+
+    def settle(self, path: str, code: int, *, state: FetchState = FetchState.SETTLED, **values: Any) -> None:
+        """Ends a visit."""
+        visit = Settled(
+            url_id=self.ids[path], fetch_state=state, code=code, due_ms=1, fetched_ms=clock.now_ms(), **values
+        )
+        with self.database.write() as transaction:
+            url_table.settle(transaction, [visit])
+
+    def fetch(self, *paths: str, code: int = 200) -> None:
+        """Adds rows that were fetched with a document: cached with 200, else not to be indexed."""
+        self.admit(*(path for path in paths if path not in self.ids))
+        for path in paths:
+            self.settle(path, code)
+        with self.database.write() as transaction:
+            document_table.store(transaction, self.run.source_id, [self._stored(path, code) for path in paths])
+
+    def send(self) -> int:
+        """Delivers what is cached and notes the receipts; the version of the delivery."""
+        with self.database.write() as transaction:
+            batch = batch_table.seal_documents(transaction, self.run.source_id, self.run.id, clock.now_ms())
+            assert batch is not None
+            sent = batch_table.shipments(transaction, batch.number, after=0, limit=100_000)
+            documents = [self.document(row.url, checksum=row.fields_digest.hex()) for row in sent]
+            self.put(documents, batch.crawl_version)
+            batch_table.accept(transaction, batch, [row.url_id for row in sent])
+        return batch.crawl_version
+
+    def put(self, documents: Sequence[IndexedDocument], crawl_version: int, *, source: str | None = None) -> None:
+        """Puts documents into the index behind the table's back."""
+        name = source or self.source.name
+        self.index.deliver(Batch(number=1, source=name, crawl_version=crawl_version, documents=documents))
+
+    def document(self, url: str, *, checksum: str, source: str | None = None) -> IndexedDocument:
+        """A document as the index receives it."""
+        return IndexedDocument(
+            id=urls.document_id(source or self.source.name, url),
+            fields={"url": url, "title": f"Page {url}", "content": "some words", "checksum": checksum},
+        )
+
+    def hold_back(self, *paths: str, code: int = 404) -> None:
+        """Settles documents with evidence against them, and lets their removal wait."""
+        for path in paths:
+            self.settle(path, code)
+        with self.database.write() as transaction:
+            ids = [self.ids[path] for path in paths]
+            document_table.mark_leaving(transaction, ids)
+            batch_table.quarantine(transaction, ids, self.run.id)
+
+    def end(self, reason: str = "finished", exit_code: int = 0) -> None:
+        """Ends the run and gives the lease back."""
+        self.run.end(reason, exit_code)
+
+    def close(self) -> None:
+        self.index.close()
+        self.database.close()
+
+    def indexed_urls(self) -> list[str]:
+        """What the index holds, sorted."""
+        return sorted(entry.url.removeprefix(SITE) for entry in self.index.scan(None))
+
+    def _stored(self, path: str, code: int) -> StoredDocument:
+        digest = hashlib.sha256(path.encode()).digest()
+        return StoredDocument(
+            url_id=self.ids[path],
+            state=DocumentState.CACHED if code == 200 else DocumentState.NONE,
+            code=code,
+            segment=1 if code == 200 else None,
+            record_offset=0,
+            response_bytes=10,
+            fields_bytes=10,
+            body_digest=digest,
+            fields_digest=digest,
+            mimetype="text/html",
+            content_length=100,
+            etag=None,
+            last_modified="Mon, 01 Jan 2024 00:00:00 GMT",
+            last_changed_ms=1,
+        )

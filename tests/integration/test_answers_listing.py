@@ -1,0 +1,162 @@
+"""The URL table as users see it, from a real store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl import clock, urls
+from searchcrawl.answers.listing import Wanted, url_rows
+from searchcrawl.answers.url_state import UrlState
+from searchcrawl.store import batch_table, document_table
+from searchcrawl.store.states import DocumentState, FetchState
+from tests.answer_store import SITE, FilledStore
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path)
+    yield store
+    store.close()
+
+
+def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:
+    return list(url_rows(filled.database, filled.source, Wanted(**wanted)))
+
+
+def paths(filled: FilledStore, **wanted: Any) -> list[str]:
+    return [row["url"].removeprefix(SITE) for row in rows(filled, **wanted)]
+
+
+def test_url_rows_when_each_kind_is_there_then_every_state_is_found(filled: FilledStore) -> None:
+    filled.fetch("/indexed", "/failed", "/gone", "/held", "/removing")
+    filled.send()
+    filled.settle("/failed", 503, error="503 Service Unavailable")
+    filled.hold_back("/held")
+    with filled.database.write() as transaction:
+        ids = [filled.ids["/gone"]]
+        batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids)
+        batch_table.removed(transaction, ids)
+        ids = [filled.ids["/removing"]]
+        batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids)
+    filled.settle("/gone", 404)
+    filled.fetch("/sent")
+    with filled.database.write() as transaction:
+        batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
+    filled.fetch("/cached")
+    filled.fetch("/noindex", code=952)
+    filled.admit("/todo", "/fetching")
+    filled.settle("/fetching", 0, state=FetchState.FETCHING)
+    filled.admit("/outside", code=955, rule="scope.include_hosts: no include matches")
+
+    found = {row["url"].removeprefix(SITE): (row["state"], row["in_index"]) for row in rows(filled)}
+
+    assert found == {
+        "/indexed": ("indexed", True),
+        "/failed": ("failed", True),
+        "/gone": ("gone", False),
+        "/held": ("failed", True),
+        "/removing": ("gone", True),
+        "/sent": ("sending", False),
+        "/cached": ("cached", False),
+        "/noindex": ("excluded", False),
+        "/todo": ("todo", False),
+        "/fetching": ("fetching", False),
+        "/outside": ("rejected", False),
+    }
+
+
+def test_url_rows_when_a_document_is_indexed_then_all_its_fields_are_shown(filled: FilledStore) -> None:
+    filled.fetch("/")
+    filled.admit("/page", referrer="/")
+    filled.fetch("/page")
+    filled.settle("/page", 200, redirects='[{"url":"http://www.acme.test:8000/page","code":302}]')
+    filled.send()
+
+    row = rows(filled)[1]
+
+    assert row.pop("first_seen") <= row.pop("last_fetched")
+    assert row == {
+        "url": f"{SITE}/page",
+        "access_url": f"{SITE}/page",
+        "state": "indexed",
+        "in_index": True,
+        "code": 200,
+        "rule": None,
+        "depth": 1,
+        "referrer": f"{SITE}/",
+        "host": "www.acme.test:8000",
+        "last_changed": "1970-01-01T00:00:00.001Z",
+        "next_due": "1970-01-01T00:00:00.001Z",
+        "etag": None,
+        "last_modified": "2024-01-01T00:00:00.000Z",
+        "checksum": hashlib.sha256(b"/page").hexdigest(),
+        "duplicate_of": None,
+        "document_id": urls.document_id("demo", f"{SITE}/page"),
+        "batch": 1,
+        "redirects": [{"url": f"{SITE}/page", "code": 302}],
+        "error": None,
+    }
+
+
+def test_url_rows_when_the_index_refuses_a_document_then_it_failed_with_that_reason(filled: FilledStore) -> None:
+    filled.fetch("/page")
+    with filled.database.write() as transaction:
+        batch = batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
+        assert batch is not None
+        batch_table.refuse(transaction, batch, [(filled.ids["/page"], "unknown field 'x'")])
+
+    [row] = rows(filled)
+
+    assert (row["state"], row["in_index"], row["error"]) == ("failed", False, "unknown field 'x'")
+
+
+def test_url_rows_when_a_copy_is_known_then_its_survivor_is_named(filled: FilledStore) -> None:
+    filled.fetch("/first", "/second")
+    with filled.database.write() as transaction:
+        document_table.set_copy(
+            transaction,
+            [(filled.ids["/second"], DocumentState.WITHHELD, filled.ids["/first"], 909)],
+        )
+    filled.settle("/second", 909)
+
+    row = rows(filled)[1]
+
+    assert (row["state"], row["duplicate_of"]) == ("duplicate", f"{SITE}/first")
+
+
+def test_url_rows_when_filtered_then_only_those_wanted(filled: FilledStore) -> None:
+    filled.admit("/a", code=955, rule="scope.exclude_urls: */a")
+    filled.admit("/b", code=955, rule="scope.exclude_hosts: acme_test")
+    filled.admit("/c")
+    filled.settle("/c", 404)
+
+    assert paths(filled, code=404) == ["/c"]
+    assert paths(filled, state=UrlState.REJECTED) == ["/a", "/b"]
+    assert paths(filled, rule="scope.exclude_urls") == ["/a"]
+    assert paths(filled, rule="*/a") == ["/a"]
+    assert paths(filled, rule="scope.exclude_hosts: acme_test") == ["/b"]
+    assert paths(filled, rule="scope.exclude_hosts: acmeXtest") == []
+    assert paths(filled, host="www.acme.test") == ["/a", "/b", "/c"]
+    assert paths(filled, host="WWW.acme.test:8000") == ["/a", "/b", "/c"]
+    assert paths(filled, host="www.acme.test:80") == []
+    assert paths(filled, host="acme.test") == []
+    assert paths(filled, since_ms=clock.now_ms() + 60_000) == []
+    assert paths(filled, since_ms=clock.now_ms() - 60_000, code=404) == ["/c"]
+
+
+def test_url_rows_when_there_are_several_pages_of_rows_then_each_comes_once(filled: FilledStore) -> None:
+    wanted = [f"/{number}" for number in range(2500)]
+    filled.admit(*wanted)
+
+    assert paths(filled) == wanted
+
+
+def test_url_rows_when_the_source_never_ran_then_there_are_none(filled: FilledStore) -> None:
+    never = filled.source.model_copy(update={"name": "never"})
+
+    assert list(url_rows(filled.database, never, Wanted())) == []

@@ -1,0 +1,151 @@
+"""Removals that wait, and what becomes of them: a real store and a real local index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl import clock
+from searchcrawl.answers import approval
+from searchcrawl.answers.listing import Wanted, url_rows
+from searchcrawl.answers.overview import status_of
+from searchcrawl.answers.verification import verify
+from searchcrawl.exceptions import IndexMisconfigured, SourceBusy
+from searchcrawl.index.receiver import Batch, Receipt
+from searchcrawl.store import lease
+from tests.answer_store import SITE, FilledStore
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path)
+    yield store
+    store.close()
+
+
+class Deaf:
+    """A receiver that takes documents and answers no question; refuses removals of ``refused``."""
+
+    def __init__(self, refused: str = "") -> None:
+        self._refused = refused
+
+    def begin(self, source: str, run: int) -> None:
+        pass
+
+    def deliver(self, batch: Batch) -> list[Receipt]:
+        return [Receipt(each.id, accepted=each.url != self._refused) for each in batch.removals]
+
+    def end(self, outcome: str) -> None:
+        pass
+
+
+def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:
+    return list(url_rows(filled.database, filled.source, Wanted(**wanted)))
+
+
+def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
+    return verify(filled.database, filled.index, ["demo"], only=only)
+
+
+def status(filled: FilledStore, **options: Any) -> dict[str, Any]:
+    return status_of(filled.source, filled.database, {}, **options)
+
+
+def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: FilledStore) -> None:
+    filled.fetch("/a", "/b", "/c")
+    filled.send()
+    filled.hold_back("/a", "/b")
+    filled.end(exit_code=9)
+
+    done = approval.approve(filled.project, filled.source, filled.database, filled.index)
+
+    assert done == {"source": "demo", "documents": 2, "removed": 2, "failed": 0}
+    assert filled.indexed_urls() == ["/c"]
+    assert {row["url"].removeprefix(SITE): row["state"] for row in rows(filled)} == {
+        "/a": "gone",
+        "/b": "gone",
+        "/c": "indexed",
+    }
+    assert approval.held_back(filled.database, filled.source) == []
+    assert verified(filled)["ok"]
+
+
+def test_approve_when_the_index_refuses_one_then_it_is_counted(filled: FilledStore) -> None:
+    filled.fetch("/a", "/b")
+    filled.send()
+    filled.hold_back("/a", "/b")
+    filled.end(exit_code=9)
+
+    done = approval.approve(filled.project, filled.source, filled.database, Deaf(refused=f"{SITE}/a"))
+
+    assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1}
+
+
+def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: FilledStore, tmp_path: Path) -> None:
+    filled.fetch("/a")
+    filled.send()
+    filled.hold_back("/a")
+    filled.end(exit_code=9)
+    (tmp_path / "file").write_text("no index")
+    broken = type(filled.index)(tmp_path / "file")
+
+    with pytest.raises(IndexMisconfigured):
+        approval.approve(filled.project, filled.source, filled.database, broken)
+
+    assert len(approval.held_back(filled.database, filled.source)) == 1
+    assert approval.reject(filled.project, filled.source, filled.database)["documents"] == 1
+
+
+def test_quarantine_when_the_source_is_being_crawled_then_busy(filled: FilledStore) -> None:
+    filled.fetch("/a")
+    filled.send()
+    filled.hold_back("/a")
+
+    for call in (
+        lambda: approval.approve(filled.project, filled.source, filled.database, filled.index),
+        lambda: approval.reject(filled.project, filled.source, filled.database),
+    ):
+        with pytest.raises(SourceBusy):
+            call()
+
+    assert filled.indexed_urls() == ["/a"]
+
+
+def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) -> None:
+    filled.fetch("/a", "/b")
+    filled.send()
+    filled.hold_back("/a")
+    filled.end(exit_code=9)
+
+    done = approval.reject(filled.project, filled.source, filled.database)
+
+    assert done == {"source": "demo", "documents": 1, "removed": 0, "failed": 0}
+    assert filled.indexed_urls() == ["/a", "/b"]
+    assert approval.held_back(filled.database, filled.source) == []
+    with filled.database.read() as transaction:
+        assert not lease.held(transaction, filled.run.source_id, clock.now_ms())
+
+
+def test_quarantine_when_nothing_waits_or_never_ran_then_nothing_is_done(filled: FilledStore) -> None:
+    never = filled.source.model_copy(update={"name": "never"})
+    filled.end()
+
+    for source in (filled.source, never):
+        nothing = {"source": source.name, "documents": 0, "removed": 0, "failed": 0}
+        assert approval.approve(filled.project, source, filled.database, filled.index) == nothing
+        assert approval.reject(filled.project, source, filled.database) == nothing
+        assert approval.held_back(filled.database, source) == []
+
+
+def test_held_back_when_removals_wait_then_run_reason_and_time_are_told(filled: FilledStore) -> None:
+    filled.fetch("/a")
+    filled.send()
+    filled.hold_back("/a", code=410)
+    filled.end(exit_code=9)
+
+    [row] = approval.held_back(filled.database, filled.source)
+
+    assert row == {"run": filled.run.id, "url": f"{SITE}/a", "reason": "410", "since": status(filled)["run"]["ended"]}

@@ -1,0 +1,112 @@
+"""The state of a source, and the figures of its cache, from a real store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl.answers.cache_figures import cache_figures
+from searchcrawl.answers.overview import status_of
+from searchcrawl.store import batch_table, lease
+from tests.answer_store import FilledStore
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path)
+    yield store
+    store.close()
+
+
+def status(filled: FilledStore, **options: Any) -> dict[str, Any]:
+    return status_of(filled.source, filled.database, {}, **options)
+
+
+def warned(filled: FilledStore, **options: Any) -> list[str]:
+    return [warning["code"] for warning in status(filled, **options)["warnings"]]
+
+
+def test_status_when_the_source_never_ran_then_scheduled(filled: FilledStore) -> None:
+    never = filled.source.model_copy(update={"name": "never"})
+
+    found = status_of(never, filled.database, {})
+
+    assert (found["state"], found["run"], found["documents"], found["warnings"]) == ("scheduled", None, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("reason", "exit_code", "state"),
+    [
+        ("finished", 0, "finished"),
+        ("finished", 9, "finished"),
+        ("finished", 6, "partially_failed"),
+        ("finished", 8, "failed"),
+        ("limit", 3, "stopped"),
+        ("stopped", 3, "stopped"),
+        ("store_failed", 7, "failed"),
+    ],
+)
+def test_status_when_a_run_ended_then_its_state(filled: FilledStore, reason: str, exit_code: int, state: str) -> None:
+    filled.end(reason, exit_code)
+
+    assert status(filled)["state"] == state
+
+
+def test_status_when_a_run_goes_on_then_executing_with_its_queue(filled: FilledStore) -> None:
+    filled.admit("/a", "/b")
+
+    found = status(filled)
+
+    assert (found["state"], found["counts"]["to_fetch"], found["run"]["ended"]) == ("executing", 2, None)
+    assert found["warnings"] == []
+
+
+def test_status_when_the_process_of_a_run_died_then_it_waits_for_resume(filled: FilledStore) -> None:
+    with filled.database.write() as transaction:
+        lease.release(transaction, filled.run.lease)
+
+    assert status(filled)["state"] == "waiting_for_resume"
+    assert warned(filled) == ["interrupted"]
+
+
+def test_status_when_the_source_file_changed_then_force_recrawl_names_the_key(filled: FilledStore) -> None:
+    filled.end()
+    edited = filled.source.model_copy(update={"scope": filled.source.scope.model_copy(update={"depth": 3})})
+
+    assert status(filled)["force_recrawl"] is None
+    assert status_of(edited, filled.database, {})["force_recrawl"] == "changed: scope.depth"
+
+
+def test_status_when_something_needs_attention_then_it_is_warned_about(filled: FilledStore) -> None:
+    filled.fetch("/a", "/b")
+    filled.send()
+    filled.hold_back("/a")
+    filled.fetch("/c", "/d")
+    with filled.database.write() as transaction:
+        batch_table.forget_segment(transaction, filled.run.source_id, 1)
+        transaction.exec_driver_sql("UPDATE documents SET index_error = 'no' WHERE url_id = ?", (filled.ids["/d"],))
+    filled.end(exit_code=8)
+
+    assert warned(filled) == ["no_start", "waiting", "quarantine", "refused"]
+    assert warned(filled, preserve=True) == ["no_start", "waiting", "quarantine", "refused", "cache"]
+    assert {name: status(filled)[name] for name in ("documents", "waiting", "quarantined")} == {
+        "documents": 2,
+        "waiting": 2,
+        "quarantined": 1,
+    }
+
+
+def test_cache_figures_when_documents_are_cached_then_records_and_files_are_counted(filled: FilledStore) -> None:
+    filled.fetch("/a", "/b")
+    filled.fetch("/c", code=952)
+    folder = filled.project.cache_dir / "demo"
+    folder.mkdir(parents=True)
+    (folder / "00000001.warc.gz").write_bytes(b"12345")
+
+    found = cache_figures(filled.project, filled.database, "demo")
+
+    assert found == {"source": "demo", "records": 2, "segments": 1, "bytes": 5}
+    assert cache_figures(filled.project, filled.database, "never")["records"] == 0

@@ -1,0 +1,106 @@
+"""Index and table compared: a real store and a real local index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.answers.verification import verify
+from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.index.receiver import Batch, Receipt
+from searchcrawl.items import Removal
+from tests.answer_store import SITE, FilledStore
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path)
+    yield store
+    store.close()
+
+
+class Deaf:
+    """A receiver that takes documents and answers no question; refuses removals of ``refused``."""
+
+    def __init__(self, refused: str = "") -> None:
+        self._refused = refused
+
+    def begin(self, source: str, run: int) -> None:
+        pass
+
+    def deliver(self, batch: Batch) -> list[Receipt]:
+        return [Receipt(each.id, accepted=each.url != self._refused) for each in batch.removals]
+
+    def end(self, outcome: str) -> None:
+        pass
+
+
+def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
+    return verify(filled.database, filled.index, ["demo"], only=only)
+
+
+def test_verify_when_nothing_was_crawled_then_ok(filled: FilledStore) -> None:
+    assert verified(filled) == {"ok": True, "missing": [], "extra": [], "stale": [], "foreign": [], "repaired": 0}
+
+
+def test_verify_when_index_and_table_agree_then_ok(filled: FilledStore) -> None:
+    filled.fetch(*(f"/{number}" for number in range(1200)))
+    filled.send()
+    filled.fetch("/waits")
+
+    assert verified(filled)["ok"]
+    assert verified(filled, only="demo")["ok"]
+
+
+def test_verify_when_they_differ_then_each_difference_is_named_exactly(filled: FilledStore) -> None:
+    filled.fetch(*(f"/{number}" for number in range(20)))
+    version = filled.send()
+    lost, altered, old = (f"{SITE}/{number}" for number in (3, 4, 5))
+    removal = Removal(id=urls.document_id("demo", lost), url=lost, code=404)
+    filled.index.deliver(Batch(number=2, source="demo", crawl_version=version + 1, removals=[removal]))
+    filled.put([filled.document(old, checksum="")], version + 2)
+    filled.put([filled.document(f"{SITE}/new", checksum="")], version)
+    filled.put([filled.document(f"{SITE}/other", checksum="", source="other")], version, source="other")
+    with filled.database.write() as transaction:
+        transaction.exec_driver_sql(
+            "UPDATE documents SET fields_digest = zeroblob(32) WHERE url_id = ?", (filled.ids["/4"],)
+        )
+
+    found = verified(filled)
+
+    assert not found["ok"]
+    assert [entry["url"] for entry in found["missing"]] == [lost]
+    assert [entry["id"] for entry in found["missing"]] == [urls.document_id("demo", lost)]
+    assert {entry["url"] for entry in found["stale"]} == {altered, old}
+    assert [entry["url"] for entry in found["extra"]] == [f"{SITE}/new"]
+    assert [entry["url"] for entry in found["foreign"]] == [f"{SITE}/other"]
+    assert verified(filled, only="demo") == {**found, "foreign": []}
+
+
+def test_verify_when_the_index_is_empty_then_all_are_missing(filled: FilledStore, tmp_path: Path) -> None:
+    filled.fetch(*(f"/{number}" for number in range(1200)))
+    filled.send()
+    empty = type(filled.index)(tmp_path / "empty")
+
+    found = verify(filled.database, empty, ["demo"], only=None)
+
+    assert {entry["url"].removeprefix(SITE) for entry in found["missing"]} == set(filled.ids)
+    assert len(found["missing"]) == 1200
+
+
+def test_verify_when_a_changed_document_waits_then_its_old_form_is_no_difference(filled: FilledStore) -> None:
+    filled.fetch("/page")
+    filled.send()
+    with filled.database.write() as transaction:
+        transaction.exec_driver_sql("UPDATE documents SET fields_digest = zeroblob(32), state = 1")
+
+    assert verified(filled)["ok"]
+
+
+def test_verify_when_the_receiver_cannot_list_then_refused(filled: FilledStore) -> None:
+    with pytest.raises(UnsupportedByIndex, match="Deaf cannot list"):
+        verify(filled.database, Deaf(), ["demo"], only=None)
