@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import Admission
+from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.commit import decide
@@ -136,7 +136,7 @@ class GroupCommit:
             lease.check(transaction, run.lease)
             self._write_documents(transaction, group, places)
             passing("row.updated")
-            discovered, rejected = self._admission.admit(transaction, group.found)
+            discovered, rejected = self._admission.admit(transaction, _with_depths_now(transaction, items, group.found))
             group.counts["discovered"] += discovered
             group.counts["rejected"] += rejected
             url_table.settle(transaction, group.settled)
@@ -173,7 +173,8 @@ class GroupCommit:
         document_table.send_again(transaction, list(survivors))
         codes = document_table.codes(transaction, [visit.url_id for visit in group.restored])
         group.settled.extend(
-            replace(visit, code=codes.get(visit.url_id, 200), rule=None, error=None) for visit in group.restored
+            replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
+            for visit in group.restored
         )
         self._settle_copies(transaction, group, digests)
 
@@ -209,6 +210,20 @@ class GroupCommit:
         self._unsent_bytes = 0
         if batch is not None:
             self._listeners.sealed(batch)
+
+
+def _with_depths_now(
+    transaction: Transaction, items: Sequence[Document | Outcome], found: Sequence[Found]
+) -> list[Found]:
+    """The links of a group's pages, each as deep as its page is now: it may have come nearer while it was fetched."""
+    claimed = {item.claim.url_id: item.claim.depth for item in items}
+    depths = url_table.depths(transaction, [links.page_id for links in found if links.page_id is not None])
+    return [
+        links
+        if links.page_id is None
+        else links._replace(depth=links.depth - claimed[links.page_id] + depths[links.page_id])
+        for links in found
+    ]
 
 
 def _stored_page(document: Document) -> StoredPage:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import and_, bindparam, func, insert, select, text, update
+from sqlalchemy import and_, bindparam, case, func, insert, select, text, update
 
 from searchcrawl.items import Claim
 from searchcrawl.store.database import Transaction
@@ -45,12 +45,16 @@ class NewUrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """The end of a visit; ``due_ms`` None: never again by itself. ``fetch_state`` TODO tries again."""
+    """The end of a visit; ``due_ms`` None: never again by itself. ``fetch_state`` TODO tries again.
+
+    ``keep_rule`` leaves the row its rule where its code stays.
+    """
 
     url_id: int
     fetch_state: FetchState = FetchState.SETTLED
     code: int
     rule: str | None = None
+    keep_rule: bool = False
     error: str | None = None
     attempts: int = 0
     failed_runs: int = 0
@@ -130,6 +134,15 @@ def addresses(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tup
             urls.c.id.in_(url_ids[start : start + _CHUNK])
         )
         found.update({row[0]: (row[1], row[2], row[3]) for row in transaction.execute(query)})
+    return found
+
+
+def depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+    """The depth of rows by id."""
+    found: dict[int, int] = {}
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(urls.c.id, urls.c.depth).where(urls.c.id.in_(url_ids[start : start + _CHUNK]))
+        found.update({row[0]: row[1] for row in transaction.execute(query)})
     return found
 
 
@@ -252,7 +265,10 @@ _SETTLE: Final = (
     .values(
         fetch_state=bindparam("new_state"),
         code=bindparam("new_code"),
-        rule=bindparam("new_rule"),
+        rule=case(
+            (and_(bindparam("keep_rule") == 1, urls.c.code == bindparam("new_code")), urls.c.rule),
+            else_=bindparam("new_rule"),
+        ),
         error=bindparam("new_error"),
         attempts=bindparam("new_attempts"),
         failed_runs=bindparam("new_failed_runs"),
@@ -273,6 +289,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
             "new_state": int(visit.fetch_state),
             "new_code": visit.code,
             "new_rule": visit.rule,
+            "keep_rule": int(visit.keep_rule),
             "new_error": visit.error,
             "new_attempts": visit.attempts,
             "new_failed_runs": visit.failed_runs,

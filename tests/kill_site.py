@@ -1,0 +1,138 @@
+"""A small, rich site for crawls that are killed: copies, redirects, errors, depths that shrink, pages that change."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from tests.site.client import SiteProcess, write_project
+
+HOST: Final = "kill.acme.test"
+#: 40 pages of 12 KB.
+GENERATED_HOST: Final = "gen.acme.test"
+GENERATED: Final = "/n/40,links=4,kb=12/"
+#: What a redirect is answered with, and to which path it leads.
+REDIRECTS: Final = {
+    "/moved.html": (301, "/target.html"),
+    "/hop-1.html": (302, "/hop-2.html"),
+    "/hop-2.html": (307, "/other-target.html"),
+    "/to-nothing.html": (302, "/nothing.html"),
+    "/loop.html": (302, "/loop.html"),
+    "/outside.html": (301, "http://elsewhere.test/"),
+}
+#: The same for what the change brings.
+MOVED: Final = {"/moving.html": "/moved-here.html"}
+_CHAIN: Final = 8
+_COPY: Final = "Three pages have these very words and no other ones."
+_TWIN: Final = "Two pages have these words; one of them will be gone."
+
+
+def page(title: str, *links: str, text: str = "", head: str = "") -> str:
+    """A page with a text and links."""
+    anchors = "".join(f'<a href="{link}">{link}</a>\n' for link in links)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><title>{title}</title>{head}</head>\n'
+        f"<body><h1>{title}</h1><p>{text or f'This is the page {title}.'}</p>\n{anchors}</body></html>\n"
+    )
+
+
+def fill(site: SiteProcess) -> None:
+    """Sets the pages of the first crawl."""
+    roots = (*REDIRECTS, "/slow.html", "/chain/1.html", "/copies/first.html", "/copies/second.html", "/gone.html")
+    more = ("/withdrawn.html", "/hidden.html", "/empty.html", "/missing.html", "/refused.html", "/unindexed.html")
+    twins = ("/twin.html", "/twins/second.html", "/refreshing.html", "/moving.html", "/elsewhere/x/y/z/a/b/c.html")
+    site.set_page(HOST, "/", page("Start", *roots, *more, *twins))
+    for path, (status, target) in REDIRECTS.items():
+        site.set_page(HOST, path, "", status=status, headers={"Location": target})
+    for name in ("target", "other-target", "gone", "withdrawn", "unindexed", "moving", "refreshed"):
+        site.set_page(HOST, f"/{name}.html", page(name))
+    for path in ("/copies/first.html", "/copies/second.html"):
+        site.set_page(HOST, path, page("Copy", text=_COPY))
+    for path in ("/twin.html", "/twins/second.html"):
+        site.set_page(HOST, path, page("Twin", text=_TWIN))
+    for step in range(1, _CHAIN + 1):
+        following = f"/chain/{step + 1}.html" if step < _CHAIN else "/c.html"
+        site.set_page(HOST, f"/chain/{step}.html", page(f"Step {step}", following))
+    # The best of the copies, found last.
+    site.set_page(HOST, "/c.html", page("Copy", text=_COPY))
+    # It shortens the chain, which was walked as far as the depth allows by then.
+    site.set_page(HOST, "/slow.html", page("Slow", "/chain/4.html"))
+    site.set_behaviour(HOST, "/slow.html", delay_seconds=0.6)
+    site.set_page(HOST, "/hidden.html", page("Hidden", head='<meta name="robots" content="noindex">'))
+    site.set_page(HOST, "/empty.html", "")
+    site.set_page(HOST, "/refused.html", "No.", status=403)
+    site.set_page(
+        HOST,
+        "/refreshing.html",
+        page("Refreshing", head='<meta http-equiv="refresh" content="0; url=/refreshed.html">'),
+    )
+
+
+def change(site: SiteProcess) -> None:
+    """The site later: pages gone, hidden, moved, new and changed; a survivor of copies is one no longer."""
+    site.delete_page(HOST, "/gone.html")
+    site.set_page(HOST, "/withdrawn.html", "Withdrawn.", status=410)
+    site.set_page(HOST, "/unindexed.html", page("unindexed", head='<meta name="robots" content="noindex">'))
+    site.set_page(HOST, "/moving.html", "", status=301, headers={"Location": "/moved-here.html"})
+    site.set_page(HOST, "/moved-here.html", page("moved here"))
+    site.set_page(HOST, "/c.html", page("A copy no longer"))
+    site.set_page(HOST, "/chain/2.html", page("Step 2", "/chain/3.html", "/new/1.html"))
+    site.set_page(HOST, "/new/1.html", page("New", "/new/2.html"))
+    site.set_page(HOST, "/new/2.html", page("Newer"))
+    site.delete_page(HOST, "/twin.html")
+    site.set_page(HOST, "/target.html", page("target", text="Other words than before."))
+    for number in (5, 11, 17, 23, 29, 35):
+        path = f"{GENERATED}{number}.html"
+        site.set_page(
+            GENERATED_HOST, path, page(f"Changed {number}", "./", text=f"It has the word late{number}. " * 900)
+        )
+
+
+def project(
+    folder: Path, site: SiteProcess, name: str, *, settings: dict[str, Any] | None = None, **overrides: Any
+) -> Path:
+    """A project with a source of that name for the site; its cache is full several times in a run."""
+    return write_project(
+        folder,
+        site,
+        name,
+        project={"user_agent": name, "cache": {"threshold_mb": 0.1}, **(settings or {})},
+        **{
+            "start": {"urls": [site.url(HOST), site.url(GENERATED_HOST, GENERATED)]},
+            "scope": {"include_hosts": [HOST, GENERATED_HOST], "depth": 7},
+            "fetch": {"retries": 0},
+            **overrides,
+        },
+    )
+
+
+def call_agent(folder: Path, name: str) -> None:
+    """From now on the requests of a project are known by this name."""
+    path = folder / "searchcrawl.toml"
+    path.write_text(re.sub(r"(?m)^user_agent = .*$", f'user_agent = "{name}"', path.read_text("utf-8")), "utf-8")
+
+
+def requests(site: SiteProcess) -> dict[str, Counter[str]]:
+    """How often each URL was asked for, by the name of the project; without robots.txt."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for entry in site.log(robots=False):
+        agent = entry["headers"]["user-agent"].partition("/")[0]
+        found[agent][site.url(entry["host"], entry["path"])] += 1
+    return found
+
+
+def with_targets(site: SiteProcess, urls: Iterable[str]) -> set[str]:
+    """``urls`` and what their redirects lead to: all that visits of them may ask for."""
+    following = {site.url(HOST, path): target for path, (_, target) in REDIRECTS.items()}
+    following |= {site.url(HOST, path): target for path, target in MOVED.items()}
+    found: set[str] = set()
+    waiting = list(urls)
+    while waiting:
+        url = waiting.pop()
+        if url not in found:
+            found.add(url)
+            waiting += [site.url(HOST, following[url])] if url in following else []
+    return found
