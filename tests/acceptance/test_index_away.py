@@ -1,0 +1,147 @@
+"""An index that is down, slow, not Solr, or that refuses a document: nothing is lost, nothing fetched again (I1-I7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import orjson
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.index.solr_receiver import REQUIRED_FIELDS, SolrReceiver
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, pages, source
+from tests.scripted_solr import Exchange, Received, ScriptedSolr, Step, good, status, tolerant
+from tests.site.client import SiteProcess, project_toml
+from tests.solr_server import free_port
+
+HOST: Final = "index.acme.test"
+NAMES: Final = ("alpha", "beta", "gamma", "delta")
+DOCUMENTS: Final = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)}
+HURRY: Final = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=2")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    site.clear_behaviours()
+    site.clear_log()
+    pages(site, HOST, **{name: page(f"page {name}") for name in NAMES})
+    return new_project(tmp_path, site, **source(site, HOST))
+
+
+def use(project: CrawlProject, url: str) -> None:
+    (project.folder / "searchcrawl.toml").write_text(project_toml(index={"type": "solr", "url": url}), "utf-8")
+
+
+def in_solr(core: str) -> list[str]:
+    with closing(SolrReceiver(core, timeout_seconds=30)) as index:
+        return sorted(entry.id for entry in index.scan("demo"))
+
+
+def ids(project: CrawlProject) -> list[str]:
+    return sorted(urls.document_id("demo", row["url"]) for row in project.rows().values())
+
+
+@pytest.mark.solr
+def test_crawl_when_solr_is_down_then_exit_6_and_the_next_run_delivers_without_fetching_again(
+    project: CrawlProject, solr_core: str
+) -> None:
+    address = f"http://127.0.0.1:{free_port()}/solr/pages"
+    use(project, address)
+
+    down = project.crawl(*HURRY)
+    waiting = project.rows()
+    project.site.clear_log()
+    use(project, solr_core)
+    up = project.crawl()
+
+    assert (down.exit_code, down.status["state"]) == (6, "partially_failed")
+    assert (down.status["documents"], down.status["waiting"], down.counts["indexed"]) == (0, 5, 0)
+    assert address in down.errors
+    assert {url: (row["code"], row["indexed_version"]) for url, row in waiting.items()} == dict.fromkeys(
+        DOCUMENTS, (200, None)
+    )
+    assert {entry["status"] for entry in project.site.log(robots=False)} == {304}
+    assert (up.exit_code, up.errors, up.status["waiting"], up.status["documents"]) == (0, "", 0, 5)
+    assert (up.counts["not_modified"], up.counts["indexed"]) == (5, 5)
+    assert in_solr(solr_core) == ids(project)
+
+
+@pytest.mark.solr
+def test_crawl_when_solr_answers_html_then_exit_6_with_its_url_and_the_documents_wait(
+    project: CrawlProject, scripted_solr: ScriptedSolr, solr_core: str
+) -> None:
+    scripted_solr.script = [status(200, b"<!DOCTYPE html><title>Log in</title>", Content_Type="text/html")]
+    use(project, scripted_solr.url)
+
+    html = project.crawl(*HURRY)
+    use(project, solr_core)
+    up = project.crawl()
+
+    assert (html.exit_code, html.status["waiting"]) == (6, 5)
+    assert scripted_solr.url in html.errors
+    assert len(html.errors.splitlines()) <= 2
+    assert (up.exit_code, up.status["waiting"]) == (0, 0)
+    assert in_solr(solr_core) == ids(project)
+
+
+def test_crawl_when_solr_is_busy_for_a_while_then_it_is_waited_for(
+    project: CrawlProject, scripted_solr: ScriptedSolr
+) -> None:
+    scripted_solr.script = [_solr(status(503), status(429), status(503), good)]
+    use(project, scripted_solr.url)
+
+    ended = project.crawl()
+
+    assert (ended.exit_code, ended.errors) == (0, "")
+    assert (ended.status["documents"], ended.counts["indexed"]) == (5, 5)
+
+
+def test_crawl_when_solr_rejects_a_document_then_it_is_set_aside_with_its_reason_and_the_others_are_in(
+    project: CrawlProject, scripted_solr: ScriptedSolr
+) -> None:
+    bad = project.site.url(HOST, "/beta.html")
+    scripted_solr.script = [_solr(tolerant({urls.document_id("demo", bad): "the field is immense"}))]
+    use(project, scripted_solr.url)
+
+    first, second = project.crawl(), project.crawl()
+    failed = [
+        json.loads(line)
+        for line in project.command("urls", "demo", "--state", "failed", "--json").stdout.split("\n")
+        if line
+    ]
+    project.site.set_page(HOST, "/beta.html", page("page beta", text="shorter"))
+    scripted_solr.script = [_solr(good)]
+    mended = project.crawl()
+
+    assert (first.exit_code, first.status["documents"], first.counts["indexed"]) == (0, 4, 4)
+    assert (second.exit_code, second.counts["indexed"]) == (0, 0)
+    assert [(row["url"], row["in_index"]) for row in failed] == [(bad, False)]
+    assert "the field is immense" in failed[0]["error"]
+    assert (mended.exit_code, mended.status["documents"], mended.counts["indexed"]) == (0, 5, 1)
+
+
+def _solr(*steps: Step) -> Step:
+    """A core of ours that answers its n-th update with documents by the n-th of ``steps``, all further by the last."""
+    left = list(steps)
+
+    def answer(exchange: Exchange, request: Received) -> None:
+        if request.path.endswith("/schema/fields"):
+            fields = [{"name": name} for name in REQUIRED_FIELDS]
+            exchange.send(200, orjson.dumps({"responseHeader": {"status": 0}, "fields": fields}))
+        elif isinstance(request.body, list):
+            (left.pop(0) if len(left) > 1 else left[0])(exchange, request)
+        else:
+            good(exchange, request)
+
+    return answer
