@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,22 +37,27 @@ class Cut:
 
     def __post_init__(self) -> None:
         if not self.name:
-            object.__setattr__(self, "name", "_".join(str(blow) for blow in self.blows).replace(":", "-"))
+            name = "_".join(str(blow) for blow in self.blows).replace(":", "-").replace(".", "-")
+            object.__setattr__(self, "name", name)
 
     def earlier(self) -> Cut | None:
-        """The same at the passing before, where a run passed a failpoint less often than the undisturbed one."""
-        point, _, number = str(self.blows[0]).partition(":")
-        if len(self.blows) > 1 or not number.isdigit() or int(number) < 2:
+        """One that strikes before, for a run that ended without having been struck."""
+        if len(self.blows) > 1:
             return None
-        return Cut((f"{point}:{int(number) - 1}",), self.code, f"{self.name}-earlier")
+        (blow,) = self.blows
+        name = f"{self.name}-e"
+        if isinstance(blow, float):
+            return Cut((blow / 2,), self.code, name) if blow > 0.02 else None
+        point, _, number = blow.partition(":")
+        return Cut((f"{point}:{int(number) - 1}",), self.code, name) if number.isdigit() and int(number) > 1 else None
 
 
 @dataclass
 class Kind:
     """What the rounds of one kind have in common.
 
-    ``prepare`` makes the project of a round in a folder, with a source of the round's name or of
-    ``source``. ``reference`` starts the undisturbed run.
+    ``prepare`` makes the project of a round in a folder, with a source of that name, or named
+    ``source``. ``reference`` is the undisturbed run, and comes first.
     """
 
     forks: Forks
@@ -70,9 +75,9 @@ class Kind:
     def reference(self, name: str = "undisturbed") -> None:
         """Runs the crawl without a disturbance, counting failpoints."""
         folder = self._project(name)
-        counts = folder / "failpoints.json"
+        counts = self.folder / f"{name}.json"
         started = time.monotonic()
-        code = self._crawl(folder, name, SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
+        code = self.crawl(name, SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
         self.seconds = time.monotonic() - started
         assert code == 0, _tail(folder)
         self.expected = read_state(folder, self.source or name)
@@ -80,37 +85,45 @@ class Kind:
         self.asked = kill_site.requests(self.site)[name]
         self.passed = json.loads(counts.read_text("utf-8"))
 
-    def rounds(self, cuts: Iterable[Cut]) -> list[str]:
+    def crawl(self, name: str, **variables: str) -> int:
+        """One run of the project of that name, made where it is not there yet; the exit code."""
+        return self.forks.run(self._project(name), "crawl", self.source or name, **variables)
+
+    def rounds(self, cuts: Sequence[Cut]) -> list[str]:
         """Runs a round for each cut, some at once; what went wrong, a line each."""
-        wanted = list(cuts)
+        # Names of rounds are unique in one call only.
+        self.site.clear_log()
         with ThreadPoolExecutor(PROCESSES) as pool:
-            found = [line for lines in pool.map(self._round, wanted) for line in lines]
+            found = [line for lines in pool.map(self._round, cuts) for line in lines]
         asked = kill_site.requests(self.site)
         for name, held in self._held.items():
             again = asked[name] - self.asked
             allowed = kill_site.with_targets(self.site, held)
             found += [f"{name}: {url} was asked for again" for url in sorted(again.keys() - allowed)]
+        self._held.clear()
         return found
 
-    def _round(self, cut: Cut) -> list[str]:
+    def cut_off(self, cut: Cut) -> list[str]:
+        """Starts a crawl of its own and cuts it off; what went wrong."""
         folder = self._project(cut.name)
-        name = self.source or cut.name
         held = self._held.setdefault(cut.name, set())
         for blow in cut.blows:
             code = self._blow(folder, cut.name, blow)
-            earlier = cut.earlier()
-            if code == 0 and earlier is not None:
-                return self._round(earlier)
             if code != cut.code:
                 return [f"{cut.name}: exit {code} at {blow}; {_tail(folder)}"]
             held |= fetching(folder)
-        code = self._crawl(folder, cut.name)
+        return []
+
+    def resume(self, cut: Cut) -> list[str]:
+        """Starts it again, and once more; how it differs from the undisturbed crawl."""
+        folder = self.folder / cut.name
+        code = self.crawl(cut.name)
         if code != 0:
             return [f"{cut.name}: exit {code} when started again; {_tail(folder)}"]
-        state = read_state(folder, name)
+        state = read_state(folder, self.source or cut.name)
         lines = differences(self.expected, state)[:_SHOWN] + inconsistencies(state)[:_SHOWN]
         kill_site.call_agent(folder, "afterwards")
-        code = self._crawl(folder, cut.name)
+        code = self.crawl(cut.name)
         sent = last_counts(folder)["indexed"]
         if code != 0 or sent != 0:
             lines.append(f"the run after it: exit {code}, sent {sent}; {_tail(folder)}")
@@ -118,9 +131,16 @@ class Kind:
             shutil.rmtree(folder)
         return [f"{cut.name}: {line}" for line in lines]
 
+    def _round(self, cut: Cut) -> list[str]:
+        lines = self.cut_off(cut)
+        earlier = cut.earlier()
+        if lines and ": exit 0 at " in lines[0] and earlier is not None:
+            return self._round(earlier)
+        return lines or self.resume(cut)
+
     def _blow(self, folder: Path, name: str, blow: str | float) -> int:
         if isinstance(blow, str):
-            return self._crawl(folder, name, SEARCHCRAWL_FAILPOINT=blow)
+            return self.crawl(name, SEARCHCRAWL_FAILPOINT=blow)
         running = self.forks.start(folder, "crawl", self.source or name)
         timer = threading.Timer(blow, running.signal, [signal.SIGKILL])
         timer.start()
@@ -129,12 +149,10 @@ class Kind:
         finally:
             timer.cancel()
 
-    def _crawl(self, folder: Path, name: str, **variables: str) -> int:
-        return self.forks.run(folder, "crawl", self.source or name, **variables)
-
     def _project(self, name: str) -> Path:
         folder = self.folder / name
-        self.prepare(folder, name)
+        if not folder.exists():
+            self.prepare(folder, name)
         return folder
 
 
@@ -154,11 +172,11 @@ def random_cuts(count: int, seconds: float, seed: int) -> list[Cut]:
     return [Cut((round(chance.uniform(0.05, 0.8) * seconds, 3),)) for _ in range(count)]
 
 
-def initial(forks: Forks, site: SiteProcess, folder: Path, **settings: Any) -> Kind:
-    """First crawls of the site."""
+def initial(forks: Forks, site: SiteProcess, folder: Path, *, cache: dict[str, Any] | None = None) -> Kind:
+    """First crawls of the site, into local indexes."""
 
     def prepare(project: Path, name: str) -> None:
-        kill_site.project(project, site, "demo", settings=settings)
+        kill_site.project(project, site, "demo", settings={"cache": cache} if cache else None)
         kill_site.call_agent(project, name)
 
     return Kind(forks, site, folder, prepare, source="demo")
@@ -172,6 +190,15 @@ def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path) -
         kill_site.call_agent(project, name)
 
     return Kind(forks, site, folder, prepare, source="demo")
+
+
+def in_solr(forks: Forks, site: SiteProcess, folder: Path, url: str) -> Kind:
+    """First crawls into one core of a Solr, each of a source of its own."""
+
+    def prepare(project: Path, name: str) -> None:
+        kill_site.project(project, site, name, settings={"index": {"type": "solr", "url": url}})
+
+    return Kind(forks, site, folder, prepare)
 
 
 def _tail(folder: Path) -> str:

@@ -1,0 +1,189 @@
+"""kill -9 at every failpoint that a run reaches, and at random moments: the next run ends where an undisturbed one does.
+
+Also that it asks for nothing again but what was in hand, and that the run after it sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from searchcrawl import failpoints
+from tests import kill_rounds, kill_site
+from tests.crawl_forks import Forks
+from tests.kill_rounds import Cut, Kind
+from tests.kill_site import HOST
+from tests.site.client import SiteProcess
+
+#: It comes every five seconds: in longer runs only, and not to be counted on. It has a test of its own.
+_BEAT = "lease.renew"
+#: Of hundreds of passings (requests, records) not all are tried, also not in the soak.
+_SOAK_PASSINGS = 25
+#: Without what has no bearing on the index, which the initial crawl covers.
+_SOLR_MAINTENANCE = ("delete.selected", "delete.sent", "delete.marked", "index.acked", "batch.marked", "commit.sent")
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(kill_rounds.PROCESSES) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    """The site before it changes."""
+    with SiteProcess() as site:
+        kill_site.fill(site)
+        yield site
+
+
+@pytest.fixture(scope="module")
+def initial(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Kind:
+    kind = kill_rounds.initial(forks, site, tmp_path_factory.mktemp("initial"))
+    kind.reference()
+    return kind
+
+
+@pytest.fixture(scope="module")
+def forgetful(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Kind:
+    """First crawls whose cache keeps nothing that the index has."""
+    cache = {"threshold_mb": 0.1, "preserve": False}
+    kind = kill_rounds.initial(forks, site, tmp_path_factory.mktemp("forgetful"), cache=cache)
+    kind.reference("undisturbed-forgetful")
+    return kind
+
+
+@pytest.fixture(scope="module")
+def maintenance(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+    """Second crawls, of a site that changed."""
+    folder = tmp_path_factory.mktemp("maintenance")
+    with SiteProcess() as site:
+        kill_site.fill(site)
+        template = kill_site.project(folder / "template", site, "demo")
+        assert forks.run(template, "crawl", "demo") == 0
+        kill_site.change(site)
+        kind = kill_rounds.maintenance(forks, site, folder, template)
+        kind.reference()
+        yield kind
+
+
+def test_failpoints_when_runs_are_counted_then_each_is_passed(
+    initial: Kind, forgetful: Kind, maintenance: Kind
+) -> None:
+    passed = {*initial.passed, *forgetful.passed, *maintenance.passed}
+
+    assert set(failpoints.NAMES) - {_BEAT} == passed - {_BEAT}
+
+
+def test_initial_crawl_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(initial: Kind) -> None:
+    assert initial.rounds(kill_rounds.cuts(initial.passed, skip=[_BEAT])) == []
+
+
+def test_maintenance_crawl_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(maintenance: Kind) -> None:
+    assert maintenance.rounds(kill_rounds.cuts(maintenance.passed, skip=[_BEAT])) == []
+
+
+def test_crawl_that_preserves_nothing_when_killed_around_freeing_then_ends_as_if_undisturbed(forgetful: Kind) -> None:
+    points = {name: forgetful.passed[name] for name in ("cache.freed", "batch.marked", "commit.sent")}
+
+    assert forgetful.rounds(kill_rounds.cuts(points)) == []
+
+
+def test_crawl_when_killed_at_a_heartbeat_then_ends_as_if_undisturbed(
+    forks: Forks, site: SiteProcess, tmp_path: Path
+) -> None:
+    kind = kill_rounds.initial(forks, site, tmp_path)
+    kind.reference("undisturbed-beat")
+    site.set_behaviour(HOST, "/target.html", delay_seconds=8)
+
+    lines = kind.cut_off(Cut((_BEAT,)))
+    site.set_behaviour(HOST, "/target.html", delay_seconds=0)
+    lines += kind.resume(Cut((_BEAT,)))
+
+    assert lines == []
+
+
+def test_crawl_when_killed_at_random_moments_then_ends_as_if_undisturbed(initial: Kind, maintenance: Kind) -> None:
+    lines = initial.rounds(kill_rounds.random_cuts(3, initial.seconds, seed=1))
+    lines += maintenance.rounds(kill_rounds.random_cuts(2, maintenance.seconds, seed=2))
+
+    assert lines == []
+
+
+def test_crawl_when_killed_again_during_recovery_then_ends_as_if_undisturbed(initial: Kind, maintenance: Kind) -> None:
+    lines = initial.rounds(
+        [
+            Cut(("index.acked", "lease.taken", "batch.marked")),
+            Cut(("links.mid:4", "segment.append.mid:3")),
+            Cut(("batch.sealed:2", "batch.post.mid:2", "commit.sent")),
+        ]
+    )
+    lines += maintenance.rounds([Cut(("delete.selected", "delete.sent")), Cut(("delete.sent", "delete.marked"))])
+
+    assert lines == []
+
+
+def test_crawl_when_the_disk_is_full_or_the_store_fails_then_exit_7_and_recovers(initial: Kind) -> None:
+    lines = initial.rounds(
+        [
+            Cut(("segment.append:20:enospc",), code=7),
+            Cut(("segment.synced:2:enospc",), code=7),
+            Cut(("row.updated:3:raise",), code=7),
+            Cut(("links.mid:4:raise",), code=7),
+            Cut(("batch.marked:2:raise",), code=7),
+        ]
+    )
+
+    assert lines == []
+
+
+@pytest.mark.solr
+def test_crawl_into_solr_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(
+    forks: Forks, site: SiteProcess, solr_core: str, tmp_path: Path
+) -> None:
+    kind = kill_rounds.in_solr(forks, site, tmp_path, solr_core)
+    kind.reference("undisturbed-solr")
+
+    assert kind.rounds(kill_rounds.cuts(kind.passed, first=1, skip=[_BEAT])) == []
+
+
+@pytest.mark.solr
+def test_maintenance_in_solr_when_killed_around_deliveries_then_ends_as_if_undisturbed(
+    forks: Forks, solr_core: str, tmp_path: Path
+) -> None:
+    cuts = [Cut((name,)) for name in _SOLR_MAINTENANCE]
+    with SiteProcess() as site:
+        kill_site.fill(site)
+        kind = kill_rounds.in_solr(forks, site, tmp_path, solr_core)
+        with ThreadPoolExecutor(kill_rounds.PROCESSES) as pool:
+            list(pool.map(kind.crawl, ["undisturbed", *(cut.name for cut in cuts)]))
+        kill_site.change(site)
+        site.clear_log()
+        kind.reference()
+
+        assert kind.rounds(cuts) == []
+
+
+@pytest.mark.soak
+def test_crawls_when_killed_at_all_passings_then_end_as_if_undisturbed(
+    initial: Kind, forgetful: Kind, maintenance: Kind
+) -> None:
+    lines: list[str] = []
+    for kind in (initial, maintenance, forgetful):
+        lines += kind.rounds(kill_rounds.cuts(kind.passed, first=_SOAK_PASSINGS, skip=[_BEAT]))
+
+    assert lines == []
+
+
+@pytest.mark.soak
+def test_crawls_when_killed_at_many_random_moments_then_end_as_if_undisturbed(
+    initial: Kind, forgetful: Kind, maintenance: Kind
+) -> None:
+    lines: list[str] = []
+    for seed, kind in enumerate((initial, maintenance, forgetful)):
+        lines += kind.rounds(kill_rounds.random_cuts(20, kind.seconds, seed))
+
+    assert lines == []
