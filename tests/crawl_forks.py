@@ -17,7 +17,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -76,6 +77,14 @@ class Running:
         if self._code is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Waits until something is so; AssertionError where it is not after a minute."""
+        for _ in range(1200):
+            if condition():
+                return
+            time.sleep(0.05)
+        raise AssertionError(self.output.read_text("utf-8"))
 
     def wait(self) -> int:
         """Waits for the end; one that takes over two minutes is killed."""

@@ -93,6 +93,11 @@ def fetching(folder: Path) -> set[str]:
     return {row[0] for row in query(folder, "SELECT url FROM urls WHERE fetch_state = 1")}
 
 
+def settled(folder: Path) -> set[str]:
+    """URLs of rows whose visit is over."""
+    return {row[0] for row in query(folder, "SELECT url FROM urls WHERE fetch_state = 2")}
+
+
 def last_counts(folder: Path) -> dict[str, int]:
     """The counts of the latest run."""
     counts: dict[str, int] = json.loads(query(folder, "SELECT counts FROM runs ORDER BY id DESC LIMIT 1")[0][0])

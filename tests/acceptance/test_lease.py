@@ -1,0 +1,131 @@
+"""One process at a time writes to a source: the lease, its end with its holder, and its fence."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.crawl_forks import Forks, Running, started
+from tests.final_state import inconsistencies, query, read_state, settled
+from tests.site.client import SiteProcess, write_project
+
+PAGES = 60
+START = f"/n/{PAGES},delay=0.1/"
+#: All that a run writes.
+_TABLES = ("urls", "documents", "outlinks", "segments", "batches", "runs", "leases")
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(2) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> Path:
+    return write_project(tmp_path / "project", site, start={"urls": [site.url("gen.acme.test", START)]})
+
+
+@pytest.fixture
+def running(forks: Forks, project: Path) -> Iterator[Running]:
+    """A crawl in its middle."""
+    with started(forks.start(project, "crawl", "demo")) as running:
+        running.until(lambda: len(settled(project)) >= 15)
+        yield running
+
+
+def store(folder: Path) -> sqlite3.Connection:
+    return sqlite3.connect(folder / "var" / "searchcrawl.db", timeout=0, isolation_level=None)
+
+
+def written(folder: Path) -> dict[str, list[tuple[object, ...]]]:
+    return {table: query(folder, f"SELECT * FROM {table}") for table in _TABLES}
+
+
+def freeze(running: Running, folder: Path) -> None:
+    """Stops the process (SIGSTOP) where it holds no lock on the store."""
+    for _ in range(200):
+        running.signal(signal.SIGSTOP)
+        with closing(store(folder)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                running.signal(signal.SIGCONT)
+            else:
+                return
+    raise AssertionError("the process writes all the time")
+
+
+def test_second_start_when_the_first_runs_then_exit_5_and_the_first_goes_on(
+    forks: Forks, project: Path, running: Running
+) -> None:
+    second = forks.run(project, "crawl", "demo")
+    before = len(settled(project))
+    first = running.wait()
+
+    state = read_state(project, "demo")
+    assert (second, first) == (5, 0)
+    assert before < PAGES
+    assert "another process is running it" in running.output.read_text("utf-8")
+    assert (len(state.index), inconsistencies(state)) == (PAGES, [])
+
+
+def test_start_when_the_holder_was_killed_then_takes_over_at_once(
+    forks: Forks, project: Path, running: Running
+) -> None:
+    running.signal(signal.SIGKILL)
+    running.wait()
+    ((renewed, fence),) = query(project, "SELECT renewed_ms, fence FROM leases")
+
+    code = forks.run(project, "crawl", "demo")
+
+    state = read_state(project, "demo")
+    assert renewed is not None
+    assert (code, len(state.index), inconsistencies(state)) == (0, PAGES, [])
+    assert query(project, "SELECT renewed_ms, fence FROM leases") == [(None, fence + 1)]
+
+
+def test_start_when_the_holder_is_frozen_then_takes_over_after_its_time_and_the_frozen_one_writes_nothing(
+    forks: Forks, project: Path, running: Running
+) -> None:
+    freeze(running, project)
+    early = forks.run(project, "crawl", "demo")
+    with closing(store(project)) as connection:
+        connection.execute("UPDATE leases SET renewed_ms = renewed_ms - 31000")
+
+    late = forks.run(project, "crawl", "demo")
+    rows, state = written(project), read_state(project, "demo")
+    running.signal(signal.SIGCONT)
+    frozen = running.wait()
+
+    assert (early, late, frozen) == (5, 0, 7)
+    assert (len(state.index), inconsistencies(state)) == (PAGES, [])
+    assert written(project) == rows
+    assert read_state(project, "demo") == state
+    assert "another process took this source over" in running.output.read_text("utf-8")
+
+
+def test_two_starts_when_at_the_same_moment_then_one_runs_and_the_other_exits_5(
+    forks: Forks, site: SiteProcess, tmp_path: Path
+) -> None:
+    codes, states = [], []
+    for number in range(4):
+        folder = write_project(tmp_path / str(number), site, start={"urls": [site.url("gen.acme.test", START)]})
+        # Also the store is made by one of them only.
+        both = [forks.start(folder, "crawl", "demo") for _ in range(2)]
+        codes.append(sorted(running.wait() for running in both))
+        states.append(len(read_state(folder, "demo").index))
+
+    assert codes == [[0, 5]] * 4
+    assert states == [PAGES] * 4

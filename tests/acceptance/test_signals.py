@@ -1,0 +1,118 @@
+"""Ctrl-C once finishes what is in hand and pushes; twice stops at once and loses nothing; SIGTERM is as Ctrl-C once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crawl_forks import Forks, started
+from tests.final_state import FinalState, fetching, inconsistencies, read_state, settled
+from tests.site.client import ROOT, SiteProcess, write_project
+
+PAGES = 80
+HOST = "gen.acme.test"
+START = f"/n/{PAGES},delay=0.1,kb=8/"
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(1) as forks:
+        yield forks
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def project(folder: Path, site: SiteProcess, **settings: Any) -> Path:
+    return write_project(folder, site, project=settings, start={"urls": [site.url(HOST, START)]})
+
+
+def in_index(state: FinalState) -> set[str]:
+    return {url for url, row in state.rows.items() if row[4]}
+
+
+def asked(site: SiteProcess) -> Counter[str]:
+    return Counter(site.url(entry["host"], entry["path"]) for entry in site.log(robots=False))
+
+
+def assert_complete(folder: Path) -> None:
+    state = read_state(folder, "demo")
+    assert inconsistencies(state) == []
+    assert len(in_index(state)) == PAGES
+
+
+def assert_pushed_and_completed(folder: Path, site: SiteProcess, forks: Forks, code: int) -> None:
+    """A run that was asked to end delivered all that it had fetched, and the next one fetches only the rest."""
+    state, before = read_state(folder, "demo"), asked(site)
+    assert code == 3
+    assert fetching(folder) == set()
+    assert settled(folder) == in_index(state) == set(state.index) == set(before)
+    assert 20 <= len(before) < PAGES
+    assert forks.run(folder, "crawl", "demo") == 0
+    assert set((asked(site) - before).values()) == {1}
+    assert set(asked(site).values()) == {1}
+    assert_complete(folder)
+
+
+def test_crawl_when_interrupted_once_then_pushes_and_the_next_run_completes(
+    forks: Forks, site: SiteProcess, tmp_path: Path
+) -> None:
+    folder = project(tmp_path / "once", site, cache={"threshold_mb": 0.1})
+
+    with started(forks.start(folder, "crawl", "demo")) as running:
+        running.until(lambda: len(settled(folder)) >= 20)
+        running.signal(signal.SIGINT)
+        code = running.wait()
+
+    assert_pushed_and_completed(folder, site, forks, code)
+
+
+def test_crawl_when_interrupted_twice_then_stops_at_once_and_loses_nothing(
+    forks: Forks, site: SiteProcess, tmp_path: Path
+) -> None:
+    folder = project(tmp_path / "twice", site)
+    last = f"{START}{PAGES - 1}.html"
+    site.set_behaviour(HOST, last, delay_seconds=25)
+
+    with started(forks.start(folder, "crawl", "demo")) as running:
+        running.until(lambda: len(settled(folder)) == PAGES - 1 and last in {entry["path"] for entry in site.log()})
+        running.signal(signal.SIGINT)
+        # What is in hand is waited for: nothing is delivered yet.
+        running.until(lambda: "SIGINT" in (folder / "var" / "log" / "demo.log").read_text("utf-8"))
+        running.signal(signal.SIGINT)
+        code = running.wait()
+    left, index = fetching(folder), set(read_state(folder, "demo").index)
+    site.clear_behaviours()
+    site.clear_log()
+    again = forks.run(folder, "crawl", "demo")
+
+    assert (code, left, index) == (3, {site.url(HOST, last)}, set())
+    assert (again, list(asked(site))) == (0, [site.url(HOST, last)])
+    assert_complete(folder)
+
+
+def test_scrapy_crawl_when_terminated_as_by_scrapyd_then_pushes_and_the_next_run_completes(
+    forks: Forks, site: SiteProcess, tmp_path: Path
+) -> None:
+    folder = project(tmp_path / "terminated", site)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    command = [sys.executable, "-m", "scrapy", "crawl", "demo"]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL) as process:
+        while len(settled(folder)) < 20 and process.poll() is None:
+            signal.sigtimedwait([], 0.05)
+        process.terminate()
+        code = process.wait(60)
+
+    assert_pushed_and_completed(folder, site, forks, code)
