@@ -19,7 +19,7 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import boundary_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import answer_queries, batch_table, lease, run_table
-from searchcrawl.store.batch_table import Leaving
+from searchcrawl.store.batch_table import Leaving, SealedBatch
 from searchcrawl.store.database import Database
 
 logger = logging.getLogger(__name__)
@@ -40,33 +40,47 @@ def held_back(database: Database, source: Source) -> list[dict[str, Any]]:
     ]
 
 
-def approve(project: Project, source: Source, database: Database, receiver: Receiver) -> dict[str, Any]:
-    """Carries out the waiting removals at once, and makes that visible.
+def approve(
+    project: Project,
+    source: Source,
+    database: Database,
+    receiver: Receiver,
+    *,
+    patience_seconds: float = _PATIENCE_SECONDS,
+) -> dict[str, Any]:
+    """Carries out the waiting removals, and those on their way already, at once; makes that visible.
 
     Answers as interface.md §2 says for what is sent. Raises SourceBusy while the source is crawled,
-    and DeliveryError where the index cannot be reached; once the removals are sealed the next run
-    sends them.
+    and DeliveryError where the index cannot be reached; removals that are sealed by then are sent by
+    the next run, or by another call.
     """
     with _run_of(project, source, database) as run:
         if run is None:
             return _sent(source, 0, 0)
         if isinstance(receiver, SearchIndex):
             receiver.ping()
-        with database.write() as transaction:
-            lease.check(transaction, run.lease)
-            waiting = [row for row, _ in batch_table.quarantined(transaction, run.source_id)]
-            if not waiting:
-                return _sent(source, 0, 0)
-            ids = [row.url_id for row in waiting]
-            batch = batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), ids)
-        patience = Patience(_PATIENCE_SECONDS)
+        under_way = _sealed(run)
+        patience = Patience(patience_seconds)
         patience.run_is_ending()
         shipping = Shipping(run, receiver, DocumentCache(project.cache_dir / source.name), patience)
+        documents = removed = 0
         receiver.begin(source.name, run.id)
-        removed = shipping.removals(batch, waiting)
-        shipping.commit(batch)
+        for batch, leaving in under_way:
+            documents += len(leaving)
+            removed += shipping.removals(batch, leaving)
+            shipping.commit(batch)
         receiver.end("finished")
-        return _sent(source, len(waiting), removed)
+        return _sent(source, documents, removed)
+
+
+def _sealed(run: Run) -> list[tuple[SealedBatch, list[Leaving]]]:
+    """Puts what waits into a batch; all removals that are to be sent."""
+    with run.database.write() as transaction:
+        lease.check(transaction, run.lease)
+        waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, run.source_id)]
+        if waiting:
+            batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), waiting)
+        return [(batch, leaving) for _, batch, leaving in batch_table.removing(transaction, run.source_id)]
 
 
 def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:

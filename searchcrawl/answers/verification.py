@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from searchcrawl import urls
+from searchcrawl import clock, urls
 from searchcrawl.answers.sorted_rows import RowSorter, SortedRow
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import IndexEntry, Receiver, SearchIndex
-from searchcrawl.store import answer_queries, run_table, url_table
+from searchcrawl.store import answer_queries, lease, run_table, url_table
 from searchcrawl.store.database import Database
 
 _ADDRESSES_AT_ONCE: Final = 500
@@ -38,6 +38,16 @@ def verify(database: Database, receiver: Receiver, sources: Collection[str], *, 
     for each in _differences(database, receiver.scan(only), sources, only=only):
         found[each.kind].append({"url": each.url, "id": each.id, "why": each.why})
     return {"ok": not any(found.values()), **found, "repaired": 0}
+
+
+def being_crawled(database: Database, sources: Collection[str]) -> list[str]:
+    """Those of ``sources`` that a process is crawling: what it delivers meanwhile may look like a difference."""
+    with database.read() as transaction:
+        names = run_table.source_names(transaction)
+        now_ms = clock.now_ms()
+        return sorted(
+            name for number, name in names.items() if name in sources and lease.held(transaction, number, now_ms)
+        )
 
 
 def _differences(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -61,6 +62,9 @@ class Command(BaseCommand):
         if unknown:
             raise UsageError(f"unrecognized option: {unknown[0]}")
         args[:] = ["--", *args[:end], *args[end + 1 :]]
+        if opts.loglevel is not None and opts.loglevel.upper() not in logging.getLevelNamesMapping():
+            # A word such as -London would be missing from the query, and nobody would know.
+            raise UsageError(f"-L: not a log level; put -L{opts.loglevel} after -- to exclude that word")
         super().process_options(args, opts)
         if not 0 <= opts.rows <= _MAX_ROWS:
             raise UsageError(f"--rows: must be 0 to {_MAX_ROWS} (got {opts.rows})")
@@ -113,5 +117,5 @@ def _highlighted(snippet: str) -> Text:
     """The snippet with its hits in bold; nothing in it steers the terminal."""
     text = Text()
     for number, part in enumerate(_MARKED.split(snippet)):
-        text.append(one_line(" ".join(part.split(" "))), style="bold" if number % 2 else "")
+        text.append(one_line(part), style="bold" if number % 2 else "")
     return text

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.answers.source_names import existing, source_names
-from searchcrawl.answers.verification import verify
+from searchcrawl.answers.verification import being_crawled, verify
 from searchcrawl.command_line import Command as BaseCommand
 from searchcrawl.command_line import Exit, print_object
 from searchcrawl.index.opening import open_index
@@ -44,7 +44,10 @@ class Command(BaseCommand):
             closing(Database(project.database_url, project.root)) as database,
             closing(open_index(project)) as index,
         ):
-            found = verify(database, index, source_names(project), only=only)
+            names = source_names(project)
+            for name in being_crawled(database, names if only is None else [only]):
+                print(f"warning: {name} is being crawled: what is on its way may show as a difference", file=sys.stderr)
+            found = verify(database, index, names, only=only)
         if opts.json:
             print_object(found)
         else:

@@ -134,6 +134,7 @@ def test_urls_when_filtered_then_a_line_each_for_people_too(crawled: Path) -> No
         ("search", "word", "--source", "nope"),
         ("search", "word", "--group", "staff"),
         ("search", "word", "--colour", "red"),
+        ("search", "word", "-London"),
         ("search",),
         ("verify", "nope"),
         ("verify", "--repair"),

@@ -13,7 +13,7 @@ from searchcrawl.answers import approval
 from searchcrawl.answers.listing import Wanted, url_rows
 from searchcrawl.answers.overview import status_of
 from searchcrawl.answers.verification import verify
-from searchcrawl.exceptions import IndexMisconfigured, SourceBusy
+from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, SourceBusy
 from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.store import lease
 from tests.answer_store import SITE, FilledStore
@@ -40,6 +40,13 @@ class Deaf:
 
     def end(self, outcome: str) -> None:
         pass
+
+
+class Away(Deaf):
+    """A receiver that cannot be reached."""
+
+    def deliver(self, batch: Batch) -> list[Receipt]:
+        raise IndexUnavailable("connection refused")
 
 
 def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:
@@ -97,6 +104,20 @@ def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: Fill
 
     assert len(approval.held_back(filled.database, filled.source)) == 1
     assert approval.reject(filled.project, filled.source, filled.database)["documents"] == 1
+
+
+def test_approve_when_the_index_goes_away_then_the_removals_are_sent_once_it_is_back(filled: FilledStore) -> None:
+    filled.fetch("/a", "/b")
+    filled.send()
+    filled.hold_back("/a")
+    filled.end(exit_code=9)
+
+    with pytest.raises(IndexUnavailable):
+        approval.approve(filled.project, filled.source, filled.database, Away(), patience_seconds=0)
+    done = approval.approve(filled.project, filled.source, filled.database, filled.index)
+
+    assert done == {"source": "demo", "documents": 1, "removed": 1, "failed": 0}
+    assert filled.indexed_urls() == ["/b"]
 
 
 def test_quarantine_when_the_source_is_being_crawled_then_busy(filled: FilledStore) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.answers.verification import verify
+from searchcrawl.answers.verification import being_crawled, verify
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.items import Removal
@@ -104,3 +104,11 @@ def test_verify_when_a_changed_document_waits_then_its_old_form_is_no_difference
 def test_verify_when_the_receiver_cannot_list_then_refused(filled: FilledStore) -> None:
     with pytest.raises(UnsupportedByIndex, match="Deaf cannot list"):
         verify(filled.database, Deaf(), ["demo"], only=None)
+
+
+def test_being_crawled_when_a_process_holds_the_source_then_it_is_named(filled: FilledStore) -> None:
+    during = being_crawled(filled.database, ["demo", "other"])
+    filled.end()
+
+    assert during == ["demo"]
+    assert being_crawled(filled.database, ["demo", "other"]) == []
