@@ -103,11 +103,12 @@ def _show(found: dict[str, Any]) -> None:
     for number, hit in enumerate(hits, start=1):
         console.print()
         console.print(Text(f"{number}. ").append(one_line(hit["title"]) or "(no title)", style="bold"))
-        console.print(Text(f"   {one_line(hit['url'])}", style="green"))
+        # Soft wrapping: an address must come in one piece to whoever copies it.
+        console.print(Text(f"   {one_line(hit['url'])}", style="green"), soft_wrap=True)
         if hit["snippet"]:
             console.print(Text("   ").append_text(_highlighted(hit["snippet"])))
         if hit["duplicates"]:
-            console.print(Text(f"   also at {', '.join(map(one_line, hit['duplicates']))}"))
+            console.print(Text(f"   also at {', '.join(map(one_line, hit['duplicates']))}"), soft_wrap=True)
     for name, counts in found["facets"].items():
         console.print()
         print_table((one_line(name), "documents"), counts.items())
