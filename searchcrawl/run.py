@@ -53,6 +53,9 @@ class Politeness(Protocol):
     def slow_down(self, host: str, *, delay_seconds: float) -> None:
         """Keeps at least this delay to a host from now on (crawl-delay)."""
 
+    def rest(self, host: str) -> None:
+        """A request to the host is over: its delay begins now."""
+
 
 @dataclass(slots=True)
 class Wires:

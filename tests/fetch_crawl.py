@@ -88,6 +88,9 @@ class Politeness:
     def slow_down(self, origin: str, *, delay_seconds: float) -> None:
         self.delays[origin] = delay_seconds
 
+    def rest(self, origin: str) -> None:
+        pass
+
 
 class VisitingSpider(Spider):
     """Visits each URL of the job once, and follows each meta refresh it sees."""

@@ -102,7 +102,7 @@ class GuardedHandler(BaseDownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        run = run_of(crawler.spider)
+        self._run = run = run_of(crawler.spider)
         fetch = run.source.fetch
         self._timeout_seconds = float(fetch.timeout_seconds)
         self._max_bytes = int(fetch.max_bytes)
@@ -136,6 +136,9 @@ class GuardedHandler(BaseDownloadHandler):
                 return await self._read(answer, request)
         except (aiohttp.ClientError, ValueError, TimeoutError) as error:
             _raise_scrapys(error, request.url, seconds)
+        finally:
+            if self._run.politeness is not None:
+                self._run.politeness.rest(meta["download_slot"])
 
     async def close(self) -> None:
         """Closes all connections."""

@@ -73,6 +73,9 @@ class Politeness(Protocol):
     def slow_down(self, origin: str, *, delay_seconds: float) -> None:
         """The robots.txt of ``host:port`` asks for at least so long between requests (Crawl-delay)."""
 
+    def rest(self, origin: str) -> None:
+        """A request to ``host:port`` is over: its delay begins now."""
+
 
 class Run(Protocol):
     """One run over one source."""

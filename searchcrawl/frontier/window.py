@@ -33,12 +33,16 @@ class _Host:
     queued: bool = False
     failures: int = 0
     parked: int | None = None
+    #: whether a visit ended here: its robots.txt is known then
+    met: bool = False
 
 
 class Window:
     """Claims by host, handed out within the limits on concurrency and delay.
 
-    ``concurrency`` requests go to one host at once, one where a delay is in force (C2).
+    ``host_concurrency`` requests go to one host at once, one where a delay is in force (C2) and as
+    long as nobody knows whether its robots.txt asks for one. A delay counts from the end of the
+    answer before: how long a request is under way must not shorten the pause that a host sees.
     """
 
     def __init__(self, *, host_concurrency: int, delay_seconds: float) -> None:
@@ -73,9 +77,17 @@ class Window:
         return self._delay_seconds if host is None else host.delay_seconds
 
     def set_delay(self, name: str, seconds: float) -> None:
-        """Slows a host down (crawl-delay of its robots.txt)."""
+        """Slows a host down (crawl-delay of its robots.txt), from now on."""
         with self._lock:
             self._host(name).delay_seconds = max(seconds, self._delay_seconds)
+        self.rest(name)
+
+    def rest(self, name: str) -> None:
+        """The host has just answered, or failed to: its delay begins now."""
+        host = self._hosts.get(name)
+        if host is not None and host.delay_seconds:
+            with self._lock:
+                host.next_at = max(host.next_at, clock.monotonic() + host.delay_seconds)
 
     def wanted(self, name: str) -> int:
         """How many more rows of a host are wanted now."""
@@ -146,6 +158,7 @@ class Window:
             host = self._flying.pop(url_id, None)
             if host is not None:
                 host.in_flight -= 1
+                host.met = True
                 self._queue(host)
 
     def name_of(self, url_id: int) -> str | None:
@@ -199,7 +212,7 @@ class Window:
         return host
 
     def _free(self, host: _Host) -> bool:
-        return host.in_flight < (1 if host.delay_seconds else self._host_concurrency)
+        return host.in_flight < (self._host_concurrency if host.met and not host.delay_seconds else 1)
 
     def _queue(self, host: _Host) -> None:
         """Puts a host where its next claim is found: it is ready, or waits for its delay."""

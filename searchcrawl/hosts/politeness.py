@@ -19,6 +19,9 @@ class HostClock(Protocol):
     def set_delay(self, name: str, seconds: float) -> None:
         """Slows a host down."""
 
+    def rest(self, name: str) -> None:
+        """The delay begins now."""
+
     def book(self, name: str, moment: float) -> float:
         """Books one request, not before ``moment`` (monotonic); when it may go."""
 
@@ -44,6 +47,10 @@ class Turns:
     def slow_down(self, host: str, *, delay_seconds: float) -> None:
         """Keeps at least this delay to a host from now on."""
         self._hosts.set_delay(host, delay_seconds)
+
+    def rest(self, host: str) -> None:
+        """A request to the host is over: its delay begins now."""
+        self._hosts.rest(host)
 
     def _book(self, host: str, delay_ms: int) -> int:
         with self._database.write() as transaction:

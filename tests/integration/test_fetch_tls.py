@@ -66,6 +66,7 @@ def fetched(url: str, **fetch: Any) -> Response:
     spider.run = SimpleNamespace(  # type: ignore[attr-defined]
         source=SimpleNamespace(fetch=Fetch(**settings | fetch)),
         project=Project(root=Path("/nowhere"), contact="crawl@example.test"),
+        politeness=None,
     )
     crawler: Any = SimpleNamespace(settings=Settings(), spider=spider)
 

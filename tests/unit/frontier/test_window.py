@@ -1,0 +1,203 @@
+"""Which claims may go now: concurrency, delays, hosts that are left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from searchcrawl import clock
+from searchcrawl.frontier.window import FAILURES_TO_PARK, WINDOW_ROWS, Window
+from tests.factories import claim
+
+HOST, OTHER = "a.test:80", "b.test:80"
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, in a list so that a test can change it."""
+    moment = [1000.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: moment[0])
+    monkeypatch.setattr(clock, "now_ms", lambda: int(moment[0] * 1000) + 5_000_000)
+    return moment
+
+
+def window(*, delay_seconds: float = 0.0, host_concurrency: int = 2) -> Window:
+    return Window(host_concurrency=host_concurrency, delay_seconds=delay_seconds)
+
+
+def popped(tested: Window, moment: float) -> int | None:
+    found = tested.pop(moment)
+    return None if found is None else found[1].url_id
+
+
+def met(tested: Window, now: list[float], host: str = HOST) -> Window:
+    """``tested`` after a first visit of ``host``."""
+    tested.fill(host, [claim(99)])
+    assert popped(tested, now[0]) == 99
+    tested.ended(99)
+    return tested
+
+
+def test_pop_when_there_is_no_delay_then_as_many_as_may_go_at_once(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.fill(HOST, [claim(1), claim(2), claim(3)])
+
+    first = [popped(tested, now[0]) for _ in range(3)]
+    tested.ended(1)
+
+    assert first == [1, 2, None]
+    assert popped(tested, now[0]) == 3
+    assert (tested.size, tested.in_flight) == (0, 2)
+
+
+def test_pop_when_a_host_is_new_then_one_goes_ahead_of_the_others(now: list[float]) -> None:
+    tested = window()
+    tested.fill(HOST, [claim(1), claim(2), claim(3)])
+
+    first = [popped(tested, now[0]) for _ in range(2)]
+    tested.ended(1)
+
+    # Its robots.txt may ask for a delay, and for one request at a time.
+    assert first == [1, None]
+    assert [popped(tested, now[0]) for _ in range(2)] == [2, 3]
+
+
+def test_pop_when_hosts_are_several_then_they_take_turns(now: list[float]) -> None:
+    tested = met(met(window(), now), now, OTHER)
+    tested.fill(HOST, [claim(1), claim(2)])
+    tested.fill(OTHER, [claim(3), claim(4)])
+
+    assert [popped(tested, now[0]) for _ in range(4)] == [1, 3, 2, 4]
+
+
+def test_pop_when_there_is_a_delay_then_one_at_a_time_and_not_before_it_is_over(now: list[float]) -> None:
+    tested = window(delay_seconds=3.0)
+    tested.fill(HOST, [claim(1), claim(2)])
+
+    first = [popped(tested, 1000.0), popped(tested, 1009.0)]
+    tested.ended(1)
+    early, moment = popped(tested, 1002.9), tested.next_moment()
+
+    assert first == [1, None]
+    assert (early, moment) == (None, 1003.0)
+    assert popped(tested, 1003.0) == 2
+
+
+def test_delay_when_the_host_answered_late_then_it_counts_from_there(now: list[float]) -> None:
+    tested = window(delay_seconds=3.0)
+    tested.fill(HOST, [claim(1), claim(2)])
+    tested.pop(now[0])
+
+    now[0] = 1002.0
+    tested.rest(HOST)
+    tested.ended(1)
+
+    assert popped(tested, 1004.9) is None
+    assert popped(tested, 1005.0) == 2
+
+
+def test_delay_when_robots_asks_for_one_then_the_next_request_keeps_it_already(now: list[float]) -> None:
+    tested = window()
+    tested.fill(HOST, [claim(1), claim(2)])
+    tested.pop(now[0])
+
+    tested.set_delay(HOST, 2.0)
+
+    assert tested.book(HOST, now[0]) == 1002.0
+    assert tested.delay_seconds(HOST) == 2.0
+    assert tested.delay_seconds(OTHER) == 0.0
+
+
+def test_delay_when_robots_asks_for_a_shorter_one_then_that_of_the_source_stands(now: list[float]) -> None:
+    tested = window(delay_seconds=3.0)
+
+    tested.set_delay(HOST, 1.0)
+
+    assert tested.delay_seconds(HOST) == 3.0
+
+
+def test_rest_when_there_is_no_delay_then_nothing_waits(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    tested.rest(HOST)
+
+    assert popped(tested, now[0]) == 1
+
+
+def test_book_when_robots_files_are_asked_for_then_claims_wait_behind_them(now: list[float]) -> None:
+    tested = window(delay_seconds=3.0)
+
+    booked = [tested.book(HOST, now[0]), tested.book(HOST, now[0])]
+    tested.fill(HOST, [claim(1)])
+
+    assert booked == [1000.0, 1003.0]
+    assert popped(tested, 1005.9) is None
+    assert popped(tested, 1006.0) == 1
+
+
+def test_claim_when_it_has_a_moment_of_its_own_then_it_waits_for_that(now: list[float]) -> None:
+    tested = window(delay_seconds=1.0)
+    due_ms = clock.now_ms() + 7000
+    tested.fill(HOST, [replace(claim(1), not_before_ms=due_ms)])
+
+    assert popped(tested, 1006.9) is None
+    assert popped(tested, 1007.0) == 1
+
+
+def test_redirected_when_a_claim_comes_to_a_host_then_it_goes_before_the_others(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    tested.fill_first(HOST, claim(2))
+
+    assert [popped(tested, now[0]) for _ in range(2)] == [2, 1]
+    assert tested.name_of(2) == HOST
+
+
+def test_failed_when_connections_fail_in_a_row_then_the_host_is_left_alone_with_its_claims(now: list[float]) -> None:
+    tested = window()
+    tested.fill(HOST, [claim(1), claim(2), claim(3)])
+    tested.pop(now[0])
+
+    given_up = [tested.failed(HOST, 906) for _ in range(FAILURES_TO_PARK)]
+    tested.fill(HOST, [claim(4)])
+
+    assert [[one.url_id for one in claims] for claims in given_up] == [[], [], [], [], [2, 3]]
+    assert tested.parked(HOST) == 906
+    assert tested.parked_hosts() == [(HOST, 906)]
+    assert tested.size == 1
+
+
+def test_failed_when_an_answer_comes_in_between_then_counting_begins_anew(now: list[float]) -> None:
+    tested = window()
+
+    for _ in range(FAILURES_TO_PARK - 1):
+        tested.failed(HOST, 906)
+    tested.answered(HOST)
+    tested.failed(HOST, 906)
+
+    assert tested.parked(HOST) is None
+
+
+def test_wanted_when_claims_wait_then_no_more_than_there_is_room_for(now: list[float]) -> None:
+    slow, quick = window(delay_seconds=1.0), window()
+    quick.fill(HOST, [claim() for _ in range(WINDOW_ROWS - 10)])
+
+    assert slow.wanted(HOST) == 2
+    assert quick.wanted(HOST) == 0
+    assert quick.wanted(OTHER) == 10
+
+
+def test_drain_when_the_run_ends_then_what_waits_comes_out_and_nothing_goes_any_more(now: list[float]) -> None:
+    tested = window(delay_seconds=1.0)
+    tested.fill(HOST, [claim(1), claim(2), claim(3)])
+    tested.pop(now[0])
+
+    drained = tested.drain()
+
+    assert [one.url_id for one in drained] == [2, 3]
+    assert (tested.size, tested.in_flight) == (0, 1)
+    tested.ended(1)
+    assert popped(tested, 2000.0) is None
