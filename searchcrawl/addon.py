@@ -13,6 +13,7 @@ from searchcrawl.checksum.checksum_pipeline import ChecksumPipeline
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
+from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.quiet_log_formatter import QuietLogFormatter
 from searchcrawl.extensions.report_extension import ReportExtension
 from searchcrawl.fetch.boundary_middleware import BoundaryMiddleware
@@ -49,6 +50,7 @@ _PIPELINES: Final[_Wired] = (
 _EXTENSIONS: Final[_Wired] = (
     (IndexExtension, 100),
     (HeartbeatExtension, 200),
+    (ProgressExtension, 300),
     (ReportExtension, 900),
 )
 

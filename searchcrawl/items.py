@@ -28,8 +28,8 @@ class Claim:
 
     ``attempt`` counts the failed tries of this run, ``failed_runs`` the failed runs in a row.
     ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
-    of the last good body, None without one or where it is to be processed again; ``cached`` tells
-    whether its record is in the cache, ``code`` what the row said before.
+    of the last good body, None without one or where it is to be processed again; ``held`` tells
+    whether the cache or the index has its document, ``code`` what the row said before.
     ``not_before_ms`` is the moment (since 1970) at which the host may be asked.
     """
 
@@ -42,7 +42,7 @@ class Claim:
     last_modified: str | None = None
     body_digest: bytes | None = None
     fields_digest: bytes | None = None
-    cached: bool = False
+    held: bool = False
     code: int = 0
     failed_runs: int = 0
     not_before_ms: int = 0

@@ -79,7 +79,7 @@ class CrawlCommand(Command):
         for error in (run.failure, run.delivery_failure):
             if isinstance(error, SearchcrawlError):
                 print_error(error)
-        status = status_of(run.source, run.database, VERSIONS)
+        status = status_of(run.source, run.database, VERSIONS, preserve=run.project.cache.preserve)
         if as_json:
             print_object(status)
         else:

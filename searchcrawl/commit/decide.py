@@ -72,9 +72,9 @@ def _document(document: Document, source: Source, group: Group) -> None:
         redirects=_redirects(document.redirects),
     )
     group.counts["fetched"] += 1
-    if claim.cached and (document.page is None or (document.code == 200 and not _differs(document, source))):
+    if claim.held and (document.page is None or (document.code == 200 and not _differs(document, source))):
         _unchanged(document, settled, source, group)
-    elif claim.cached and document.code == Code.EMPTY:
+    elif claim.held and document.code == Code.EMPTY:
         # A page that lost its text does not replace a good one (interface.md, what removes).
         group.settled.append(settled)
         group.counts["non_indexable"] += 1

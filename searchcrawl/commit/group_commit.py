@@ -28,7 +28,7 @@ from searchcrawl.store import batch_table, document_table, lease, run_table, url
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.document_table import StoredDocument
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import DocumentState, FetchState
 
 logger = logging.getLogger(__name__)
 
@@ -176,13 +176,16 @@ class GroupCommit:
             replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
             for visit in group.restored
         )
-        self._settle_copies(transaction, group, digests)
+        lost = self._settle_copies(transaction, group, digests)
+        lost |= document_table.lost(transaction, [visit.url_id for visit in group.restored])
+        self._fetch_again(transaction, group, lost)
 
-    def _settle_copies(self, transaction: Transaction, group: Group, digests: set[bytes]) -> None:
+    def _settle_copies(self, transaction: Transaction, group: Group, digests: set[bytes]) -> set[int]:
+        """Decides which copies are indexed; those of them that the cache has no record of any more."""
         copies = document_table.copies(transaction, self._run.source_id, sorted(digests))
         changes = survivor.resolve(copies)
         if not changes:
-            return
+            return set()
         document_table.set_copy(transaction, changes)
         codes = {change.url_id: change.code for change in changes}
         visited = {visit.url_id for visit in group.settled}
@@ -192,9 +195,17 @@ class GroupCommit:
         url_table.set_codes(transaction, {row: code for row, code in codes.items() if row not in visited})
         group.counts["duplicates"] += sum(1 for change in changes if change.duplicate_of is not None)
         without_record = {copy.url_id for copy in copies if not copy.cached}
-        lost = [change.url_id for change in changes if change.duplicate_of is None and change.url_id in without_record]
-        batch_table.lost_records(transaction, lost)
+        return {change.url_id for change in changes if change.duplicate_of is None and change.url_id in without_record}
+
+    @staticmethod
+    def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None:
+        """Has pages fetched whole whose documents are wanted and whose records are gone, also those of this group."""
+        batch_table.lost_records(transaction, sorted(lost))
         url_table.reopen(transaction, lost)
+        group.settled[:] = [
+            replace(visit, fetch_state=FetchState.TODO, due_ms=0) if visit.url_id in lost else visit
+            for visit in group.settled
+        ]
 
     def _seal(self) -> None:
         """Closes the batch: what is cached is sent, and a new segment is begun (E1)."""

@@ -288,7 +288,8 @@ def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) ->
         .where(documents.c.url_id == bindparam("row_id"))
         .values(state=int(DocumentState.QUARANTINED), quarantine_run=run_id, batch_id=None)
     )
-    transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+    if url_ids:
+        transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
 
 
 def quarantined(transaction: Transaction, source_id: int) -> list[tuple[Leaving, int]]:
@@ -313,7 +314,8 @@ def keep(transaction: Transaction, url_ids: Sequence[int]) -> None:
         .where(documents.c.url_id == bindparam("row_id"))
         .values(state=int(DocumentState.PRESENT), leaving=0, quarantine_run=None)
     )
-    transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+    if url_ids:
+        transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
 
 
 def removed(transaction: Transaction, url_ids: Sequence[int]) -> None:

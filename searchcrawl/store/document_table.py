@@ -121,7 +121,7 @@ _CONFIRM: Final = (
             else_=documents.c.state,
         ),
         leaving=case((documents.c.code == 200, 0), else_=documents.c.leaving),
-        quarantine_run=None,
+        quarantine_run=case((documents.c.code == 200, None), else_=documents.c.quarantine_run),
     )
 )
 
@@ -151,6 +151,21 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
             for entry in confirmed
         ]
         transaction.execute(_CONFIRM, parameters)
+
+
+def lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
+    """Which of these should be indexed and neither are nor have a record that could be sent."""
+    found: set[int] = set()
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(documents.c.url_id).where(
+            documents.c.url_id.in_(url_ids[start : start + _CHUNK]),
+            documents.c.code == 200,
+            documents.c.state == int(DocumentState.NONE),
+            documents.c.segment.is_(None),
+            documents.c.indexed_version.is_(None),
+        )
+        found.update(transaction.execute(query).scalars())
+    return found
 
 
 def codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:

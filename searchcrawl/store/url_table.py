@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, func, insert, select, text, update
+from sqlalchemy import Row, and_, bindparam, case, func, insert, select, text, update
 
 from searchcrawl.items import Claim
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.states import FetchState
+from searchcrawl.store.states import DocumentState, FetchState
 
 _CHUNK: Final = 500
 # The literals let the planner use the partial indexes.
@@ -180,6 +180,8 @@ _CLAIM_COLUMNS: Final = (
     documents.c.body_digest,
     documents.c.fields_digest,
     documents.c.segment,
+    documents.c.state,
+    documents.c.code.label("document_code"),
 )
 
 
@@ -205,24 +207,29 @@ def claim(
         due = source.where(_DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
         rows.extend(transaction.execute(due))
     _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
-    return [
-        Claim(
-            url_id=row.id,
-            url=row.url,
-            host_id=row.host_id,
-            depth=row.depth,
-            attempt=row.attempts,
-            failed_runs=row.failed_runs,
-            code=row.code,
-            # The validators of a redirect's target mean nothing to the URL that redirects.
-            etag=None if forced or row.redirects else row.etag,
-            last_modified=None if forced or row.redirects else row.last_modified,
-            body_digest=None if forced else row.body_digest,
-            fields_digest=row.fields_digest,
-            cached=row.segment is not None,
-        )
-        for row in rows
-    ]
+    return [_claim_of(row, forced=forced) for row in rows]
+
+
+def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool) -> Claim:
+    held = row.segment is not None or row.state not in (None, DocumentState.NONE, DocumentState.REMOVING)
+    # It left the index, and its record is given up: only the page itself can bring it back.
+    gone = not held and row.document_code in (200, 909)
+    whole = forced or gone
+    return Claim(
+        url_id=row.id,
+        url=row.url,
+        host_id=row.host_id,
+        depth=row.depth,
+        attempt=row.attempts,
+        failed_runs=row.failed_runs,
+        code=row.code,
+        # The validators of a redirect's target mean nothing to the URL that redirects.
+        etag=None if whole or row.redirects else row.etag,
+        last_modified=None if whole or row.redirects else row.last_modified,
+        body_digest=None if whole else row.body_digest,
+        fields_digest=row.fields_digest,
+        held=held,
+    )
 
 
 def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: FetchState) -> None:
