@@ -9,6 +9,7 @@ import pytest
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
 from tests.site import expected
+from tests.site.client import write_project
 
 HOST = "www.acme.test"
 
@@ -41,6 +42,22 @@ def _comes_back(project: CrawlProject) -> list[Run]:
     site.set_page(host, "/a.html", page("alpha"))
     site.set_page(host, "/b.html", page("beta", text="other words"))
     return [*runs, run(project), run(project)]
+
+
+def _forgetful(project: CrawlProject) -> list[Run]:
+    site, host = project.site, "forgetful.acme.test"
+    same = page("the same everywhere")
+    pages(site, host, a=page("alpha"), b=page("beta"), c=same, cc=same)
+    write_project(project.folder, site, project={"cache": {"preserve": False}}, **source(site, host))
+    runs = [run(project)]
+    site.set_behaviour(host, "/a.html", status=404)
+    # It does not answer conditions: the same bytes are sent again.
+    site.set_page(host, "/b.html", honours_conditions=False)
+    site.set_behaviour(host, "/b.html", status=410)
+    site.delete_page(host, "/c.html")
+    runs.append(run(project))
+    site.clear_behaviours()
+    return [*runs, run(project)]
 
 
 def _boundary(project: CrawlProject) -> list[Run]:
@@ -130,6 +147,7 @@ def _deeper(project: CrawlProject) -> list[Run]:
 STORIES: dict[str, Story] = {
     "test_site": _test_site,
     "copies": _copies,
+    "forgetful": _forgetful,
     "comes_back": _comes_back,
     "noindex": _noindex,
     "moved": _moved,
@@ -198,6 +216,17 @@ def test_page_when_gone_and_there_again_then_it_is_indexed_again(tell: Tell) -> 
     assert [again.codes[url] for url in sorted(both)] == [200, 200]
     assert last.versions == again.versions
     assert last.counts["indexed"] == 0
+
+
+def test_page_when_gone_and_there_again_and_the_cache_keeps_nothing_then_it_is_indexed_again(tell: Tell) -> None:
+    first, gone, again = tell("forgetful")
+
+    url = "forgetful.acme.test/{}.html"
+    assert first.versions.keys() - gone.versions.keys() == {url.format(name) for name in "abc"}
+    # The next of the copies is fetched again in the same run: there was no record of it.
+    assert gone.versions.keys() - first.versions.keys() == {url.format("cc")}
+    assert again.versions.keys() - gone.versions.keys() == {url.format("a"), url.format("b")}
+    assert [again.codes[url.format(name)] for name in ("a", "b", "cc")] == [200, 200, 200]
 
 
 def test_boundary_when_narrowed_and_widened_then_documents_leave_and_return(tell: Tell) -> None:
