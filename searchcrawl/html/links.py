@@ -17,9 +17,13 @@ from searchcrawl.urls import resolve
 MAX_URL_CHARACTERS: Final = 65_536
 
 # References that resolve by putting them behind a prefix: nothing to escape, fold or remove.
-_PLAIN: Final = re.compile(r"(?:(?!\.)[\w~.-]+/)*(?:(?!\.)[\w~.-]+)?(?:\?[\w~.=&;/+-]*)?", re.ASCII)
+_PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?:/[\w~-][\w~.-]*+)*+/?+(?:\?[\w~.=&;/+-]*+)?+", re.ASCII)
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
+
+
+#: A reference as written, with its fragment, and the value of ``rel``.
+Reference = tuple[str, str | None]
 
 
 class PageLinks(NamedTuple):
@@ -45,12 +49,19 @@ class Resolver:
         """The identity of a reference, or None where it is no http(s) URL."""
         if len(reference) > MAX_URL_CHARACTERS:
             return None
+        if _PLAIN.fullmatch(reference):
+            return self._folder + reference
         folder, rest = self._folder, reference
-        if reference.startswith(self._root):
-            folder, rest = self._root, reference[len(self._root) :]
-        elif reference[:1] == "/":
+        if reference[:1] == "/":
             folder, rest = self._root, reference[1:]
-        if rest and rest[0] != "?" and _PLAIN.fullmatch(rest):
+        elif reference.startswith(self._root):
+            folder, rest = self._root, reference[len(self._root) :]
+        else:
+            while rest.startswith("../"):
+                rest = rest[3:]
+                if folder != self._root:
+                    folder = folder[: folder.rindex("/", 0, -1) + 1]
+        if _PLAIN.fullmatch(rest) or (reference and not rest):
             return folder + rest
         return self._resolve_slowly(reference)
 
@@ -79,22 +90,26 @@ def base_of(bases: Iterable[LexborNode], url: str) -> str:
     return url
 
 
-def extract_links(nodes: Iterable[LexborNode], resolver: Resolver) -> PageLinks:
-    """The targets of ``a``, ``area``, ``frame`` and ``iframe`` elements, given in document order.
+def read_reference(node: LexborNode) -> Reference | None:
+    """What an ``a``, ``area``, ``frame`` or ``iframe`` refers to; None where to nothing or the page itself."""
+    attributes = node.attributes
+    reference = attributes.get("href") or attributes.get("src")
+    if not reference or reference[0] == "#":
+        return None
+    return reference, attributes.get("rel")
 
-    References to the page's own fragments and other schemes are left out. A target is nofollow
-    only where each of its links is.
+
+def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLinks:
+    """The targets of references given in document order.
+
+    Other schemes are left out. A target is nofollow only where each of its links is.
     """
     targets: dict[str, bool] = {}
     by_reference: dict[str, str] = {}
     invalid = 0
-    for node in nodes:
-        attributes = node.attributes
-        reference = attributes.get("href") or attributes.get("src")
-        if not reference or reference[0] == "#":
-            continue
+    for written, rel in references:
         # Most links of a page differ in their fragment only.
-        reference = reference.partition("#")[0]
+        reference = written.partition("#")[0]
         target = by_reference.get(reference)
         if target is None:
             target = resolver.resolve(reference)
@@ -102,7 +117,6 @@ def extract_links(nodes: Iterable[LexborNode], resolver: Resolver) -> PageLinks:
                 invalid += not reference.startswith(_SKIPPED)
                 continue
             by_reference[reference] = target
-        rel = attributes.get("rel")
         nofollow = rel is not None and "nofollow" in rel.lower().split()
         targets[target] = nofollow and targets.get(target, True)
     return PageLinks(tuple(map(Link._make, targets.items())), invalid)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from codecs import BOM_UTF8
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import clock
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.links import Resolver, base_of, extract_links
+from searchcrawl.html.links import Reference, Resolver, base_of, extract_links, read_reference
 from searchcrawl.html.meta_refresh import parse_refresh
 from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_blocks
 from searchcrawl.html.robots_meta import robots_directives
@@ -22,37 +25,49 @@ HTML_VERSION: Final = 1
 #: A page that shows for longer is content of its own; its target is then a link.
 MAX_REFRESH_SECONDS: Final = 100
 
-_KINDS: Final[Mapping[str, str]] = {
-    "links": "a area frame iframe",
-    "metas": "meta",
-    "relations": "link",
-    "bases": "base",
-    "titles": "title",
-    # A mark before and behind, or before alone where one of the same kind or the parent's end follows.
-    "blocks": (
-        "address article aside blockquote body center dd details dialog dir div dl fieldset figcaption figure footer "
-        "form h1 h2 h3 h4 h5 h6 header hgroup hr legend main menu nav ol p pre search section summary table ul"
-    ),
-    "items": "br caption dt li option optgroup tbody td tfoot th thead tr select textarea",
-    # In one list, as document order says which may contain which.
-    "silent": "noembed noframes noscript script style template",
-}
+_LINKS: Final = "a area frame iframe"
+_FIELDS: Final = "meta link base title"
+# A mark before and behind, or before alone where one of the same kind or the parent's end follows.
+_BLOCKS: Final = (
+    "address article aside blockquote body center dd details dialog dir div dl fieldset figcaption figure footer "
+    "form h1 h2 h3 h4 h5 h6 header hgroup hr legend main menu nav ol p pre search section summary table ul"
+)
+_ITEMS: Final = "br caption dt li option optgroup tbody td tfoot th thead tr select textarea"
+_SILENT: Final = "iframe noembed noframes noscript script style template"
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 
 
-def _tag_ids() -> dict[int, str]:
-    factory = LexborHTMLParser("")
-    return {
-        factory.create_node(tag).tag_id: kind  # type: ignore[no-untyped-call, unused-ignore]
-        for kind, tags in _KINDS.items()
-        for tag in tags.split()
-    }
+class _Kind(Enum):
+    BLOCK = auto()
+    ITEM = auto()
+    LINK = auto()
+    OTHER = auto()
 
 
-#: Lexbor's number of a tag to the kind of node it makes.
-_KIND_OF_TAG: Final = _tag_ids()
-#: A link whose content is not shown.
-_IFRAME: Final = LexborHTMLParser("").create_node("iframe").tag_id
+def _tag_ids() -> dict[str, int]:
+    """Lexbor's numbers of the tags that matter: cheaper to read from a node than its name."""
+    create = LexborHTMLParser("").create_node
+    return {tag: create(tag).tag_id for tag in f"{_LINKS} {_FIELDS} {_BLOCKS} {_ITEMS} {_SILENT}".split()}
+
+
+_TAG_ID: Final = _tag_ids()
+_KIND_OF_TAG: Final = {
+    _TAG_ID[tag]: kind
+    for kind, tags in (
+        (_Kind.LINK, _LINKS),
+        (_Kind.BLOCK, _BLOCKS),
+        (_Kind.ITEM, _ITEMS),
+        (_Kind.OTHER, f"{_FIELDS} {_SILENT}"),  # the last: an iframe is more than a link
+    )
+    for tag in tags.split()
+}
+_META, _LINK, _BASE, _TITLE, _IFRAME, _NOSCRIPT = (
+    _TAG_ID[tag] for tag in ("meta", "link", "base", "title", "iframe", "noscript")
+)
+# The methods for bytes: to find out which of them an argument calls for costs as much as the work.
+_insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
+_insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
+_MARK: Final = BLOCK_MARK.encode()
 
 
 def parse_html(
@@ -71,8 +86,11 @@ def parse_html(
     ``user_agent`` the name that meta elements and these headers may address.
     """
     text, charset = decode(body, content_type=content_type, default_charset=default_charset)
+    # Without a replaced character or a BOM, decoding has lost nothing.
+    exact = charset == "utf-8" and "\ufffd" not in text and not body.startswith(BOM_UTF8)
     return parse_page(
         text,
+        utf8=body if exact else None,
         url=url,
         charset=charset,
         default_language=default_language,
@@ -85,28 +103,29 @@ def parse_page(
     text: str,
     *,
     url: str,
+    utf8: bytes | None = None,
     charset: str = "utf-8",
     default_language: str = "",
     robots_headers: Sequence[str] = (),
     user_agent: str = "",
 ) -> Page:
-    """As ``parse_html``, for a body already decoded from ``charset``."""
-    parser = parse_tree(text)
-    nodes = _sort_nodes(parser)
-    resolver = Resolver(base_of(nodes["bases"], url))
-    links = extract_links(nodes["links"] + _links_without_scripts(nodes["silent"]), resolver).links
-    metas, refresh, later = _read_metas(nodes["metas"], resolver, url)
+    """As ``parse_html``, for a body already decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, if at hand."""
+    parser = parse_tree(text, utf8=utf8)
+    found = _read_tree(parser)
+    resolver = Resolver(base_of(found.bases, url))
+    links = extract_links(found.references + _references_without_scripts(found.noscripts), resolver).links
+    metas, refresh, later = _read_metas(found.metas, resolver, url)
     robots = robots_directives(metas=metas, headers=robots_headers, user_agent=user_agent, now=clock.now())
     fields = {name.strip().lower(): content for name, content in reversed(metas) if content.strip()}
     return Page(
-        title=_title(nodes["titles"]),
-        text=_text(parser, nodes),
+        title=collapse(found.title or ""),
+        text=_text(parser, found.silent),
         description=collapse(fields.get("description", "")),
         author=collapse(fields.get("author") or fields.get("dc.creator", "")),
         subject=collapse(fields.get("subject") or fields.get("dc.subject", "")),
         language=_language(parser) or default_language,
         charset=charset,
-        canonical=_canonical(nodes["relations"], resolver),
+        canonical=_canonical(found.relations, resolver),
         refresh=refresh,
         noindex=robots.noindex,
         nofollow=robots.nofollow,
@@ -114,30 +133,70 @@ def parse_page(
     )
 
 
-def _sort_nodes(parser: LexborHTMLParser) -> dict[str, list[LexborNode]]:
-    """The nodes that matter by kind, each in document order: one walk, as walks are what costs."""
-    nodes: dict[str, list[LexborNode]] = {kind: [] for kind in _KINDS}
-    appends = {tag: nodes[kind].append for tag, kind in _KIND_OF_TAG.items()}
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """What a tree holds, each list in document order; ``noscripts`` are the contents of noscript elements."""
 
-    def append_iframe(node: LexborNode) -> None:
-        nodes["links"].append(node)
-        nodes["silent"].append(node)
+    references: list[Reference] = field(default_factory=list)
+    metas: list[LexborNode] = field(default_factory=list)
+    relations: list[LexborNode] = field(default_factory=list)
+    bases: list[LexborNode] = field(default_factory=list)
+    title: str | None = None
+    noscripts: list[str] = field(default_factory=list)
+    silent: list[LexborNode] = field(default_factory=list)
 
-    appends[_IFRAME] = append_iframe
-    find = appends.get
+    def add(self, node: LexborNode, tag: int) -> None:
+        """Keeps what is neither block nor plain link."""
+        if tag == _META:
+            self.metas.append(node)
+        elif tag == _LINK:
+            self.relations.append(node)
+        elif tag == _BASE:
+            self.bases.append(node)
+        elif tag == _TITLE:
+            if self.title is None and _is_of_page(node):
+                self.title = node.text()
+        else:
+            self.silent.append(node)
+            if tag == _NOSCRIPT:
+                self.noscripts.append(node.text())
+            elif tag == _IFRAME and (reference := read_reference(node)) is not None:
+                self.references.append(reference)
+
+
+def _read_tree(parser: LexborHTMLParser) -> _Found:
+    """All that is read from the tree but the text, whose blocks get their marks here.
+
+    One walk that keeps few nodes: the walk and the nodes kept are what costs.
+    """
+    found = _Found()
+    references = found.references
+    kind_of = _KIND_OF_TAG.get
+    # As locals: members of an enum are slow to look up.
+    block, item, link = _Kind.BLOCK, _Kind.ITEM, _Kind.LINK
     root = parser.root
-    if root is not None:
-        for node in root.traverse():
-            append = find(node.tag_id)
-            if append is not None:
-                append(node)
-    return nodes
+    for node in root.traverse() if root is not None else ():
+        kind = kind_of(node.tag_id)
+        if kind is None:
+            continue
+        if kind is link:
+            reference = read_reference(node)
+            if reference is not None:
+                references.append(reference)
+        elif kind is item:
+            _insert_before(node, _MARK)
+        elif kind is block:
+            _insert_before(node, _MARK)
+            _insert_after(node, _MARK)
+        else:
+            found.add(node, node.tag_id)
+    return found
 
 
-def _links_without_scripts(nodes: list[LexborNode]) -> list[LexborNode]:
-    """The links within noscript elements among ``nodes``: text to this parse, markup to who has no scripts."""
-    content = " ".join(text for node in nodes if node.tag == "noscript" and "<" in (text := node.text()))
-    return _sort_nodes(parse_tree(content))["links"] if content else []
+def _references_without_scripts(contents: list[str]) -> list[Reference]:
+    """The references within noscript elements: text to this parse, markup to who has no scripts."""
+    content = " ".join(text for text in contents if "<" in text)
+    return _read_tree(parse_tree(content)).references if content else []
 
 
 def _read_metas(
@@ -164,13 +223,10 @@ def _read_metas(
     return metas, refresh, later
 
 
-def _title(nodes: list[LexborNode]) -> str:
-    """The text of the first title element that isn't a drawing's."""
-    for node in nodes:
-        parent = node.parent
-        if parent is None or parent.tag in {"head", "body", "html"}:
-            return collapse(node.text())
-    return ""
+def _is_of_page(title: LexborNode) -> bool:
+    """Whether a title element is not a drawing's."""
+    parent = title.parent
+    return parent is None or parent.tag in {"head", "body", "html"}
 
 
 def _canonical(nodes: list[LexborNode], resolver: Resolver) -> str | None:
@@ -195,17 +251,12 @@ def _language(parser: LexborHTMLParser) -> str:
     return value.replace("_", "-").lower() if _LANGUAGE.fullmatch(value) else ""
 
 
-def _text(parser: LexborHTMLParser, nodes: dict[str, list[LexborNode]]) -> str:
+def _text(parser: LexborHTMLParser, silent: list[LexborNode]) -> str:
     """What the body shows, a line a block. Changes the tree: read everything else first."""
     body = parser.body
     if body is None:
         return ""
-    for node in nodes["items"]:
-        node.insert_before(BLOCK_MARK)
-    for node in nodes["blocks"]:
-        node.insert_before(BLOCK_MARK)
-        node.insert_after(BLOCK_MARK)
     # Backwards: a node is freed before the one that contains it.
-    for node in reversed(nodes["silent"]):
+    for node in reversed(silent):
         node.decompose()
     return collapse_blocks(body.text())

@@ -35,11 +35,11 @@ def collapse(text: str) -> str:
 
 def collapse_blocks(text: str) -> str:
     """The blocks of ``text``, divided by BLOCK_MARK, as legal lines; empty ones are left out."""
-    line = " ".join(text.split()).replace(f" {BLOCK_MARK}", BLOCK_MARK).replace(f"{BLOCK_MARK} ", BLOCK_MARK)
-    return legal("\n".join(filter(None, line.split(BLOCK_MARK))))
+    words = filter(None, map(str.split, text.split(BLOCK_MARK)))
+    return legal("\n".join(map(" ".join, words)))
 
 
 def collapse_lines(text: str) -> str:
     """Plain text with its lines kept, legal, their blanks collapsed and empty lines left out."""
-    lines = [" ".join(line.split()) for line in text.splitlines()]
-    return legal("\n".join(filter(None, lines)))
+    words = filter(None, map(str.split, text.splitlines()))
+    return legal("\n".join(map(" ".join, words)))

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import islice
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
+
+from searchcrawl.html.allocation import keep_freed_memory
 
 #: Browsers stop nesting here too; Lexbor's cost is quadratic beyond.
 MAX_DEPTH: Final = 512
 #: Each new paragraph reopens all open formatting elements: far fewer of them may be open.
 MAX_FORMATTING: Final = 64
-#: Pages with fewer tags parse in no time however they nest.
+#: Pages with fewer opening tags parse in no time however they nest.
 _HARMLESS_TAGS: Final = 8_000
+_SHORTEST_TAG: Final = 3
 _HARMLESS_DEPTH: Final = 3_000
 _STRETCH: Final = 16_384
 #: More than any page has.
 MAX_ATTRIBUTES: Final = 1_000
 _HARMLESS_CHARACTERS: Final = 16_384
 _WINDOW: Final = 4_096
-_ATTRIBUTE: Final = re.compile(r"[^\s/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+")
+#: Tags with fewer attributes parse in half a second.
+_HARMLESS_ATTRIBUTES: Final = 10_000
+_SHORTEST_ATTRIBUTE: Final = 6
+#: More, and there are so few tags that each may be looked at.
+_CHARACTERS_A_TAG: Final = 40
+_ATTRIBUTE: Final = r"[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
+# The name of the tag counts as the first.
+_ATTRIBUTES: Final = re.compile(
+    rf"(<(?=[a-z])(?:{_ATTRIBUTE}){{1,{MAX_ATTRIBUTES}}}+)(?:{_ATTRIBUTE})*+", re.IGNORECASE
+)
 
 _FORMATTING: Final = frozenset(
     ["b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"]
@@ -37,47 +48,44 @@ _TAG: Final = re.compile(rf"<(?:(!--)|(/?){_NOT_FLAT}([a-z][^\s/>]*))", re.IGNOR
 _NAME: Final = re.compile(rf"<((?:/(?={_NOT_FLAT}))?{_NOT_FLAT}[a-z][^\s/>]*)", re.IGNORECASE)
 
 
-def parse_tree(text: str) -> LexborHTMLParser:
+def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
     """The tree of a page; opening tags too deep to matter are left out, their content stays.
 
-    Parsed as by a browser that runs scripts: the content of noscript is text. As markup, an
-    unclosed element in it would swallow the rest of the page.
+    ``utf8`` is ``text`` in UTF-8 where that is at hand: it need not be made again. Parsed as by a
+    browser that runs scripts: the content of noscript is text. As markup, an unclosed element in
+    it would swallow the rest of the page.
     """
+    keep_freed_memory()
+    capped = text
     if len(text) > _HARMLESS_CHARACTERS:
-        text = cap_attributes(text)
-    if text.count("<") > _HARMLESS_TAGS and may_be_deep(text):
-        text = cap_depth(text)
-    return LexborHTMLParser(text, scripting=True)
+        capped = cap_attributes(capped)
+    if _may_be_slow(capped) and may_be_deep(capped):
+        capped = cap_depth(capped)
+    return LexborHTMLParser(capped if utf8 is None or capped is not text else utf8, scripting=True)
+
+
+def _may_be_slow(text: str) -> bool:
+    """Whether there are enough opening tags, at a fraction of what it costs to look at each."""
+    if len(text) <= _SHORTEST_TAG * _HARMLESS_TAGS:
+        return False
+    return text.count("<") > _HARMLESS_TAGS and text.count("<") - text.count("</") > _HARMLESS_TAGS
 
 
 def cap_attributes(text: str) -> str:
-    """``text`` with the tags cut that carry more than MAX_ATTRIBUTES (their cost is quadratic).
+    """``text`` with the tags cut that carry more than MAX_ATTRIBUTES (their cost is quadratic)."""
+    return _ATTRIBUTES.sub(r"\1", text) if _may_be_crowded(text) else text
 
-    Looks at places _WINDOW characters apart only: a tag that goes on for so long has a window
-    without ``>``.
+
+def _may_be_crowded(text: str) -> bool:
+    """Whether a tag may have too many attributes: it is long, so a window in it lacks ``>``.
+
+    Or ``>`` is in quoted values: then there are many of these, or few tags.
     """
-    kept: list[str] = []
-    kept_to = position = 0
-    while (position := _next_long_run(text, position)) >= 0:
-        start = text.rfind("<", kept_to, position + _WINDOW)
-        end = text.find(">", position)
-        end = len(text) if end < 0 else end
-        if start >= 0 and text.find(">", start, position) < 0:
-            attributes = islice(_ATTRIBUTE.finditer(text, start, end), MAX_ATTRIBUTES, None)
-            first_too_many = next(attributes, None)
-            if first_too_many is not None:
-                kept.append(text[kept_to : first_too_many.start()])
-                kept_to = end
-        position = end
-    return "".join([*kept, text[kept_to:]]) if kept else text
-
-
-def _next_long_run(text: str, position: int) -> int:
-    """The start of the next window without ``>``, or -1."""
-    for start in range(position, len(text) - _WINDOW, _WINDOW):
-        if text.find(">", start, start + _WINDOW) < 0:
-            return start
-    return -1
+    if any(text.find(">", start, start + _WINDOW) < 0 for start in range(0, len(text) - _WINDOW, _WINDOW)):
+        return True
+    return len(text) > _SHORTEST_ATTRIBUTE * _HARMLESS_ATTRIBUTES and (
+        text.count("=") > _HARMLESS_ATTRIBUTES or len(text) > _CHARACTERS_A_TAG * text.count("<")
+    )
 
 
 def may_be_deep(text: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.html.links import PageLinks, Resolver, base_of, extract_links
+from searchcrawl.html.links import PageLinks, Resolver, base_of, extract_links, read_reference
 from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link
 
@@ -15,7 +15,8 @@ PAGE = "http://example.com/dir/page.html"
 
 def links_of(html: str, url: str = PAGE) -> PageLinks:
     tree = parse_tree(html)
-    return extract_links(tree.css("a,area,frame,iframe"), Resolver(base_of(tree.css("base"), url)))
+    references = filter(None, map(read_reference, tree.css("a,area,frame,iframe")))
+    return extract_links(references, Resolver(base_of(tree.css("base"), url)))
 
 
 def urls_of(html: str, url: str = PAGE) -> list[str]:
@@ -124,6 +125,7 @@ def test_resolver_when_compared_with_identity_then_agrees() -> None:
     bases = ["http://e.org/", PAGE, "https://e.org:8443/a/b/?q=1/2", "http://e.org/a/b/c;x", "http://[::1]/x/y"]
     pieces = [".", "..", "/", "//", "?", "#", "%", "%41", ".%2e", "~", "-", "_", ";", "=", "&", ":", "@", "+", "*", "|"]
     pieces += ["a", "b", "1", "é", "'", '"', "\\", " ", "\t", "\x01", "http:", "https://", "/a/b"]
+    pieces += ["../", "../", "./", "a/", "b.c"]
     pieces += ["http://e.org/", "http://e.org", "http://E.org", "https://e.org:8443/"]
 
     differing = []

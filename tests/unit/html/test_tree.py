@@ -70,14 +70,25 @@ def test_cap_attributes_when_a_tag_has_50000_then_cuts_it() -> None:
     assert capped.count("=1") == MAX_ATTRIBUTES - 1
 
 
+@pytest.mark.parametrize("hidden", [1, 300], ids=["all", "some"])
+def test_cap_attributes_when_values_hold_tags_then_still_cuts_it(hidden: int) -> None:
+    attributes = " ".join(f"a{number}" + "='<b>'" * (number % hidden == 0) for number in range(50_000))
+
+    capped = cap_attributes(f"<p>a</p><div {attributes}><a href=x>x</a>")
+
+    assert capped.endswith("><a href=x>x</a>")
+    assert capped.partition("<div ")[2].count(" ") == MAX_ATTRIBUTES - 1
+
+
 @pytest.mark.parametrize(
     "html",
     [
         "<img src='data:image/png;base64," + "A" * 50_000 + "'>",
         "<p>" + "word " * 20_000,
         "<path d='" + "M 0 " * 9_000 + "'>",
+        "<a title='b > c' =d e=f =g/>h</a>" * 9_000,
     ],
-    ids=["data", "text", "drawing"],
+    ids=["data", "text", "drawing", "many"],
 )
 def test_cap_attributes_when_a_run_is_only_long_then_is_unchanged(html: str) -> None:
     assert cap_attributes(html) == html
