@@ -54,7 +54,7 @@ def remove_leaving(run: Run, shipping: Shipping) -> None:
             return
         batch = _seal(transaction, run, leaving)
     passing("delete.selected")
-    run.count(deleted=_send(shipping, batch, leaving))
+    _send(shipping, batch, leaving)
 
 
 def finish_removals(run: Run, shipping: Shipping) -> None:
@@ -62,7 +62,7 @@ def finish_removals(run: Run, shipping: Shipping) -> None:
     with run.database.read() as transaction:
         under_way = batch_table.removing(transaction, run.source_id)
     for _, batch, leaving in under_way:
-        run.count(deleted=_send(shipping, batch, leaving))
+        _send(shipping, batch, leaving)
 
 
 def _seal(transaction: Transaction, run: Run, leaving: list[Leaving]) -> SealedBatch:
@@ -71,10 +71,9 @@ def _seal(transaction: Transaction, run: Run, leaving: list[Leaving]) -> SealedB
     )
 
 
-def _send(shipping: Shipping, batch: SealedBatch, leaving: list[Leaving]) -> int:
-    removed = shipping.removals(batch, leaving)
+def _send(shipping: Shipping, batch: SealedBatch, leaving: list[Leaving]) -> None:
+    shipping.removals(batch, leaving, counted=True)
     shipping.commit(batch)
-    return removed
 
 
 def _with_evidence(transaction: Transaction, leaving: list[Leaving]) -> list[Leaving]:

@@ -11,6 +11,7 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
+from searchcrawl.codes import Code
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import passing
 from searchcrawl.index.fields import indexed_document
@@ -61,13 +62,13 @@ class Shipping:
         passing("commit.sent")
         self._set_state(batch, BatchState.COMMITTED)
 
-    def removals(self, batch: SealedBatch, leaving: Sequence[Leaving]) -> int:
-        """Sends removals; how many the index acknowledged."""
+    def removals(self, batch: SealedBatch, leaving: Sequence[Leaving], *, counted: bool = False) -> int:
+        """Sends removals; how many the index acknowledged. ``counted`` in the run too, but for copies."""
         self._check_index()
         done = 0
         for start in range(0, len(leaving), _REMOVALS_A_PART):
             part = leaving[start : start + _REMOVALS_A_PART]
-            done += self._removals(batch, part)
+            done += self._removals(batch, part, counted=counted)
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return done
 
@@ -136,7 +137,7 @@ class Shipping:
         passing("index.acked")
         return receipts
 
-    def _removals(self, batch: SealedBatch, part: Sequence[Leaving]) -> int:
+    def _removals(self, batch: SealedBatch, part: Sequence[Leaving], *, counted: bool) -> int:
         source = self.run.source.name
         parcel = Batch(
             number=batch.number,
@@ -146,10 +147,13 @@ class Shipping:
         )
         receipts = self.patience.attempt(lambda: self.receiver.deliver(parcel))
         passing("delete.sent")
-        gone = [row.url_id for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
+        gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
         with self.run.database.write() as transaction:
             lease.check(transaction, self.run.lease)
-            batch_table.removed(transaction, gone)
+            batch_table.removed(transaction, [row.url_id for row in gone])
+            if counted:
+                self.run.count(deleted=sum(1 for row in gone if row.code != Code.DUPLICATE))
+                self.run.save_counts(transaction)
         passing("delete.marked")
         return len(gone)
 
