@@ -8,16 +8,15 @@ import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import orjson
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 from searchcrawl.exceptions import (
     CacheError,
@@ -178,6 +177,11 @@ def print_objects(values: Iterable[Mapping[str, Any]]) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
     """Writes a table for people: numbers to the right, None as nothing, no value steers the terminal."""
+    # Rich is heavy, and a crawl that prints JSON does without.
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     console = console_for_answers()
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     held = [tuple(row) for row in rows]
@@ -191,5 +195,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
 
 def console_for_answers() -> Console:
     """A console on standard output: as wide as the terminal, without colour and wrapping elsewhere."""
+    from rich.console import Console  # noqa: PLC0415  # heavy
+
     is_terminal = sys.stdout.isatty()
     return Console(highlight=False, markup=False, emoji=False, width=None if is_terminal else _WIDTH_IN_PIPES)

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
@@ -59,6 +57,10 @@ class ProgressExtension:
             self._thread.join(_PAUSE_SECONDS)
 
     def _draw(self) -> None:
+        # Heavy, and needed on a terminal only.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
             task = progress.add_task("", total=None)

@@ -82,7 +82,6 @@ urls = Table(
         "depth",
         "id",
         sqlite_where=text("fetch_state = 0"),
-        postgresql_where=text("fetch_state = 0"),
     ),
     Index(
         "ix_urls_due",
@@ -90,13 +89,11 @@ urls = Table(
         "host_id",
         "due_ms",
         sqlite_where=text("fetch_state = 2 AND due_ms IS NOT NULL"),
-        postgresql_where=text("fetch_state = 2 AND due_ms IS NOT NULL"),
     ),
     Index(
         "ix_urls_fetching",
         "source_id",
         sqlite_where=text("fetch_state = 1"),
-        postgresql_where=text("fetch_state = 1"),
     ),
 )
 
@@ -136,14 +133,12 @@ documents = Table(
         "source_id",
         "state",
         sqlite_where=text("state IN (1, 2, 5, 6)"),
-        postgresql_where=text("state IN (1, 2, 5, 6)"),
     ),
     Index("ix_documents_batch_id", "batch_id"),
     Index(
         "ix_documents_leaving",
         "source_id",
         sqlite_where=text("leaving = 1"),
-        postgresql_where=text("leaving = 1"),
     ),
 )
 
