@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import threading
 import time
 from pathlib import Path
@@ -69,9 +68,9 @@ class ReactorProbe:
 def _waited() -> dict[str, int]:
     """Nanoseconds that each thread has waited for a processor; empty where the system does not tell."""
     found = {}
-    for task in os.listdir(_TASKS):
+    for task in _TASKS.iterdir():
         try:
-            found[task] = int((_TASKS / task / "schedstat").read_text(encoding="ascii").split()[1])
+            found[task.name] = int((task / "schedstat").read_text(encoding="ascii").split()[1])
         except (OSError, IndexError):
             # The thread ended meanwhile.
             continue

@@ -1,0 +1,21 @@
+"""A store in a temporary folder, with one source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.store import run_table
+from searchcrawl.store.database import Database
+from tests.unit.store.support_store import SOURCE
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database("sqlite:///store.db", tmp_path)
+    with database.write() as transaction:
+        assert run_table.source_id(transaction, "demo") == SOURCE
+    yield database
+    database.close()

@@ -1,0 +1,104 @@
+"""Rows for tests of the tables, and what the tables say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import select
+
+from searchcrawl import urls as identity
+from searchcrawl.store import document_table, host_table, url_table
+from searchcrawl.store.database import Database
+from searchcrawl.store.document_table import StoredDocument
+from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.url_table import NewUrl, Settled
+
+SOURCE: Final = 1
+NOW_MS: Final = 1_000_000
+
+
+def add(
+    database: Database, names: Sequence[str], *, depth: int = 1, host: str = "a.test:80", **values: Any
+) -> list[int]:
+    """Admits rows ``http://HOST/NAME``; their ids."""
+    with database.write() as transaction:
+        host_id = host_table.ids(transaction, [host])[host]
+        rows = [
+            NewUrl(
+                key=identity.key(f"http://{host}/{name}"),
+                url=f"http://{host}/{name}",
+                host_id=host_id,
+                depth=depth,
+                **values,
+            )
+            for name in names
+        ]
+        ids = url_table.add(transaction, SOURCE, rows, NOW_MS)
+    return [ids[row.key] for row in rows]
+
+
+def claim(
+    database: Database, *, limit: int = 100, horizon_ms: int = NOW_MS, forced: bool = False, host: int = 1
+) -> list[int]:
+    """Claims rows; their ids in the order in which they are handed out."""
+    with database.write() as transaction:
+        claims = url_table.claim(
+            transaction, SOURCE, host, limit=limit, now_ms=NOW_MS, horizon_ms=horizon_ms, forced=forced
+        )
+    return [one.url_id for one in claims]
+
+
+def settle(database: Database, url_ids: Sequence[int], **values: Any) -> None:
+    """Ends visits, well unless ``values`` say otherwise."""
+    given = {"code": 200, "due_ms": NOW_MS, "fetched_ms": NOW_MS, **values}
+    with database.write() as transaction:
+        url_table.settle(transaction, [Settled(url_id=url_id, **given) for url_id in url_ids])
+
+
+def store(database: Database, url_ids: Sequence[int], *, body: bytes | None = None, **values: Any) -> None:
+    """Writes documents in the cache, each with a body of its own unless one is given."""
+    with database.write() as transaction:
+        document_table.store(transaction, SOURCE, [_stored(url_id, body, values) for url_id in url_ids])
+
+
+def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> StoredDocument:
+    given: dict[str, Any] = {
+        "state": DocumentState.CACHED,
+        "code": 200,
+        "segment": 1,
+        "record_offset": 100 * url_id,
+        "response_bytes": 60,
+        "fields_bytes": 40,
+        "body_digest": body or b"body %d" % url_id,
+        "fields_digest": b"fields",
+        "mimetype": "text/html",
+        "content_length": 1000,
+        "etag": '"1"',
+        "last_modified": None,
+        "last_changed_ms": NOW_MS,
+    }
+    return StoredDocument(url_id=url_id, **{**given, **values})
+
+
+def row(database: Database, url_id: int) -> Any:
+    """The row of the URL table."""
+    with database.read() as transaction:
+        return transaction.execute(select(urls).where(urls.c.id == url_id)).one()
+
+
+def document(database: Database, url_id: int) -> Any:
+    """The row of the documents."""
+    with database.read() as transaction:
+        return transaction.execute(select(documents).where(documents.c.url_id == url_id)).one()
+
+
+def states(database: Database, url_ids: Sequence[int]) -> list[DocumentState]:
+    """Where documents stand."""
+    return [DocumentState(document(database, url_id).state) for url_id in url_ids]
+
+
+def fetch_states(database: Database, url_ids: Sequence[int]) -> list[FetchState]:
+    """Where rows stand."""
+    return [FetchState(row(database, url_id).fetch_state) for url_id in url_ids]

@@ -1,0 +1,139 @@
+"""The queue: rows are admitted, claimed, settled, and given back after a crash (D1, D7)."""
+
+from __future__ import annotations
+
+from searchcrawl.store import url_table
+from searchcrawl.store.database import Database
+from searchcrawl.store.states import FetchState
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, fetch_states, row, settle, store
+
+TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED
+
+
+def test_add_when_rows_are_new_then_they_are_to_do_unless_a_rule_refused_them(database: Database) -> None:
+    good = add(database, ["a"])
+    bad = add(database, ["b"], code=955, rule="scope.include_hosts: no include matches")
+
+    assert fetch_states(database, good + bad) == [TODO, SETTLED]
+    assert (row(database, bad[0]).code, row(database, bad[0]).due_ms) == (955, None)
+    assert claim(database) == good
+
+
+def test_known_when_keys_are_asked_for_then_only_rows_that_are_there(database: Database) -> None:
+    ids = add(database, ["a", "b"], depth=3)
+    key = row(database, ids[0]).key
+
+    with database.read() as transaction:
+        found = url_table.known(transaction, SOURCE, [key, 5])
+        elsewhere = url_table.known(transaction, SOURCE + 1, [key])
+
+    assert [(one.id, one.key, one.depth, one.fetch_state, one.code) for one in found] == [(ids[0], key, 3, 0, 0)]
+    assert elsewhere == []
+
+
+def test_claim_when_rows_differ_in_depth_then_the_nearest_come_first_and_none_twice(database: Database) -> None:
+    deep, near = add(database, ["a", "b"], depth=5), add(database, ["c", "d"], depth=1)
+
+    first, second, third = claim(database, limit=3), claim(database), claim(database)
+
+    assert (first, second, third) == ([*near, deep[0]], [deep[1]], [])
+    assert set(fetch_states(database, deep + near)) == {FETCHING}
+
+
+def test_claim_when_rows_were_visited_then_those_due_before_the_horizon_follow(database: Database) -> None:
+    early, late = add(database, ["a"]), add(database, ["b"])
+    never, fresh = add(database, ["c"]), add(database, ["d"])
+    claim(database, limit=3)
+    settle(database, early, due_ms=NOW_MS - 5)
+    settle(database, late, due_ms=NOW_MS + 5)
+    settle(database, never, due_ms=None)
+
+    assert claim(database, horizon_ms=NOW_MS) == [*fresh, *early]
+
+
+def test_claim_when_a_retry_has_a_pause_then_not_before_it_is_over(database: Database) -> None:
+    ids = add(database, ["a"])
+    claim(database)
+    settle(database, ids, fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 1000)
+
+    with database.read() as transaction:
+        due_ms = url_table.next_due_ms(transaction, SOURCE)
+
+    assert claim(database) == []
+    assert due_ms == NOW_MS + 1000
+
+
+def test_claim_when_a_document_is_known_then_it_carries_validators_unless_forced(database: Database) -> None:
+    ids = add(database, ["a"])
+    store(database, ids)
+    settle(database, ids)
+
+    with database.write() as transaction:
+        plain = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+        url_table.release(transaction, ids)
+        forced = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=True)
+
+    assert [(one.etag, one.body_digest, one.fields_digest) for one in plain] == [('"1"', b"body 1", b"fields")]
+    assert [(one.etag, one.body_digest, one.fields_digest) for one in forced] == [(None, None, b"fields")]
+
+
+def test_hosts_when_some_have_work_then_they_are_listed_a_page_at_a_time(database: Database) -> None:
+    add(database, ["a"], host="a.test:80")
+    idle = add(database, ["a"], host="b.test:80")
+    add(database, ["a"], host="c.test:80")
+    settle(database, idle, due_ms=None)
+
+    with database.read() as transaction:
+        everything = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=9)
+        first = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=1)
+        second = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=first[-1], limit=1)
+        last = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=second[-1], limit=1)
+
+    assert everything == [1, 3]
+    assert (first, second, last) == ([1], [3], [])
+
+
+def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Database) -> None:
+    held = add(database, ["a", "b"])
+    claim(database)
+    done = add(database, ["c"])
+    settle(database, done)
+
+    with database.write() as transaction:
+        count = url_table.recover(transaction, SOURCE)
+
+    assert count == 2
+    assert fetch_states(database, held + done) == [TODO, TODO, SETTLED]
+
+
+def test_settle_when_no_request_was_sent_then_the_time_of_the_last_fetch_stands(database: Database) -> None:
+    ids = add(database, ["a"])
+    settle(database, ids, fetched_ms=NOW_MS)
+
+    settle(database, ids, code=955, rule="scope.depth: depth = 1", fetched_ms=None, due_ms=None)
+
+    found = row(database, ids[0])
+    assert (found.code, found.rule, found.last_fetched_ms) == (955, "scope.depth: depth = 1", NOW_MS)
+
+
+def test_reopen_code_when_rules_changed_then_rows_that_a_rule_refused_are_due(database: Database) -> None:
+    outside, fetched = add(database, ["a"], code=955, rule="x"), add(database, ["b"])
+    claim(database)
+    settle(database, fetched, due_ms=None)
+
+    with database.write() as transaction:
+        url_table.reopen_code(transaction, SOURCE, 955)
+
+    assert fetch_states(database, outside + fetched) == [TODO, SETTLED]
+    assert claim(database) == outside
+
+
+def test_count_todo_when_rows_are_due_later_then_they_are_not_counted(database: Database) -> None:
+    add(database, ["a"])
+    settle(database, add(database, ["b"]), due_ms=NOW_MS)
+    settle(database, add(database, ["c"]), due_ms=NOW_MS + 1)
+
+    with database.read() as transaction:
+        count = url_table.count_todo(transaction, SOURCE, NOW_MS)
+
+    assert count == 2
