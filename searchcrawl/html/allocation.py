@@ -20,7 +20,8 @@ def keep_freed_memory() -> None:
     """Lets the process keep what a page's tree leaves free, for the next page's tree.
 
     By default glibc gives it back after each page, and the kernel then clears fresh memory for
-    the next: a third of the time of a parse. Does nothing with other C libraries.
+    the next: some twenty page faults a page. Holds for the whole process, and does nothing with
+    other C libraries.
     """
     if sys.platform != "linux":
         return

@@ -68,7 +68,8 @@ def _may_be_slow(text: str) -> bool:
     """Whether there are enough opening tags, at a fraction of what it costs to look at each."""
     if len(text) <= _SHORTEST_TAG * _HARMLESS_TAGS:
         return False
-    return text.count("<") > _HARMLESS_TAGS and text.count("<") - text.count("</") > _HARMLESS_TAGS
+    tags = text.count("<")
+    return tags > _HARMLESS_TAGS and tags - text.count("</") > _HARMLESS_TAGS
 
 
 def cap_attributes(text: str) -> str:

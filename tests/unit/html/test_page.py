@@ -152,6 +152,21 @@ def test_robots_when_in_meta_and_header_then_both_count() -> None:
     assert (page.noindex, page.nofollow) == (True, True)
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"\xef\xbb\xbf<p>a\xc3\xa9", "a\xe9"),
+        (b"<p>a\xffb\xc3", "a\ufffdb\ufffd"),
+        (b"<p>a\xef\xbf\xbdb", "a\ufffdb"),
+        (b"<p>a\xed\xa0\x80b", "a\ufffd\ufffd\ufffdb"),
+        (b"<p>\xe2\x80\xa8a\xc2\xa0\xe3\x80\x80b\xc2\x85", "a b"),
+    ],
+    ids=["bom", "invalid", "replaced", "surrogate", "blanks"],
+)
+def test_page_when_utf8_then_is_read_as_python_reads_it(body: bytes, expected: str) -> None:
+    assert page_of(body).text == expected
+
+
 @pytest.mark.parametrize("codec", ["euc_jp", "shift_jis"])
 @pytest.mark.parametrize("declared", [True, False])
 def test_page_when_japanese_then_is_read(codec: str, declared: bool) -> None:
