@@ -8,7 +8,7 @@ import logging
 from scrapy.crawler import Crawler
 
 from searchcrawl import urls
-from searchcrawl.admission.admit import Admission, Found, rule_text
+from searchcrawl.admission.admit import REFUSED, Admission, Found, rule_text
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
 from searchcrawl.items import Document, Link, Outcome
@@ -56,7 +56,7 @@ class CachePipeline:
 
     def _open(self, run: Run) -> GroupCommit:
         with run.database.read() as transaction:
-            known = run_table.count_urls(transaction, run.source_id)
+            known = run_table.count_urls(transaction, run.source_id, without=REFUSED)
         admission = Admission(
             source_id=run.source_id,
             boundary=run.boundary,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sqlalchemy import func, insert, literal, select, update
@@ -156,8 +156,7 @@ def set_segment(transaction: Transaction, source: int, number: int, committed_by
     )
 
 
-def count_urls(transaction: Transaction, source: int) -> int:
-    """How many URLs of a source are known."""
-    return int(
-        transaction.execute(select(func.count()).select_from(urls).where(urls.c.source_id == source)).scalar_one()
-    )
+def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:
+    """How many URLs of a source are known, those with the codes ``without`` left out."""
+    query = select(func.count()).select_from(urls).where(urls.c.source_id == source, urls.c.code.not_in(without))
+    return int(transaction.execute(query).scalar_one())

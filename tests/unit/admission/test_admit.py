@@ -1,0 +1,147 @@
+"""Links become rows: identity, boundary, smallest depth (B6, F1; architecture, decision 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl.admission.admit import REFUSED, Admission, Found
+from searchcrawl.items import Link
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.store import run_table
+from searchcrawl.store.database import Database
+
+SITE = "http://a.test/"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database("sqlite:///store.db", tmp_path)
+    with database.write() as transaction:
+        run_table.source_id(transaction, "demo")
+    yield database
+    database.close()
+
+
+def admission(database: Database, *, max_urls: int = 0, **scope: Any) -> Admission:
+    with database.read() as transaction:
+        known = run_table.count_urls(transaction, 1, without=REFUSED)
+    boundary = Boundary(include_hosts=["a.test"], **scope)
+    return Admission(source_id=1, boundary=boundary, max_urls=max_urls, known_urls=known)
+
+
+def links(*names: str, nofollow: bool = False) -> list[Link]:
+    return [Link(name if ":" in name else SITE + name, nofollow) for name in names]
+
+
+def admit(database: Database, tested: Admission, *found: Found) -> tuple[int, int]:
+    with database.write() as transaction:
+        counts = tested.admit(transaction, list(found))
+    tested.committed()
+    return counts
+
+
+def rows(database: Database) -> dict[str, tuple[int, int]]:
+    """Depth and code by path."""
+    with database.read() as transaction:
+        found = transaction.exec_driver_sql("SELECT url, depth, code FROM urls")
+        return {url.removeprefix(SITE): (depth, code) for url, depth, code in found}
+
+
+def id_of(database: Database, name: str) -> int:
+    with database.read() as transaction:
+        return int(transaction.exec_driver_sql("SELECT id FROM urls WHERE url = ?", (SITE + name,)).scalar_one())
+
+
+def test_admit_when_links_are_new_then_each_is_a_row_once(database: Database) -> None:
+    tested = admission(database)
+
+    counts = admit(database, tested, Found(None, 0, links("a", "b", "a")), Found(None, 0, links("b")))
+
+    assert counts == (2, 0)
+    assert rows(database) == {"a": (0, 0), "b": (0, 0)}
+
+
+def test_admit_when_known_by_memory_or_by_the_table_then_nothing_is_new(database: Database) -> None:
+    tested = admission(database)
+    admit(database, tested, Found(None, 0, links("a")))
+
+    by_memory = admit(database, tested, Found(None, 0, links("a")))
+    by_table = admit(database, admission(database), Found(None, 0, links("a")))
+
+    assert (by_memory, by_table) == ((0, 0), (0, 0))
+
+
+def test_admit_when_outside_the_boundary_then_a_row_with_its_code_and_rule(database: Database) -> None:
+    counts = admit(database, admission(database), Found(None, 0, links("http://b.test/x", "a")))
+
+    assert counts == (1, 1)
+    assert rows(database) == {"a": (0, 0), "http://b.test/x": (0, 955)}
+
+
+def test_admit_when_nofollow_then_no_row(database: Database) -> None:
+    admit(database, admission(database), Found(None, 0, links("a", nofollow=True)))
+
+    assert rows(database) == {}
+
+
+def test_admit_when_pages_of_a_group_differ_in_depth_then_the_smallest_counts(database: Database) -> None:
+    tested = admission(database)
+
+    admit(database, tested, Found(None, 3, links("a")), Found(None, 1, links("a")), Found(None, 2, links("a")))
+
+    assert rows(database) == {"a": (1, 0)}
+
+
+def test_admit_when_found_nearer_later_then_its_links_come_nearer_too(database: Database) -> None:
+    tested = admission(database)
+    admit(database, tested, Found(None, 4, links("a")))
+    admit(database, tested, Found(id_of(database, "a"), 5, links("b")))
+    admit(database, tested, Found(id_of(database, "b"), 6, links("c", "a")))
+
+    admit(database, tested, Found(None, 1, links("a")))
+
+    assert rows(database) == {"a": (1, 0), "b": (2, 0), "c": (3, 0)}
+
+
+def test_admit_when_refused_for_its_depth_and_found_nearer_then_it_is_to_do(database: Database) -> None:
+    tested = admission(database, depth=2)
+    first = admit(database, tested, Found(None, 3, links("a")))
+
+    second = admit(database, tested, Found(None, 2, links("a")))
+
+    assert (first, second) == ((0, 1), (1, 0))
+    with database.read() as transaction:
+        state = transaction.exec_driver_sql("SELECT fetch_state, depth FROM urls").one()
+    assert tuple(state) == (0, 2)
+
+
+def test_admit_when_the_transaction_fails_then_the_links_are_not_remembered(database: Database) -> None:
+    tested = admission(database)
+    with database.read() as transaction:
+        nested = transaction.begin_nested()
+        tested.admit(transaction, [Found(None, 0, links("a"))])
+        nested.rollback()
+    tested.rolled_back()
+
+    assert admit(database, tested, Found(None, 0, links("a"))) == (1, 0)
+    assert rows(database) == {"a": (0, 0)}
+
+
+def test_max_urls_when_reached_then_further_links_are_refused(database: Database) -> None:
+    counts = admit(database, admission(database, max_urls=2), Found(None, 0, links("a", "b", "c")))
+
+    assert counts == (2, 1)
+    assert sorted(code for _, code in rows(database).values()) == [0, 0, 955]
+
+
+def test_max_urls_when_another_run_begins_then_refused_urls_do_not_count(database: Database) -> None:
+    outside = links("http://b.test/1", "http://b.test/2")
+    admit(database, admission(database, max_urls=2), Found(None, 0, [*outside, *links("a")]))
+
+    counts = admit(database, admission(database, max_urls=2), Found(None, 0, links("b", "c")))
+
+    assert counts == (1, 1)
