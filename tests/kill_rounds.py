@@ -205,14 +205,14 @@ def initial(forks: Forks, site: SiteProcess, folder: Path, *, cache: dict[str, A
     return Kind(forks, site, folder, prepare, source="demo", counting=cache is None)
 
 
-def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path) -> Kind:
+def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path, *, counting: bool = True) -> Kind:
     """Second crawls, of a project that was crawled before the site changed."""
 
     def prepare(project: Path, name: str) -> None:
         shutil.copytree(template, project)
         kill_site.call_agent(project, name)
 
-    return Kind(forks, site, folder, prepare, source="demo")
+    return Kind(forks, site, folder, prepare, source="demo", counting=counting)
 
 
 def in_solr(forks: Forks, site: SiteProcess, folder: Path, url: str) -> Kind:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.site.client import SiteProcess
 
 #: It comes every five seconds: in longer runs only, and not to be counted on. It has a test of its own.
 _BEAT = "lease.renew"
+FORGETFUL = {"threshold_mb": 0.1, "preserve": False}
 #: Of hundreds of passings (requests, records) not all are tried, also not in the soak.
 _SOAK_PASSINGS = 25
 #: Without what has no bearing on the index, which the initial crawl covers.
@@ -50,8 +52,7 @@ def initial(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="module")
 def forgetful(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Kind:
     """First crawls whose cache keeps nothing that the index has."""
-    cache = {"threshold_mb": 0.1, "preserve": False}
-    kind = kill_rounds.initial(forks, site, tmp_path_factory.mktemp("forgetful"), cache=cache)
+    kind = kill_rounds.initial(forks, site, tmp_path_factory.mktemp("forgetful"), cache=FORGETFUL)
     kind.reference("undisturbed-forgetful")
     return kind
 
@@ -59,15 +60,25 @@ def forgetful(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPath
 @pytest.fixture(scope="module")
 def maintenance(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
     """Second crawls, of a site that changed."""
-    folder = tmp_path_factory.mktemp("maintenance")
     with SiteProcess() as site:
-        kill_site.fill(site)
-        template = kill_site.project(folder / "template", site, "demo")
-        assert forks.run(template, "crawl", "demo") == 0
-        kill_site.change(site)
-        kind = kill_rounds.maintenance(forks, site, folder, template)
-        kind.reference()
-        yield kind
+        yield maintenance_of(forks, site, tmp_path_factory.mktemp("maintenance"))
+
+
+@pytest.fixture(scope="module")
+def forgetful_maintenance(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+    """The same, where the cache has kept nothing of the first crawl."""
+    with SiteProcess() as site:
+        yield maintenance_of(forks, site, tmp_path_factory.mktemp("forgetful"), cache=FORGETFUL)
+
+
+def maintenance_of(forks: Forks, site: SiteProcess, folder: Path, cache: dict[str, Any] | None = None) -> Kind:
+    kill_site.fill(site)
+    template = kill_site.project(folder / "template", site, "demo", settings={"cache": cache} if cache else None)
+    assert forks.run(template, "crawl", "demo") == 0
+    kill_site.change(site)
+    kind = kill_rounds.maintenance(forks, site, folder, template, counting=cache is None)
+    kind.reference()
+    return kind
 
 
 def test_failpoints_when_runs_are_counted_then_each_is_passed(
@@ -167,23 +178,24 @@ def test_maintenance_in_solr_when_killed_around_deliveries_then_ends_as_if_undis
         assert kind.rounds(cuts) == []
 
 
+@pytest.fixture
+def all_kinds(initial: Kind, maintenance: Kind, forgetful: Kind, forgetful_maintenance: Kind) -> list[Kind]:
+    return [initial, maintenance, forgetful, forgetful_maintenance]
+
+
 @pytest.mark.soak
-def test_crawls_when_killed_at_all_passings_then_end_as_if_undisturbed(
-    initial: Kind, forgetful: Kind, maintenance: Kind
-) -> None:
+def test_crawls_when_killed_at_all_passings_then_end_as_if_undisturbed(all_kinds: list[Kind]) -> None:
     lines: list[str] = []
-    for kind in (initial, maintenance, forgetful):
+    for kind in all_kinds:
         lines += kind.rounds(kill_rounds.cuts(kind.passed, first=_SOAK_PASSINGS, skip=[_BEAT]))
 
     assert lines == []
 
 
 @pytest.mark.soak
-def test_crawls_when_killed_at_many_random_moments_then_end_as_if_undisturbed(
-    initial: Kind, forgetful: Kind, maintenance: Kind
-) -> None:
+def test_crawls_when_killed_at_many_random_moments_then_end_as_if_undisturbed(all_kinds: list[Kind]) -> None:
     lines: list[str] = []
-    for seed, kind in enumerate((initial, maintenance, forgetful)):
+    for seed, kind in enumerate(all_kinds):
         lines += kind.rounds(kill_rounds.random_cuts(20, kind.seconds, seed))
 
     assert lines == []
