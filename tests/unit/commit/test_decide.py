@@ -1,0 +1,214 @@
+"""What the end of each visit means for its row and its document (decisions 1 and 7; D2-D5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from searchcrawl import clock
+from searchcrawl.codes import Code
+from searchcrawl.commit.decide import Group, decide
+from searchcrawl.items import Claim, Document, Link, Outcome, Page
+from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
+from searchcrawl.sources.config import Source
+from searchcrawl.store.states import FetchState
+from tests.factories import claim, document, outcome
+
+NOW_MS = 5_000_000
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now_ms", lambda: NOW_MS)
+
+
+def source(**tables: Any) -> Source:
+    start, scope = {"urls": ["http://site.test/"]}, {"include_hosts": ["site.test"]}
+    return Source.model_validate(
+        {"name": "demo", "file": "sources/demo.toml", "start": start, "scope": scope, **tables}
+    )
+
+
+def decided(*items: Document | Outcome, **tables: Any) -> Group:
+    return decide(items, source(**tables))
+
+
+def known(body: str = "old", **values: Any) -> Claim:
+    """A row whose document is in the cache, with ``body``."""
+    before = document(body)
+    digests = {"body_digest": before.body_digest, "fields_digest": before.fields_digest}
+    return claim(**{"held": True, "code": 200, **digests, **values})
+
+
+def counted(group: Group) -> set[str]:
+    return {name for name, count in group.counts.items() if count}
+
+
+def test_document_when_new_then_stored_and_its_links_are_found() -> None:
+    page = Page(title="t", text="x", links=(Link("http://site.test/a"),))
+
+    group = decided(document(claim=claim(3, depth=2), page=page))
+
+    assert [one.claim.url_id for one in group.stored] == [3]
+    assert [(one.code, one.fetch_state) for one in group.settled] == [(200, FetchState.SETTLED)]
+    assert [(found.page_id, found.depth, list(found.links)) for found in group.found] == [(3, 3, list(page.links))]
+    assert counted(group) == {"fetched", "new"}
+
+
+def test_document_when_its_author_says_nofollow_then_no_link_is_found() -> None:
+    page = Page(text="x", nofollow=True, links=(Link("http://site.test/a"),))
+
+    assert [list(found.links) for found in decided(document(page=page)).found] == [[]]
+
+
+def test_document_when_its_text_differs_then_it_is_stored_as_changed() -> None:
+    group = decided(document("new", claim=known("old")))
+
+    assert len(group.stored) == 1
+    assert counted(group) == {"fetched", "changed"}
+
+
+def test_document_when_only_its_bytes_differ_then_it_is_not_sent() -> None:
+    row = known("old")
+
+    group = decided(document("old<!-- comment -->", text="old", claim=row))
+
+    assert group.stored == []
+    assert [(one.url_id, one.send_again) for one in group.confirmed] == [(row.url_id, False)]
+    assert counted(group) == {"fetched", "unchanged"}
+
+
+def test_document_when_its_bytes_are_as_before_then_it_is_not_sent_and_its_links_stand() -> None:
+    group = decided(document("old", claim=known("old"), page=None))
+
+    assert (group.stored, group.found) == ([], [])
+    assert counted(group) == {"fetched", "unchanged"}
+
+
+def test_document_when_its_date_moved_then_it_is_sent_again_only_where_dates_count() -> None:
+    row = known("old", last_modified="Mon, 01 Jan 2029 00:00:00 GMT")
+    visited = document("old", claim=row, last_modified="Tue, 02 Jan 2029 00:00:00 GMT")
+
+    by_date, by_checksum = decided(visited), decided(visited, change={"condition": ["checksum"]})
+
+    assert [one.send_again for one in by_date.confirmed] == [True]
+    assert [one.send_again for one in by_checksum.confirmed] == [False]
+
+
+def test_document_when_it_lost_its_text_then_the_known_one_stays() -> None:
+    row = known("old")
+
+    group = decided(document("", claim=row, code=Code.EMPTY))
+
+    assert (group.stored, group.leaving) == ([], [])
+    assert [one.code for one in group.settled] == [911]
+
+
+def test_document_when_it_says_noindex_then_it_replaces_the_known_one() -> None:
+    group = decided(document("old", claim=known("old"), code=Code.NOT_INDEXED))
+
+    assert [one.code for one in group.stored] == [952]
+    assert counted(group) == {"fetched", "non_indexable"}
+
+
+def test_answer_304_when_it_comes_then_confirmed_with_nothing_to_send() -> None:
+    row = known()
+
+    group = decided(outcome(304, claim=row, etag='"2"'))
+
+    assert [(one.url_id, one.etag) for one in group.confirmed] == [(row.url_id, '"2"')]
+    assert [one.url_id for one in group.restored] == [row.url_id]
+    assert counted(group) == {"fetched", "not_modified"}
+
+
+def test_answer_304_when_the_page_failed_before_then_its_copies_are_looked_at_again() -> None:
+    row = known(code=404)
+
+    assert decided(outcome(304, claim=row)).revived == [row.url_id]
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        (404, None),
+        (410, None),
+        (Code.ROBOTS, "Disallow: /"),
+        (Code.OUTSIDE_BOUNDARY, "scope.depth: depth = 1"),
+        (Code.MOVED, None),
+        (Code.META_REFRESH, None),
+    ],
+)
+def test_outcome_when_it_is_evidence_then_the_document_is_to_leave(code: int, rule: str | None) -> None:
+    row = known()
+
+    assert decided(outcome(code, rule=rule, claim=row)).leaving == [row.url_id]
+
+
+@pytest.mark.parametrize(
+    ("code", "rule"),
+    [
+        *((code, None) for code in (401, 403, 418, 500, 503)),
+        *((code, None) for code in (902, 903, 904, 905, 906, 907, 958, 960, 962, 963, 1003, 1006, 1009)),
+        (Code.ROBOTS, ROBOTS_UNAVAILABLE),
+        (Code.TRAP_LIMIT, "scope.max_path_segments"),
+    ],
+)
+def test_outcome_when_it_is_no_evidence_then_the_document_stays(code: int, rule: str | None) -> None:
+    group = decided(outcome(code, rule=rule, claim=known()))
+
+    assert (group.leaving, group.stored, group.confirmed) == ([], [], [])
+
+
+def test_outcome_when_remove_on_names_other_codes_then_these_count() -> None:
+    group = decided(outcome(404, claim=claim(1)), outcome(451, claim=claim(2)), lifecycle={"remove_on": [451]})
+
+    assert group.leaving == [2]
+
+
+def _tries(attempts: Sequence[int], **values: Any) -> list[tuple[FetchState, int | None]]:
+    items = [outcome(503, claim=claim(attempt=attempt), transient=True, **values) for attempt in attempts]
+    group = decided(*items, fetch={"retries": 3})
+    return [(one.fetch_state, None if one.due_ms is None else one.due_ms - NOW_MS) for one in group.settled]
+
+
+def test_failure_when_it_may_pass_then_tried_again_with_growing_pauses_until_it_has_failed() -> None:
+    todo = FetchState.TODO
+
+    assert _tries([0, 1, 2, 3]) == [(todo, 1000), (todo, 2000), (todo, 4000), (FetchState.SETTLED, 0)]
+
+
+def test_failure_when_the_server_names_a_pause_then_it_is_kept_up_to_a_minute() -> None:
+    assert _tries([0], retry_after_seconds=30) == [(FetchState.TODO, 30_000)]
+    assert _tries([0], retry_after_seconds=3600) == [(FetchState.SETTLED, 0)]
+
+
+def test_failure_when_it_goes_on_for_runs_then_counted_and_a_success_ends_it() -> None:
+    row = claim(failed_runs=4)
+
+    failed = decided(outcome(500, claim=row)).settled[0]
+    well = decided(document(claim=row)).settled[0]
+
+    assert (failed.failed_runs, well.failed_runs) == (5, 0)
+
+
+def test_refusal_when_no_request_was_sent_then_not_due_again_and_the_time_of_the_fetch_stands() -> None:
+    group = decided(outcome(Code.OUTSIDE_BOUNDARY, rule="scope.depth: depth = 1"))
+
+    assert [(one.due_ms, one.fetched_ms, one.failed_runs) for one in group.settled] == [(None, None, 0)]
+    assert counted(group) == {"rejected"}
+
+
+def test_outcome_when_released_then_the_row_goes_back_untouched() -> None:
+    group = decided(outcome(0, claim=claim(9), released=True))
+
+    assert (group.released, group.settled, counted(group)) == ([9], [], set())
+
+
+def test_moved_when_the_target_is_allowed_then_it_is_admitted_at_the_same_depth() -> None:
+    target = Link("http://site.test/new")
+
+    group = decided(outcome(Code.MOVED, claim=claim(9, depth=4), links=(target,)))
+
+    assert [(found.page_id, found.depth, list(found.links)) for found in group.found] == [(9, 4, [target])]
