@@ -30,7 +30,7 @@ from searchcrawl.urls import Url
 _SOURCE: Final = "site"
 _PAGES: Final = 100
 #: Between requests to a site of others; none on networks that its user owns.
-_DELAY_SECONDS: Final = 0.5
+_DELAY_SECONDS: Final = 1.0
 _SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
