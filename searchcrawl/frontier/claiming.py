@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from searchcrawl import clock
@@ -21,10 +21,21 @@ _HOSTS_A_ROUND: Final = 64
 _IDLE_SECONDS: Final = 1.0
 
 
+@dataclass(slots=True)
+class _Look:
+    """One look at all hosts that have work, in one round or several."""
+
+    #: nothing was outstanding when it began
+    quiet: bool
+    claimed: int = 0
+    #: the window holds enough rows of a host, though the table has more
+    held_back: bool = False
+
+
 class Claiming:
     """Claims rows of one run, host by host, in a thread of its own.
 
-    ``filled`` is called when claims came in, ``exhausted`` once when there is nothing left: a round
+    ``filled`` is called when claims came in, ``exhausted`` once when there is nothing left: a look
     came back empty that began after the commit of the last outstanding row (architecture, decision
     2). ``failed`` is called with the error of the store. All are called in the thread.
     """
@@ -49,6 +60,7 @@ class Claiming:
         self._counting = threading.Lock()
         self._names: dict[int, str] = {}
         self._cursor = 0
+        self._look = _Look(quiet=False)
         self._wake = threading.Event()
         self._stopping = False
         self._dry = False
@@ -98,25 +110,26 @@ class Claiming:
         """Claims what is wanted; the seconds until the next look, None where nothing is left."""
         if self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
             return _IDLE_SECONDS
-        with self._counting:
-            quiet = self._outstanding == 0
-            self._dry = True
-        run = self._run
+        if self._cursor == 0:
+            with self._counting:
+                self._look = _Look(quiet=self._outstanding == 0)
+                self._dry = True
+        look, run = self._look, self._run
         with run.database.read() as transaction:
             hosts = url_table.hosts_with_work(
                 transaction, run.source_id, run.row.horizon_ms, after=self._cursor, limit=_HOSTS_A_ROUND
             )
             self._learn_names(transaction, hosts)
-        whole = self._cursor == 0 and len(hosts) < _HOSTS_A_ROUND
         self._cursor = hosts[-1] if len(hosts) == _HOSTS_A_ROUND else 0
         claimed = self._claim(hosts)
         if claimed:
+            look.claimed += claimed
             self._dry = False
             self._filled()
-            return _IDLE_SECONDS if self._cursor == 0 else 0.0
-        if not whole:
+        if self._cursor:
             return 0.0
-        return self._pause(quiet=quiet)
+        # What the window holds back is claimed once a commit, or the next look, finds it drained.
+        return _IDLE_SECONDS if look.claimed or look.held_back else self._pause(quiet=look.quiet)
 
     def _pause(self, *, quiet: bool) -> float | None:
         with self._run.database.read() as transaction:
@@ -135,6 +148,7 @@ class Claiming:
     def _claim(self, hosts: list[int]) -> int:
         wanted = {host: self._window.wanted(self._names[host]) for host in hosts}
         wanted = {host: rows for host, rows in wanted.items() if rows}
+        self._look.held_back |= len(wanted) < len(hosts)
         if not wanted:
             return 0
         claims: dict[int, list[Claim]] = {}

@@ -1,0 +1,102 @@
+"""The claiming thread: rows come in ahead of need, and an idle look costs next to nothing (decisions 1 and 2)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.frontier.claiming import Claiming
+from searchcrawl.frontier.window import Window
+from searchcrawl.store import host_table, url_table
+from searchcrawl.store.url_table import NewUrl
+from tests.answer_store import FilledStore
+
+#: Long enough for dozens of looks of a thread that does not rest.
+_A_WHILE_SECONDS = 0.4
+_LIMIT_SECONDS = 20.0
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path)
+    yield store
+    store.close()
+
+
+class Watched:
+    """A claiming thread whose looks are counted."""
+
+    def __init__(self, filled: FilledStore, *, delay_seconds: float) -> None:
+        self.window = Window(host_concurrency=4, delay_seconds=delay_seconds)
+        self.exhausted = threading.Event()
+        self.looks = 0
+        self.came = 0
+        self.claiming = Claiming(
+            filled.run,
+            self.window,
+            filled=self._filled,
+            exhausted=self.exhausted.set,
+            failed=lambda error: pytest.fail(str(error)),
+            may_claim=self._may_claim,
+        )
+
+    def _filled(self) -> None:
+        self.came += 1
+
+    def _may_claim(self) -> bool:
+        self.looks += 1
+        return True
+
+    def run_for(self, seconds: float) -> None:
+        """Lets the thread work for a while, or until nothing is left."""
+        self.claiming.start()
+        self.exhausted.wait(seconds)
+        self.claiming.stop()
+
+
+def admit(filled: FilledStore, *, hosts: int, rows: int) -> None:
+    """Adds ``rows`` rows to each of so many hosts."""
+    with filled.database.write() as transaction:
+        for number in range(hosts):
+            name = f"h{number}.acme.test:80"
+            host_id = host_table.ids(transaction, [name])[name]
+            addresses = [f"http://h{number}.acme.test/{row}" for row in range(rows)]
+            new = [NewUrl(key=urls.key(url), url=url, host_id=host_id, depth=1) for url in addresses]
+            url_table.add(transaction, filled.run.source_id, new, 0)
+
+
+@pytest.mark.parametrize(("hosts", "delay_seconds", "waiting"), [(1, 5.0, 2), (1, 0.0, 192), (70, 5.0, 140)])
+def test_claiming_when_the_window_holds_enough_of_each_host_then_it_rests(
+    filled: FilledStore, hosts: int, delay_seconds: float, waiting: int
+) -> None:
+    admit(filled, hosts=hosts, rows=500 // hosts)
+    watched = Watched(filled, delay_seconds=delay_seconds)
+
+    watched.run_for(_A_WHILE_SECONDS)
+
+    assert watched.window.size == waiting
+    # Two rounds see 70 hosts.
+    assert watched.looks <= 4
+
+
+def test_claiming_when_there_is_nothing_to_do_then_the_crawl_is_over(filled: FilledStore) -> None:
+    watched = Watched(filled, delay_seconds=0.0)
+
+    watched.run_for(_LIMIT_SECONDS)
+
+    assert watched.exhausted.is_set()
+    assert watched.came == 0
+
+
+def test_claiming_when_claims_are_outstanding_then_the_crawl_is_not_over(filled: FilledStore) -> None:
+    admit(filled, hosts=65, rows=1)
+    watched = Watched(filled, delay_seconds=0.0)
+
+    watched.run_for(_A_WHILE_SECONDS)
+
+    assert watched.window.size == 65
+    assert not watched.exhausted.is_set()
