@@ -171,7 +171,9 @@ class Claiming:
     def _claim_host(self, transaction: Transaction, host: int, rows: int) -> list[Claim]:
         run = self._run
         now_ms = clock.now_ms()
-        delay_ms = round(self._window.delay_seconds(self._names[host]) * 1000)
+        name = self._names[host]
+        # The rows of a host that is left alone end without a request: they take no time of it.
+        delay_ms = round(self._window.delay_seconds(name) * 1000) if self._window.parked(name) is None else 0
         claims = url_table.claim(
             transaction,
             run.source_id,

@@ -94,7 +94,8 @@ class Window:
         with self._lock:
             host = self._hosts.get(name)
             waiting = len(host.waiting) if host else 0
-            most = DELAYED_HOST_ROWS if self.delay_seconds(name) else HOST_ROWS
+            slow = bool(self.delay_seconds(name)) and self.parked(name) is None
+            most = DELAYED_HOST_ROWS if slow else HOST_ROWS
             # Few at a time are not worth a transaction.
             return 0 if waiting > most // 2 else min(most - waiting, WINDOW_ROWS - self._size)
 

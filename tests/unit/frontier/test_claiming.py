@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from searchcrawl import urls
 from searchcrawl.frontier.claiming import Claiming
-from searchcrawl.frontier.window import Window
+from searchcrawl.frontier.window import FAILURES_TO_PARK, Window
 from searchcrawl.store import host_table, url_table
+from searchcrawl.store.schema import hosts
 from searchcrawl.store.url_table import NewUrl
 from tests.answer_store import FilledStore
 
@@ -58,10 +60,10 @@ class Watched:
         self.claiming.stop()
 
 
-def admit(filled: FilledStore, *, hosts: int, rows: int) -> None:
+def admit(filled: FilledStore, *, count: int, rows: int) -> None:
     """Adds ``rows`` rows to each of so many hosts."""
     with filled.database.write() as transaction:
-        for number in range(hosts):
+        for number in range(count):
             name = f"h{number}.acme.test:80"
             host_id = host_table.ids(transaction, [name])[name]
             addresses = [f"http://h{number}.acme.test/{row}" for row in range(rows)]
@@ -69,11 +71,11 @@ def admit(filled: FilledStore, *, hosts: int, rows: int) -> None:
             url_table.add(transaction, filled.run.source_id, new, 0)
 
 
-@pytest.mark.parametrize(("hosts", "delay_seconds", "waiting"), [(1, 5.0, 2), (1, 0.0, 192), (70, 5.0, 140)])
+@pytest.mark.parametrize(("count", "delay_seconds", "waiting"), [(1, 5.0, 2), (1, 0.0, 192), (70, 5.0, 140)])
 def test_claiming_when_the_window_holds_enough_of_each_host_then_it_rests(
-    filled: FilledStore, hosts: int, delay_seconds: float, waiting: int
+    filled: FilledStore, count: int, delay_seconds: float, waiting: int
 ) -> None:
-    admit(filled, hosts=hosts, rows=500 // hosts)
+    admit(filled, count=count, rows=500 // count)
     watched = Watched(filled, delay_seconds=delay_seconds)
 
     watched.run_for(_A_WHILE_SECONDS)
@@ -93,10 +95,24 @@ def test_claiming_when_there_is_nothing_to_do_then_the_crawl_is_over(filled: Fil
 
 
 def test_claiming_when_claims_are_outstanding_then_the_crawl_is_not_over(filled: FilledStore) -> None:
-    admit(filled, hosts=65, rows=1)
+    admit(filled, count=65, rows=1)
     watched = Watched(filled, delay_seconds=0.0)
 
     watched.run_for(_A_WHILE_SECONDS)
 
     assert watched.window.size == 65
     assert not watched.exhausted.is_set()
+
+
+def test_claiming_when_a_host_is_left_alone_then_its_rows_come_at_once_and_book_no_time(filled: FilledStore) -> None:
+    admit(filled, count=1, rows=150)
+    watched = Watched(filled, delay_seconds=5.0)
+    host = "h0.acme.test:80"
+    for _ in range(FAILURES_TO_PARK):
+        watched.window.failed(host, 906)
+
+    watched.run_for(_A_WHILE_SECONDS)
+
+    assert watched.window.size == 150
+    with filled.database.read() as transaction:
+        assert transaction.execute(select(hosts.c.next_allowed_ms).where(hosts.c.name == host)).scalar() == 0
