@@ -319,20 +319,18 @@ def keep(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 
 def removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Notes acknowledged removals; a copy stays known as one."""
+    """Notes acknowledged removals; a copy stays known as one, a page that came back meanwhile in its batch."""
+    still = documents.c.state == int(DocumentState.REMOVING)
     statement = (
         update(documents)
         .where(documents.c.url_id == bindparam("row_id"))
         .values(
             indexed_version=None,
             leaving=0,
-            batch_id=None,
+            batch_id=case((still, None), else_=documents.c.batch_id),
             state=case(
-                (
-                    and_(documents.c.state == int(DocumentState.REMOVING), documents.c.duplicate_of.is_not(None)),
-                    int(DocumentState.WITHHELD),
-                ),
-                (documents.c.state == int(DocumentState.REMOVING), int(DocumentState.NONE)),
+                (and_(still, documents.c.duplicate_of.is_not(None)), int(DocumentState.WITHHELD)),
+                (still, int(DocumentState.NONE)),
                 else_=documents.c.state,
             ),
         )

@@ -192,6 +192,22 @@ def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_s
     assert document(database, ids[0]).indexed_version is None
 
 
+def test_removed_when_the_page_came_back_and_is_in_a_batch_already_then_it_stays_there(database: Database) -> None:
+    ids = present(database, ["a"])
+    with database.write() as transaction:
+        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
+    confirm(database, ids)
+    batch = seal(database)
+    assert batch is not None
+
+    with database.write() as transaction:
+        batch_table.removed(transaction, ids)
+
+    with database.read() as transaction:
+        waiting = batch_table.shipments(transaction, batch.number, after=0, limit=10)
+    assert [one.url_id for one in waiting] == ids
+
+
 def test_lost_when_a_page_is_back_and_its_record_is_gone_then_it_is_named(database: Database) -> None:
     ids = present(database, ["a", "b"])
     with database.write() as transaction:
