@@ -50,6 +50,10 @@ def exit_code(run: Run, reason: str) -> int:
 
 
 def _every_start_failed(run: Run) -> bool:
+    counts = run.counted()
+    if not any(counts[name] for name in ("fetched", "fetch_failures", "rejected", "conversion_failures")):
+        # Nothing was due: what failed in an earlier run is no failure of this one.
+        return False
     keys = [urls.key(urls.resolve(url)) for url in start_urls(run.project, run.source)]
     with run.database.read() as transaction:
         rows = url_table.known(transaction, run.source_id, keys)
