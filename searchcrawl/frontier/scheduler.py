@@ -11,17 +11,20 @@ import logging
 from collections import deque
 from typing import Any
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
+from scrapy.http import Response
+from twisted.python.failure import Failure
 
 from searchcrawl import clock
+from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
 from searchcrawl.frontier.frontier import Frontier, Listeners
 from searchcrawl.frontier.window import Window
 from searchcrawl.hosts.politeness import Turns
 from searchcrawl.hosts.request_rows import claim_of, request_of
-from searchcrawl.items import Claim, Outcome
+from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 
@@ -45,7 +48,11 @@ class Scheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
-        return cls(crawler)
+        scheduler = cls(crawler)
+        crawler.signals.connect(scheduler.item_dropped, signal=signals.item_dropped)
+        crawler.signals.connect(scheduler.item_error, signal=signals.item_error)
+        crawler.signals.connect(scheduler.spider_error, signal=signals.spider_error)
+        return scheduler
 
     def open(self, spider: Spider) -> None:
         run: Run = spider.run  # type: ignore[attr-defined]  # our spiders have one
@@ -111,6 +118,32 @@ class Scheduler(BaseScheduler):
             self._release(request)
         self._frontier.close()
         passing("shutdown.drain")
+
+    def item_dropped(self, item: object, exception: Exception) -> None:
+        """A pipeline of a user's own says no: the page is not to be indexed."""
+        self._end_at(item, Code.NOT_INDEXED, rule=f"pipeline: {exception}")
+
+    def item_error(self, item: object, failure: Failure) -> None:
+        """A pipeline failed at a page: what is known of it stays."""
+        self._end_at(item, Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
+
+    def spider_error(self, failure: Failure, response: Response) -> None:
+        """The spider, or a middleware of a user's own, failed at an answer."""
+        claim: Claim | None = response.meta.get("claim")
+        if claim is not None:
+            self._end(Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=repr(failure.value)[:300]))
+
+    def _end_at(self, item: object, code: int, *, rule: str | None = None, error: str | None = None) -> None:
+        if isinstance(item, Document):
+            self._end(Outcome(claim=item.claim, code=code, rule=rule, error=error, redirects=item.redirects))
+        elif isinstance(item, Outcome):
+            self._end(item)
+
+    def _end(self, outcome: Outcome) -> None:
+        """Settles a row that did not get as far as the writer: its run would never end (findings D3)."""
+        if self._frontier.window.name_of(outcome.claim.url_id) is not None:
+            self._frontier.ended(outcome)
+            self._settle(outcome)
 
     def _next(self) -> Request | None:
         found = self._frontier.next_claim()

@@ -1,0 +1,61 @@
+"""Pipelines of users' own: what they drop or fail at costs that document, never the run (K4, J2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_project import new_project
+from tests.acceptance.support_stories import page, pages, source
+from tests.site.client import SiteProcess
+
+HOST: Final = "pipelines.acme.test"
+NAMES: Final = ("good", "dropped", "broken", "late")
+PIPELINES: Final = """
+from scrapy.exceptions import DropItem
+
+class Early:
+    def process_item(self, item):
+        if item.claim.url.endswith("/dropped.html"):
+            raise DropItem("not wanted")
+        if item.claim.url.endswith("/broken.html"):
+            raise RuntimeError("cannot cope")
+        return item
+
+class Late:
+    def process_item(self, item):
+        if item.claim.url.endswith("/late.html"):
+            raise DropItem("after it was handed over")
+        return item
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def test_crawl_when_a_pipeline_drops_or_fails_then_the_row_says_so_and_the_run_ends(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    pages(site, HOST, **{name: page(f"page {name}") for name in NAMES})
+    project = new_project(tmp_path, site, **source(site, HOST))
+    (tmp_path / "mine.py").write_text(PIPELINES, "utf-8")
+
+    ended = project.crawl("-s", 'ITEM_PIPELINES={"mine.Early": 50, "mine.Late": 950}')
+
+    rows = project.rows()
+    found = {name: (rows[f"{HOST}/{name}.html"]["code"], rows[f"{HOST}/{name}.html"]["rule"]) for name in NAMES}
+    assert ended.exit_code == 0
+    assert found == {
+        "good": (200, None),
+        "dropped": (952, "pipeline: not wanted"),
+        "broken": (903, None),
+        "late": (200, None),
+    }
+    assert "cannot cope" in rows[f"{HOST}/broken.html"]["error"]
+    assert project.indexed() == [f"{HOST}/", f"{HOST}/good.html", f"{HOST}/late.html"]
