@@ -76,8 +76,8 @@ class Kind:
     folder: Path
     prepare: Callable[[Path, str], None]
     source: str | None = None
-    #: whether the counts of a run are always the same: not where records that are needed again were given up
-    counting: bool = True
+    #: whether requests and counts are always the same: not where records that are needed again were given up
+    exact: bool = True
     expected: FinalState = field(init=False)
     asked: Counter[str] = field(init=False)
     counts: dict[str, int] = field(init=False)
@@ -110,12 +110,19 @@ class Kind:
         self.site.clear_log()
         with ThreadPoolExecutor(PROCESSES) as pool:
             found = [line for lines in pool.map(self._round, cuts) for line in lines]
+        if self.exact:
+            found += self._asked_again()
+        self._held.clear()
+        return found
+
+    def _asked_again(self) -> list[str]:
+        """Requests beyond those of the undisturbed run for rows that nobody had in hand when a process died."""
+        found: list[str] = []
         asked = kill_site.requests(self.site)
         for name, held in self._held.items():
             again = asked[name] - self.asked
             allowed = kill_site.with_targets(self.site, held)
             found += [f"{name}: {url} was asked for again" for url in sorted(again.keys() - allowed)]
-        self._held.clear()
         return found
 
     def cut_off(self, cut: Cut) -> list[str]:
@@ -138,7 +145,7 @@ class Kind:
         state = read_state(folder, self.source or cut.name)
         lines = differences(self.expected, state)[:_SHOWN] + inconsistencies(state)[:_SHOWN]
         # A killed run goes on as the same; one that failed has ended, and another follows.
-        if cut.code == KILLED and self.counting:
+        if cut.code == KILLED and self.exact:
             counts = last_counts(folder)
             lines += [
                 f"{name}: {self.counts[name]} expected, {counts[name]} counted"
@@ -202,17 +209,17 @@ def initial(forks: Forks, site: SiteProcess, folder: Path, *, cache: dict[str, A
         kill_site.project(project, site, "demo", settings={"cache": cache} if cache else None)
         kill_site.call_agent(project, name)
 
-    return Kind(forks, site, folder, prepare, source="demo", counting=cache is None)
+    return Kind(forks, site, folder, prepare, source="demo", exact=cache is None)
 
 
-def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path, *, counting: bool = True) -> Kind:
+def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path, *, exact: bool = True) -> Kind:
     """Second crawls, of a project that was crawled before the site changed."""
 
     def prepare(project: Path, name: str) -> None:
         shutil.copytree(template, project)
         kill_site.call_agent(project, name)
 
-    return Kind(forks, site, folder, prepare, source="demo", counting=counting)
+    return Kind(forks, site, folder, prepare, source="demo", exact=exact)
 
 
 def in_solr(forks: Forks, site: SiteProcess, folder: Path, url: str) -> Kind:

@@ -76,7 +76,7 @@ def maintenance_of(forks: Forks, site: SiteProcess, folder: Path, cache: dict[st
     template = kill_site.project(folder / "template", site, "demo", settings={"cache": cache} if cache else None)
     assert forks.run(template, "crawl", "demo") == 0
     kill_site.change(site)
-    kind = kill_rounds.maintenance(forks, site, folder, template, counting=cache is None)
+    kind = kill_rounds.maintenance(forks, site, folder, template, exact=cache is None)
     kind.reference()
     return kind
 
