@@ -15,7 +15,7 @@ from searchcrawl.index.patience import Patience
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.index.shipping import Shipping, free_segments
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, document_table, lease, run_table
+from searchcrawl.store import batch_table, lease, run_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.states import BatchState, EndReason
 
@@ -47,18 +47,42 @@ class Delivery:
         self._queue.put(batch)
 
     def has_room(self) -> bool:
-        """Whether the cache may grow: not while it is full of what the index does not have yet."""
+        """Whether the cache may grow: not while it is full of what is on its way to the index."""
         run = self._run
-        if sum(size for _, size in self._cache.segments()) < run.project.cache.max_bytes:
+        if not self._is_full():
             return True
+        self._free_segments()
+        if not self._is_full():
+            return True
+        # No page comes in now that would fill the batch.
+        self._seal()
         with run.database.read() as transaction:
-            waiting = document_table.totals(transaction, run.source_id)["waiting"]
-        if waiting == 0:
-            return True
+            if not batch_table.unfinished(transaction, run.source_id):
+                return True
         self._patience.nothing_else_to_do()
         if run.delivery_failure is not None and run.wires.stop is not None:
             run.wires.stop(EndReason.INDEX_AWAY)
         return False
+
+    def _is_full(self) -> bool:
+        return sum(size for _, size in self._cache.segments()) >= self._run.project.cache.max_bytes
+
+    def _free_segments(self) -> None:
+        cache = self._run.project.cache
+        free_segments(self._run, self._cache, preserve=cache.preserve, max_bytes=cache.max_bytes)
+
+    def _seal(self, *, rotate: bool = False) -> None:
+        """Puts what is cached into a batch; ``rotate`` has the next record begin a new segment."""
+        run = self._run
+        with run.database.write() as transaction:
+            lease.check(transaction, run.lease)
+            batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
+            if rotate:
+                number, _ = run_table.open_segment(transaction, run.source_id)
+                run_table.set_segment(transaction, run.source_id, number + 1, 0)
+        if batch is not None:
+            passing("batch.sealed")
+            self._queue.put(batch)
 
     def finish(self) -> None:
         """Sends what is left, waits for all receipts, carries out the removals; blocks."""
@@ -70,22 +94,12 @@ class Delivery:
         self._receiver.end("failed" if self._run.failure else "finished")
 
     def _last_batch(self) -> None:
-        run = self._run
         try:
-            with run.database.write() as transaction:
-                lease.check(transaction, run.lease)
-                batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
-                if not run.project.cache.preserve:
-                    # The segment that was written to last is complete: it can be given up as well (E2).
-                    number, _ = run_table.open_segment(transaction, run.source_id)
-                    run_table.set_segment(transaction, run.source_id, number + 1, 0)
+            # The segment that was written to last is complete: it can be given up as well (E2).
+            self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
             logger.error("the last batch cannot be sealed: %s", error)
-            run.fail(error)
-            return
-        if batch is not None:
-            passing("batch.sealed")
-            self._queue.put(batch)
+            self._run.fail(error)
 
     def _work(self) -> None:
         run = self._run
@@ -110,5 +124,4 @@ class Delivery:
             self._shipping.documents(batch)
         self._shipping.commit(batch)
         removing.remove_copies(self._run, self._shipping)
-        cache = self._run.project.cache
-        free_segments(self._run, self._cache, preserve=cache.preserve, max_bytes=cache.max_bytes)
+        self._free_segments()
