@@ -20,7 +20,7 @@ from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.commit import decide
 from searchcrawl.commit.decide import Group
 from searchcrawl.dedup import survivor
-from searchcrawl.exceptions import CacheError
+from searchcrawl.exceptions import CacheError, DamagedRecord
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
@@ -71,7 +71,12 @@ class GroupCommit:
         with run.database.read() as transaction:
             self._segment, committed = run_table.open_segment(transaction, run.source_id)
             self._unsent_bytes = document_table.waiting(transaction, run.source_id)[1]
-        self._writer = cache.open_writer(self._segment, committed)
+        try:
+            self._writer = cache.open_writer(self._segment, committed)
+        except DamagedRecord as error:
+            logger.error("%s; the cache goes on in a new segment, what is missing is fetched again when needed", error)
+            self._segment += 1
+            self._writer = cache.open_writer(self._segment, 0)
         self._failed = False
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
         self._thread.start()
