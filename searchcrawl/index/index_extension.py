@@ -6,6 +6,7 @@ An extension and no pipeline: it takes batches, not items, and has to end after 
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -16,6 +17,8 @@ from searchcrawl.index.delivery import Delivery
 from searchcrawl.index.opening import open_index
 from searchcrawl.run import Run
 
+logger = logging.getLogger(__name__)
+
 
 class IndexExtension:
     """Opens the project's index with the spider, closes it with the run."""
@@ -23,6 +26,7 @@ class IndexExtension:
     def __init__(self, run: Run, *, patience_seconds: float) -> None:
         self._run = run
         self._patience_seconds = patience_seconds
+        self._delivery: Delivery | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> IndexExtension:
@@ -35,12 +39,25 @@ class IndexExtension:
         return extension
 
     async def spider_opened(self, spider: Spider) -> None:
-        self._delivery = await asyncio.to_thread(self._open)
+        try:
+            self._delivery = await asyncio.to_thread(self._open)
+        except Exception as error:
+            logger.exception("the delivery cannot begin")
+            self._run.fail(error)
+            return
         self._run.wires.sealed.append(self._delivery.submit)
         self._run.wires.may_claim = self._delivery.has_room
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:
-        await asyncio.to_thread(self._delivery.finish)
+        if self._delivery is None and self._run.failure is None:
+            # Something else kept the crawl from beginning: the next run goes on with this one.
+            return
+        try:
+            if self._delivery is not None:
+                await asyncio.to_thread(self._delivery.finish)
+        except Exception as error:
+            logger.exception("the delivery cannot end")
+            self._run.fail(error)
         for tell in self._run.wires.finished:
             tell(reason)
 
