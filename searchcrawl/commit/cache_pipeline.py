@@ -95,5 +95,6 @@ class CachePipeline:
             tell(batch)
 
     def _failed(self, error: Exception) -> None:
-        self._loop.call_soon_threadsafe(self._space.set)
+        # First the failure: who waits for space looks at it when woken, and nobody wakes them again.
         self._run.fail(error)
+        self._loop.call_soon_threadsafe(self._space.set)
