@@ -6,7 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, and_, bindparam, case, func, insert, select, text, update
+from sqlalchemy import (
+    Row,
+    Select,
+    TextClause,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from searchcrawl.items import Claim
 from searchcrawl.store.database import Transaction
@@ -146,23 +159,33 @@ def depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     return found
 
 
+def _hosts_of(of_state: TextClause, *, due: bool) -> Select[int]:
+    """Hosts with rows of a state; the recursion leaps from one to the next in the index."""
+    here = urls.c.source_id == bindparam("source")
+    nearest = select(func.min(urls.c.host_id).label("id")).where(of_state, here)
+    hosts = nearest.where(urls.c.host_id > bindparam("after")).cte("hosts", recursive=True)
+    following = nearest.where(urls.c.host_id > hosts.c.id).scalar_subquery()
+    hosts = hosts.union_all(select(following).where(hosts.c.id.is_not(None)))
+    query = select(hosts.c.id).where(hosts.c.id.is_not(None)).limit(bindparam("most"))
+    if due:
+        one = exists().where(of_state, here, urls.c.host_id == hosts.c.id, urls.c.due_ms <= bindparam("horizon"))
+        query = query.where(one)
+    return query
+
+
+_HOSTS_TODO: Final = _hosts_of(_TODO, due=False)
+_HOSTS_DUE: Final = _hosts_of(_DUE, due=True)
+
+
 def hosts_with_work(transaction: Transaction, source_id: int, horizon_ms: int, *, after: int, limit: int) -> list[int]:
     """Ids of hosts above ``after`` that have rows to do or due, rising, at most ``limit``.
 
-    One index seek a host, whatever the number of rows.
+    A few index seeks a host, whatever the number of rows.
     """
+    place = {"source": source_id, "after": after, "horizon": horizon_ms, "most": limit}
     found: set[int] = set()
-    for condition in (_TODO, and_(_DUE, urls.c.due_ms <= horizon_ms)):
-        host_id, count = after, 0
-        while count < limit:
-            query = select(func.min(urls.c.host_id)).where(
-                condition, urls.c.source_id == source_id, urls.c.host_id > host_id
-            )
-            following = transaction.execute(query).scalar()
-            if following is None:
-                break
-            host_id, count = following, count + 1
-            found.add(host_id)
+    for query in (_HOSTS_TODO, _HOSTS_DUE):
+        found.update(transaction.execute(query, place).scalars())
     return sorted(found)[:limit]
 
 

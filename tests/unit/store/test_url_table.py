@@ -93,6 +93,20 @@ def test_hosts_when_some_have_work_then_they_are_listed_a_page_at_a_time(databas
     assert (first, second, last) == ([1], [3], [])
 
 
+def test_hosts_when_all_rows_are_due_later_then_none_until_then(database: Database) -> None:
+    for host in ("a.test:80", "b.test:80"):
+        settle(database, add(database, ["a", "b"], host=host), due_ms=NOW_MS + 5)
+    settle(database, add(database, ["c"], host="b.test:80"))
+
+    with database.read() as transaction:
+        now, later = (
+            url_table.hosts_with_work(transaction, SOURCE, horizon_ms, after=0, limit=9)
+            for horizon_ms in (NOW_MS, NOW_MS + 5)
+        )
+
+    assert (now, later) == ([2], [1, 2])
+
+
 def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Database) -> None:
     held = add(database, ["a", "b"])
     claim(database)
