@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import gc
-from typing import Any, ClassVar
+import logging
+import os
+import sys
+from typing import Any, ClassVar, NoReturn
 
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
@@ -84,9 +87,21 @@ class CrawlCommand(Command):
             print_object(status)
         else:
             show_summary(status)
+        if run.exit_code is None:
+            _leave_at_once()
         run.database.close()
-        # A second signal ended the process before the run was: the next one goes on with it.
-        return Exit.ENDED_EARLY if run.exit_code is None else run.exit_code
+        return run.exit_code
+
+
+def _leave_at_once() -> NoReturn:
+    """Ends the process after a second signal: the run is not over, the next one goes on with it.
+
+    Threads that are still delivering would keep the process for as long as the index is waited for.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(Exit.ENDED_EARLY)
 
 
 def _arguments(pairs: list[str]) -> dict[str, str]:
