@@ -38,7 +38,7 @@ check: $(STAMP)  ## ruff, mypy --strict, import layers, layout
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q tests/test_layout.py
 
-bench: $(STAMP)  ## plain Scrapy and searchcrawl on about 3,850 pages; figures in benchmarks/work/result.json
+bench: $(STAMP)  ## plain Scrapy and searchcrawl on about 3,850 pages; figures in benchmarks/out/result.json
 	scripts/bootstrap bench java
 	$(BIN)/python -m benchmarks.bench $(ARGS)
 
@@ -57,7 +57,7 @@ lock: $(STAMP)  ## resolve pyproject.toml anew into requirements/*.txt (needs uv
 	$(LOCK) --upgrade -c requirements/run.txt --extra test --extra dev -o requirements/dev.txt pyproject.toml
 
 clean:  ## remove what the targets made, but for the virtual environment
-	rm -rf var benchmarks/work .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf var benchmarks/out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	scripts/bootstrap python

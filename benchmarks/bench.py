@@ -2,7 +2,7 @@
 
 Shown are pages a second of the whole process, CPU of the process and its children (not of nginx and Solr), and the
 peak memory of the main process. Ends with 1 where a page is missing, doubled or fetched or sent for nothing; the
-figures wanted are shown beside those reached. Everything is in ``benchmarks/work``, the result in its result.json.
+figures wanted are shown beside those reached. Everything is in ``benchmarks/out``, the result in its result.json.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.runs import Bench, Run
 from benchmarks.wget_pages import pages_by_wget
 from tests.solr_server import RunningSolr, start_solr
 
-WORK = Path(__file__).resolve().parent / "work"
+WORK = Path(__file__).resolve().parent / "out"
 MEGABYTE = 1_000_000
 #: What is asked for here; (b) is set against (a) of the same round.
 MIN_SPEED_RATIO = 3.5

@@ -56,7 +56,7 @@ def tracked_files() -> tuple[Path, ...]:
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout
         found = [ROOT / name for name in listed.split("\0") if name]
     else:
-        made = re.compile(r"(.*/)?(\.|__pycache__/|var/|benchmarks/work/|solr/server/lib/)")
+        made = re.compile(r"(.*/)?(\.|__pycache__/|var/|benchmarks/out/|solr/server/lib/)")
         found = [path for path in ROOT.rglob("*") if not made.match(shown(path))]
     return tuple(sorted(path for path in found if path.is_file()))
 

@@ -17,13 +17,19 @@ _ROW_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 def upgrade() -> None:
     """Makes the tables of the first release in an empty database."""
-    _make_sources_and_runs()
+    _make_hosts()
+    _make_sources()
+    _make_batches()
+    _make_leases()
+    _make_runs()
+    _make_segments()
     _make_urls()
     passing("migrate.mid")
     _make_documents()
+    _make_outlinks()
 
 
-def _make_sources_and_runs() -> None:
+def _make_hosts() -> None:
     op.create_table(
         "hosts",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -32,6 +38,9 @@ def _make_sources_and_runs() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_hosts")),
         sa.UniqueConstraint("name", name=op.f("uq_hosts_name")),
     )
+
+
+def _make_sources() -> None:
     op.create_table(
         "sources",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -40,6 +49,9 @@ def _make_sources_and_runs() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sources")),
         sa.UniqueConstraint("name", name=op.f("uq_sources_name")),
     )
+
+
+def _make_batches() -> None:
     op.create_table(
         "batches",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -53,6 +65,9 @@ def _make_sources_and_runs() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_batches_source_id_state", "batches", ["source_id", "state"], unique=False)
+
+
+def _make_leases() -> None:
     op.create_table(
         "leases",
         sa.Column("source_id", sa.Integer(), nullable=False),
@@ -62,6 +77,9 @@ def _make_sources_and_runs() -> None:
         sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_leases_source_id")),
         sa.PrimaryKeyConstraint("source_id", name=op.f("pk_leases")),
     )
+
+
+def _make_runs() -> None:
     op.create_table(
         "runs",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -79,6 +97,9 @@ def _make_sources_and_runs() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_runs_source_id", "runs", ["source_id"], unique=False)
+
+
+def _make_segments() -> None:
     op.create_table(
         "segments",
         sa.Column("source_id", sa.Integer(), nullable=False),
@@ -184,6 +205,9 @@ def _make_documents() -> None:
         sqlite_where=sa.text("state IN (1, 2, 5, 6)"),
         postgresql_where=sa.text("state IN (1, 2, 5, 6)"),
     )
+
+
+def _make_outlinks() -> None:
     op.create_table(
         "outlinks",
         sa.Column("url_id", _ROW_ID, autoincrement=False, nullable=False),
