@@ -52,6 +52,7 @@ class CachePipeline:
 
     async def close_spider(self) -> None:
         if self._writer is not None:
+            self._run.wires.settle = None
             await asyncio.to_thread(self._writer.finish)
 
     def _open(self, run: Run) -> GroupCommit:

@@ -17,7 +17,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
 from searchcrawl.frontier.frontier import Frontier, Listeners
@@ -113,8 +113,8 @@ class Scheduler(BaseScheduler):
         passing("shutdown.begin")
         if self._timer is not None:
             self._timer.cancel()
-        # In flight when the engine closed: handed out, but never sent.
-        for request in (*self._woken, *self._redirected.values()):
+        # In flight when the engine closed: handed out, but never sent. The redirected ones wait in the window.
+        for request in self._woken:
             self._release(request)
         self._frontier.close()
         passing("shutdown.drain")
@@ -185,9 +185,13 @@ class Scheduler(BaseScheduler):
             self._frontier.window.fill_first(request.meta["download_slot"], claim)
 
     def _settle(self, outcome: Outcome) -> None:
-        if self._run.wires.settle is None:
-            raise RuntimeError("an outcome came before the writer was there")
-        self._run.wires.settle(outcome)
+        self._redirected.pop(outcome.claim.url_id, None)
+        settle = self._run.wires.settle
+        if settle is not None:
+            settle(outcome)
+        else:
+            # The writer has ended: what cannot be written down goes back into the table.
+            self._frontier.window.fill_first(urls.host_and_port(outcome.claim.url), outcome.claim)
 
     def _stop(self, reason: str) -> None:
         def close() -> None:

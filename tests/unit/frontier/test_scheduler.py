@@ -1,0 +1,105 @@
+"""What the scheduler gives back at the end of a run: claims that were not handed out, and nothing else (D7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request
+from sqlalchemy import select
+
+from searchcrawl import clock
+from searchcrawl.frontier.scheduler import Scheduler
+from searchcrawl.frontier.window import FAILURES_TO_PARK
+from searchcrawl.items import Claim, Outcome
+from searchcrawl.store import url_table
+from searchcrawl.store.schema import urls
+from searchcrawl.store.states import FetchState
+from searchcrawl.store.url_table import Settled
+from tests.answer_store import FilledStore
+
+DEAD = "dead.acme.test:80"
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path)
+    yield store
+    store.close()
+
+
+def claimed(filled: FilledStore, count: int) -> list[Claim]:
+    """Rows that the process holds."""
+    filled.admit(*(f"/{number}.html" for number in range(count)))
+    with filled.database.write() as transaction:
+        return url_table.claim(
+            transaction,
+            filled.run.source_id,
+            1,
+            limit=count,
+            now_ms=clock.now_ms(),
+            horizon_ms=filled.run.row.horizon_ms,
+            forced=False,
+        )
+
+
+def opened(filled: FilledStore) -> Scheduler:
+    crawler: Any = SimpleNamespace(engine=None)
+    spider: Any = SimpleNamespace(run=filled.run, visited=lambda _: None, failed=lambda _: None)
+    scheduler = Scheduler(crawler)
+    scheduler.open(spider)
+    return scheduler
+
+
+def fail_one_by_one(filled: FilledStore, scheduler: Scheduler, claims: list[Claim]) -> None:
+    """All claims are redirected to a host that is dead; it is asked until it is left alone."""
+    for claim in claims:
+        meta = {"claim": claim, "download_slot": DEAD}
+        scheduler.enqueue_request(Request(f"http://{DEAD}/", meta=meta))
+    for _ in range(FAILURES_TO_PARK):
+        request = scheduler.next_request()
+        assert request is not None
+        for tell in filled.run.wires.ended:
+            tell(Outcome(claim=request.meta["claim"], code=906))
+
+
+def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: FilledStore) -> None:
+    claims = claimed(filled, FAILURES_TO_PARK + 1)
+    given_up: list[Outcome] = []
+
+    async def run() -> None:
+        scheduler = opened(filled)
+        filled.run.wires.settle = given_up.append
+        fail_one_by_one(filled, scheduler, claims)
+        with filled.database.write() as transaction:
+            ends = [Settled(url_id=claim.url_id, code=906, due_ms=None, fetched_ms=None) for claim in claims]
+            url_table.settle(transaction, ends)
+        scheduler.close("stopped")
+
+    asyncio.run(run())
+
+    assert len(given_up) == 1
+    with filled.database.read() as transaction:
+        assert set(transaction.execute(select(urls.c.fetch_state)).scalars()) == {FetchState.SETTLED}
+
+
+def test_close_when_a_row_is_given_up_after_the_writer_ended_then_it_goes_back_into_the_table(
+    filled: FilledStore,
+) -> None:
+    claims = claimed(filled, FAILURES_TO_PARK + 1)
+
+    async def run() -> None:
+        scheduler = opened(filled)
+        filled.run.wires.settle = None
+        fail_one_by_one(filled, scheduler, claims)
+        scheduler.close("stopped")
+
+    asyncio.run(run())
+
+    with filled.database.read() as transaction:
+        states = list(transaction.execute(select(urls.c.fetch_state)).scalars())
+    assert sorted(states) == [FetchState.TODO, *[FetchState.FETCHING] * FAILURES_TO_PARK]
