@@ -135,6 +135,13 @@ documents = Table(
         sqlite_where=text("state IN (1, 2, 5, 6)"),
     ),
     Index("ix_documents_batch_id", "batch_id"),
+    # The copies of what is sent: without it each part of a delivery would walk all documents.
+    Index(
+        "ix_documents_duplicate_of",
+        "duplicate_of",
+        sqlite_where=text("duplicate_of IS NOT NULL"),
+        postgresql_where=text("duplicate_of IS NOT NULL"),
+    ),
     Index(
         "ix_documents_leaving",
         "source_id",

@@ -190,6 +190,14 @@ def _make_documents() -> None:
     op.create_index("ix_documents_batch_id", "documents", ["batch_id"], unique=False)
     op.create_index("ix_documents_copies", "documents", ["source_id", "body_digest"], unique=False)
     op.create_index(
+        "ix_documents_duplicate_of",
+        "documents",
+        ["duplicate_of"],
+        unique=False,
+        sqlite_where=sa.text("duplicate_of IS NOT NULL"),
+        postgresql_where=sa.text("duplicate_of IS NOT NULL"),
+    )
+    op.create_index(
         "ix_documents_leaving",
         "documents",
         ["source_id"],
