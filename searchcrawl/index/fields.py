@@ -50,8 +50,8 @@ def http_date(text: str | None) -> datetime | None:
         return None
     try:
         moment = parsedate_to_datetime(text)
+        # In UTC the last evening of the year 9999 may be over.
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return min(max(moment.astimezone(UTC), _EARLIEST), clock.now())
+    return min(max(moment, _EARLIEST), clock.now())
