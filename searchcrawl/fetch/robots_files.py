@@ -233,8 +233,10 @@ def _read_groups(lines: Iterable[_Line], user_agent: str) -> tuple[_Group, _Grou
             group = _group_of(line.value, user_agent, own, others)
             if group is not None:
                 group.seen = True
-                current.append(group)
                 undelayed.append(group)
+                # Once, however often it is named: each rule below is kept for each of them.
+                if not any(group is one for one in current):
+                    current.append(group)
         elif line.name == "sitemap":
             sitemaps.append(line.value)
         elif line.name == "delay":

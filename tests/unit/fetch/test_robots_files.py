@@ -315,6 +315,16 @@ def test_body_when_nonsense_then_is_read_without_an_error(body: bytes) -> None:
     assert allowed(file, "/", "/%", "/%ED%A0%80?x=%ff#y", "//x/[?") == [True] * 4
 
 
+def test_group_when_named_by_thousands_of_lines_then_each_rule_is_kept_once() -> None:
+    # Kept once a line they would be a hundred million rules.
+    body = b"User-agent: *\n" * 20_000 + b"".join(b"Disallow: /%d$\n" % number for number in range(5_000))
+
+    file = RobotsFile.parse(body, "searchcrawl", url=URL)
+
+    assert file.decide("http://www.acme.test/4999").rule == "Disallow: /4999$"
+    assert file.decide("http://www.acme.test/5000").allowed
+
+
 def test_rule_when_a_line_is_hostile_then_is_short_and_printable() -> None:
     rule = (
         robots("User-agent: *", "Disallow: /\x1b[31m" + "x" * 5000, "Disallow: /")
