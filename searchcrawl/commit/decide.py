@@ -37,11 +37,12 @@ class Group:
     released: list[int] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    horizon_ms: int = 0
 
 
-def decide(items: Sequence[Document | Outcome], source: Source) -> Group:
-    """Sorts the visits of a group."""
-    group = Group()
+def decide(items: Sequence[Document | Outcome], source: Source, *, horizon_ms: int = 0) -> Group:
+    """Sorts the visits of a group; rows settled now are due after ``horizon_ms``, that of the run."""
+    group = Group(horizon_ms=horizon_ms)
     for item in items:
         if isinstance(item, Document):
             _document(item, source, group)
@@ -54,10 +55,11 @@ def _redirects(hops: Sequence[Hop]) -> str | None:
     return orjson.dumps([{"url": hop.url, "code": hop.code} for hop in hops]).decode() if hops else None
 
 
-def _due_ms(source: Source, now_ms: int, failed_runs: int) -> int:
-    return freshness.next_due_ms(
-        now_ms, recrawl_every_hours=source.lifecycle.recrawl_every_hours, failed_runs=failed_runs
-    )
+def _due_ms(source: Source, group: Group, now_ms: int, failed_runs: int) -> int:
+    every_hours = source.lifecycle.recrawl_every_hours
+    due_ms = freshness.next_due_ms(now_ms, recrawl_every_hours=every_hours, failed_runs=failed_runs)
+    # The clock may have been set back: a run visits no row twice.
+    return max(due_ms, group.horizon_ms + 1)
 
 
 def _document(document: Document, source: Source, group: Group) -> None:
@@ -67,7 +69,7 @@ def _document(document: Document, source: Source, group: Group) -> None:
         url_id=claim.url_id,
         code=document.code,
         rule=document.rule,
-        due_ms=_due_ms(source, fetched_ms, 0),
+        due_ms=_due_ms(source, group, fetched_ms, 0),
         fetched_ms=fetched_ms,
         redirects=_redirects(document.redirects),
     )
@@ -142,7 +144,7 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
         return
     failed = _is_failure(outcome.code, outcome.rule)
     failed_runs = claim.failed_runs + 1 if failed else 0
-    due_ms = None if outcome.code in REFUSED else _due_ms(source, now_ms, failed_runs)
+    due_ms = None if outcome.code in REFUSED else _due_ms(source, group, now_ms, failed_runs)
     settled = _settled(outcome, due_ms=due_ms, failed_runs=failed_runs)
     if outcome.code == 304 and not outcome.transient:
         group.restored.append(settled)

@@ -135,7 +135,7 @@ class GroupCommit:
 
     def _commit(self, items: Sequence[Document | Outcome]) -> None:
         run = self._run
-        group = decide.decide(items, run.source)
+        group = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
         places = self._append(group.stored)
         with run.database.write() as transaction:
             lease.check(transaction, run.lease)

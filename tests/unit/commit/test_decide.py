@@ -212,3 +212,11 @@ def test_moved_when_the_target_is_allowed_then_it_is_admitted_at_the_same_depth(
     group = decided(outcome(Code.MOVED, claim=claim(9, depth=4), links=(target,)))
 
     assert [(found.page_id, found.depth, list(found.links)) for found in group.found] == [(9, 4, [target])]
+
+
+def test_decide_when_the_clock_was_set_back_in_the_run_then_the_row_is_not_due_in_it_again() -> None:
+    horizon_ms = NOW_MS + 3_600_000
+
+    group = decide([outcome(404), document(fetched_at=clock.from_ms(NOW_MS))], source(), horizon_ms=horizon_ms)
+
+    assert [visit.due_ms for visit in group.settled] == [horizon_ms + 1, horizon_ms + 1]
