@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select, text, update
 
 from searchcrawl.store.database import Transaction
+from searchcrawl.store.document_table import OUT_OF_QUARANTINE
 from searchcrawl.store.schema import batches, documents, urls
 from searchcrawl.store.states import BatchState, DocumentState
 
@@ -313,7 +314,7 @@ def keep(transaction: Transaction, url_ids: Sequence[int]) -> None:
     statement = (
         update(documents)
         .where(documents.c.url_id == bindparam("row_id"))
-        .values(state=int(DocumentState.PRESENT), leaving=0, quarantine_run=None)
+        .values(state=OUT_OF_QUARANTINE, leaving=0, quarantine_run=None)
     )
     if url_ids:
         transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])

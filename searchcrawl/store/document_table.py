@@ -23,6 +23,15 @@ _INDEXABLE: Final = [
 _PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
 _LEAVING: Final = text("documents.leaving = 1")
 
+#: The state of a document whose removal is dropped: a version that the index does not have yet is sent now.
+OUT_OF_QUARANTINE: Final = case(
+    (
+        and_(documents.c.segment.is_not(None), documents.c.last_changed_ms > documents.c.indexed_version),
+        int(DocumentState.CACHED),
+    ),
+    else_=int(DocumentState.PRESENT),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
@@ -97,10 +106,7 @@ _CONFIRM: Final = (
         body_digest=func.coalesce(bindparam("new_body"), documents.c.body_digest),
         state=case(
             # The page is back: what waited for its removal stays.
-            (
-                and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.code == 200),
-                int(DocumentState.PRESENT),
-            ),
+            (and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.code == 200), OUT_OF_QUARANTINE),
             # Removed already, but the record is there: it goes in again.
             (
                 and_(

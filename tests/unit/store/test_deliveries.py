@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from searchcrawl.codes import Code
 from searchcrawl.store import batch_table, document_table
 from searchcrawl.store.batch_table import SealedBatch
@@ -237,6 +239,24 @@ def test_quarantine_when_held_back_then_in_the_index_until_somebody_decides(data
     assert totals == {"documents": 2, "waiting": 0, "quarantined": 2}
     assert states(database, ids) == [PRESENT, PRESENT]
     assert leaving(database) == []
+
+
+@pytest.mark.parametrize("back", ["rejected", "confirmed"])
+def test_quarantine_when_a_newer_version_had_not_been_sent_then_it_is_afterwards(database: Database, back: str) -> None:
+    ids = present(database, ["a"])
+    store(database, ids, body=b"newer", last_changed_ms=NOW_MS + 5)
+    mark(database, ids)
+    with database.write() as transaction:
+        batch_table.quarantine(transaction, ids, 1)
+
+    if back == "confirmed":
+        confirm(database, ids)
+    else:
+        with database.write() as transaction:
+            batch_table.keep(transaction, ids)
+
+    assert states(database, ids) == [CACHED]
+    assert document(database, ids[0]).leaving == 0
 
 
 def test_quarantine_when_a_page_with_noindex_is_unchanged_then_it_waits_on_with_its_run(database: Database) -> None:
