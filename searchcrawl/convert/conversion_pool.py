@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from searchcrawl.convert.document import convert_pdf
+from searchcrawl.convert.plain_text import convert_text
 from searchcrawl.items import Page
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPool
 
 
 class ConversionPool:
-    """``convert_pdf`` in another process, with a limit of time and of memory."""
+    """``convert_pdf`` and ``convert_text`` in another process, with a limit of time and of memory."""
 
     def __init__(
         self,
@@ -30,6 +31,29 @@ class ConversionPool:
             convert_pdf,
             body,
             url=url,
+            default_language=default_language,
+            robots_headers=tuple(robots_headers),
+            user_agent=user_agent,
+        )
+
+    def submit_text(
+        self,
+        body: bytes,
+        *,
+        url: str,
+        content_type: str,
+        default_charset: str,
+        default_language: str,
+        robots_headers: Sequence[str],
+        user_agent: str,
+    ) -> Future[Page]:
+        """The page of a long text; fails with ConversionFailed (904) where a limit is passed."""
+        return self._pool.submit(
+            convert_text,
+            body,
+            url=url,
+            content_type=content_type,
+            default_charset=default_charset,
             default_language=default_language,
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,

@@ -14,7 +14,7 @@ from searchcrawl.convert.judge import judged
 from searchcrawl.convert.plain_text import convert_text
 from searchcrawl.convert.registry import Converter
 from searchcrawl.exceptions import DocumentError
-from searchcrawl.html.oversized import OversizedParser
+from searchcrawl.html.oversized import OVERSIZED_BYTES, OversizedParser
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 
@@ -59,7 +59,10 @@ class ConvertPipeline:
             return asyncio.wrap_future(self._conversions.submit(document.body, **about))
         about |= {"content_type": content_type(document.headers), "default_charset": fetch.default_charset}
         if document.converter == Converter.TEXT.value:
-            return asyncio.to_thread(convert_text, document.body, **about)
+            if len(document.body) <= OVERSIZED_BYTES:
+                return asyncio.to_thread(convert_text, document.body, **about)
+            # What takes a thread seconds to split and join stops the reactor as well: the lock is one for all.
+            return asyncio.wrap_future(self._conversions.submit_text(document.body, **about))
         return asyncio.wrap_future(self._oversized.submit(document.body, **about))
 
 

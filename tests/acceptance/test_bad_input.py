@@ -28,6 +28,7 @@ CODES: Final = {
     "charset-lie": 200,
     "nested": 200,
     "huge": 200,
+    "lines": 200,
     "links": 200,
     "binary": 1009,
     "nul": 200,

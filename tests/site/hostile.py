@@ -44,7 +44,7 @@ def _pages() -> dict[str, Page]:
 
 _PLAIN: Final = (
     *("good", "gzip-truncated", "gzip-crc", "gzip-garbage", "gzip-bomb", "charset-unknown", "charset-rot13"),
-    *("charset-lie", "nested", "huge", "links", "binary", "nul", "redirect-blank", "redirect-nowhere"),
+    *("charset-lie", "nested", "huge", "lines", "links", "binary", "nul", "redirect-blank", "redirect-nowhere"),
     *("redirect-bad", "redirect-file", "not-modified", "odd-status"),
 )
 
@@ -66,6 +66,7 @@ def _plain_pages() -> dict[str, Page]:
             body=_document("<div>" * 200_000 + "deep" + '<a href="/good.html">out</a>' + "</div>" * 200_000)
         ),
         "huge": Page(body=_document(f"<p>{_SENTENCE * 12}</p>\n" * (30 * _MEGABYTE // (12 * len(_SENTENCE)) + 1))),
+        "lines": Page(body=b"a\n" * (15 * _MEGABYTE), content_type="text/plain"),
         "links": Page(
             body=_document("".join(f'<a href="/many/{number}.html">{number}</a>\n' for number in range(100_000)))
         ),
