@@ -29,7 +29,7 @@ site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.ve
 
 test: $(STAMP)  ## all tests but the soak, with a real Solr; ARGS="-k robots" picks some
 	scripts/bootstrap java
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: $(STAMP)  ## ruff, mypy --strict, import layers, layout
 	$(BIN)/ruff check
