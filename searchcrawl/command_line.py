@@ -183,13 +183,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
     from rich.text import Text  # noqa: PLC0415
 
     console = console_for_answers()
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     held = [tuple(row) for row in rows]
     for number, column in enumerate(columns):
         numeric = bool(held) and all(isinstance(row[number], int | float | None) for row in held)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in held:
         table.add_row(*(Text("" if cell is None else one_line(str(cell))) for cell in row))
+    if title is not None:
+        # As a title of the table it would be folded to the width of the columns.
+        console.print(Text(one_line(title)), soft_wrap=True)
     console.print(table)
 
 

@@ -7,20 +7,27 @@ import gc
 import logging
 import os
 import sys
-from typing import Any, ClassVar, NoReturn
+from itertools import islice
+from typing import Any, ClassVar, Final, NoReturn
 
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 
+from searchcrawl.answers.listing import Wanted, url_rows
 from searchcrawl.answers.overview import status_of
 from searchcrawl.command_line import Command, Exit, print_error, print_object, print_table
+from searchcrawl.commands.urls import url_line
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.run import Run, begin
+from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.loading import start_urls
 from searchcrawl.spiders.base_spider import VERSIONS, SourceSpider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 from searchcrawl.store.database import Database
+
+_STARTS_SHOWN: Final = 3
 
 
 class CrawlCommand(Command):
@@ -46,7 +53,7 @@ class CrawlCommand(Command):
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="limit=N: end after N documents",
+            help="limit=N ends the run after N documents",
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
@@ -55,7 +62,7 @@ class CrawlCommand(Command):
         try:
             spider = loader.load(args[0])
         except KeyError:
-            raise UnknownSource(f"no source is named {args[0]!r}") from None
+            raise UnknownSource(f"unknown source: {one_line(args[0])}") from None
         if not issubclass(spider, SourceSpider):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         install_run_log(spider.project, spider.source)
@@ -87,6 +94,8 @@ class CrawlCommand(Command):
             print_object(status)
         else:
             show_summary(status)
+        if run.exit_code == Exit.NO_START:
+            _print_failed_starts(run)
         if run.exit_code is None:
             _leave_at_once()
         run.database.close()
@@ -123,3 +132,13 @@ def show_summary(status: dict[str, Any]) -> None:
         rows.append(("deletions in quarantine", status["quarantined"]))
     title = f"{status['source']}: {run['kind']} run {run['id']}, {run['end_reason'] or 'interrupted'}"
     print_table(("", "count"), rows, title=title)
+    for warning in status["warnings"]:
+        print(f"{status['source']}: {one_line(warning['message'])}")
+
+
+def _print_failed_starts(run: Run) -> None:
+    """Why there was nothing to crawl, to standard error: the first start URLs, as ``urls`` shows them."""
+    shown = min(_STARTS_SHOWN, len(start_urls(run.project, run.source)))
+    starts = (row for row in url_rows(run.database, run.source, Wanted()) if row["depth"] == 0)
+    for row in islice(starts, shown):
+        print(f"searchcrawl: start URL: {url_line(row)}", file=sys.stderr)

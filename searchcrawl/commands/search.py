@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, Final
 
+from rich.padding import Padding
 from rich.text import Text
 from scrapy.exceptions import UsageError
 
@@ -47,7 +48,9 @@ class Command(BaseCommand):
         parser.add_argument("--source", metavar="NAME", help="documents of this source only")
         parser.add_argument("--group", metavar="NAME", help="not available yet")
         parser.add_argument("--rows", type=int, default=10, metavar="N", help="so many hits (default 10, at most 1000)")
-        parser.add_argument("--sort", metavar="FIELD", help="by a field, as --sort=last_modified; from above: =-FIELD")
+        parser.add_argument(
+            "--sort", metavar="FIELD", help="by a field; a minus before it turns the order, as --sort=-last_modified"
+        )
         parser.add_argument(
             "--filter", action="append", default=[], metavar="FIELD:VALUE", help="exact value (may be repeated)"
         )
@@ -106,7 +109,7 @@ def _show(found: dict[str, Any]) -> None:
         # Soft wrapping: an address must come in one piece to whoever copies it.
         console.print(Text(f"   {one_line(hit['url'])}", style="green"), soft_wrap=True)
         if hit["snippet"]:
-            console.print(Text("   ").append_text(_highlighted(hit["snippet"])))
+            console.print(Padding(_highlighted(hit["snippet"]), (0, 0, 0, 3), expand=False))
         if hit["duplicates"]:
             console.print(Text(f"   also at {', '.join(map(one_line, hit['duplicates']))}"), soft_wrap=True)
     for name, counts in found["facets"].items():

@@ -74,27 +74,32 @@ def _show_one(status: Mapping[str, Any]) -> None:
 
 
 def _show_all(found: list[dict[str, Any]]) -> None:
-    """A line a source."""
+    """A line a source, no wider than a terminal of 80 columns; what is out of the ordinary comes below."""
     if not found:
         print("no sources: put one into sources/NAME.toml")
         return
-    columns = ("source", "state", "last run", "to fetch", "documents", "waiting", "quarantined", "force recrawl")
+    columns = ("source", "state", "last run", "to fetch", "documents", "waiting")
     rows = [
         (
             status["source"],
             status["state"],
-            None if status["run"] is None else status["run"]["ended"] or status["run"]["started"],
+            None if status["run"] is None else _minute(status["run"]["ended"] or status["run"]["started"]),
             status["counts"]["to_fetch"],
             status["documents"],
             status["waiting"],
-            status["quarantined"],
-            status["force_recrawl"],
         )
         for status in found
     ]
     print_table(columns, rows)
     for status in found:
+        if status["force_recrawl"]:
+            print(f"{status['source']}: the next run visits everything again: {one_line(status['force_recrawl'])}")
         _show_warnings(status)
+
+
+def _minute(moment: str) -> str:
+    """An ISO 8601 moment in UTC without its seconds."""
+    return f"{moment[:10]} {moment[11:16]}Z"
 
 
 def _show_warnings(status: Mapping[str, Any]) -> None:

@@ -37,7 +37,9 @@ class Command(BaseCommand):
         states = [state.value for state in UrlState]
         parser.add_argument("--state", choices=states, metavar="STATE", help=", ".join(states))
         parser.add_argument("--code", type=int, metavar="N", help="an HTTP status or a code of searchcrawl")
-        parser.add_argument("--rule", metavar="RULE", help="the rule that decided, its key, or both as KEY: RULE")
+        parser.add_argument(
+            "--rule", metavar="RULE", help="the rule that decided, its key, or both with a colon between"
+        )
         parser.add_argument("--host", metavar="HOST[:PORT]", help="a host, on any port where none is named")
         parser.add_argument(
             "--since", metavar="DATE", help="visited, or first seen, since an ISO date or date-time (UTC by default)"
@@ -76,7 +78,11 @@ def _moment_ms(text: str) -> int:
 def _show(rows: Iterable[Mapping[str, Any]]) -> None:
     """A line a URL: a table would have to hold all of them to know its widths."""
     for row in rows:
-        why = row["rule"] or row["error"] or row["duplicate_of"] or ""
-        kept = " (in the index)" if row["in_index"] and row["state"] != UrlState.INDEXED else ""
-        sys.stdout.write(f"{row['state']:<9} {row['code']:>4}  {one_line(row['url'])}  {one_line(why)}{kept}".rstrip())
-        sys.stdout.write("\n")
+        sys.stdout.write(f"{url_line(row)}\n")
+
+
+def url_line(row: Mapping[str, Any]) -> str:
+    """A row of the URL table on one line: state, code, URL, and why."""
+    why = row["rule"] or row["error"] or row["duplicate_of"] or ""
+    kept = " (in the index)" if row["in_index"] and row["state"] != UrlState.INDEXED else ""
+    return f"{row['state']:<9} {row['code']:>4}  {one_line(row['url'])}  {one_line(why)}{kept}".rstrip()

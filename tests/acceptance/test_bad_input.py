@@ -192,5 +192,5 @@ def test_crawl_when_the_source_is_unknown_then_exit_2_and_no_request(site: SiteP
     ended = project.command("crawl", "demo")
 
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.splitlines()[-1] == "searchcrawl: no source is named 'demo'"
+    assert ended.stderr.splitlines()[-1] == "searchcrawl: unknown source: demo"
     assert len(site.log()) == before

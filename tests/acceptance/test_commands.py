@@ -352,4 +352,6 @@ def test_quick_when_a_private_site_is_not_allowed_then_not_asked_and_exit_8(site
 
     assert ended.returncode == 8
     assert "searchcrawl urls site" in ended.stdout
+    assert f"start URL: failed     907  http://{ADDRESS}:{site.port}/" in ended.stderr
+    assert "fetch.private_networks" in ended.stderr
     assert len(site.log(host=ADDRESS)) == asked

@@ -85,8 +85,10 @@ def show_url(url: str, pages: int) -> None:
     """Crawls at most ``pages`` pages of a site and searches them."""
     shutil.rmtree(QUICK, ignore_errors=True)
     QUICK.mkdir(parents=True)
-    heading("Crawl", f"At most {pages} pages of {url}, one a second, as its robots.txt allows.")
-    run(ROOT, "quick", url, "--pages", str(pages), *_leave(url), accepted=(0, 3))
+    leave = _leave(url)
+    pace = "without a pause" if leave else "one a second"
+    heading("Crawl", f"At most {pages} pages of {url}, {pace}, as its robots.txt allows.")
+    run(ROOT, "quick", url, "--pages", str(pages), *leave, accepted=(0, 3))
     configs = sorted(QUICK.rglob("searchcrawl.toml"))
     if not configs:
         raise DemoFailed("searchcrawl quick left no project behind")
@@ -97,7 +99,8 @@ def show_url(url: str, pages: int) -> None:
     if words:
         heading("Search", "A word from a title:")
         search(words[0].lower(), project)
-    print(f"\nGo on with: cd {shlex.quote(str(project))} && searchcrawl search WORDS")
+    where = shlex.quote(os.path.relpath(project))
+    print(f"\nGo on with: . .venv/bin/activate && cd {where} && searchcrawl search WORDS")
 
 
 def heading(title: str, text: str) -> None:
@@ -151,12 +154,14 @@ def _environment(project: Path) -> dict[str, str]:
 
 def _leave(url: str) -> list[str]:
     """Who names a private address means it: the option that lets ``quick`` reach it."""
+    host = urlsplit(url if "://" in url else f"http://{url}").hostname
     try:
-        addresses = socket.getaddrinfo(urlsplit(url).hostname, None, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
         return []
-    private = sorted(str(address[4][0]) for address in addresses if ipaddress.ip_address(address[4][0]).is_private)
-    return ["--allow-private", str(ipaddress.ip_network(private[0]))] if private else []
+    addresses = sorted({str(entry[4][0]).partition("%")[0] for entry in found})
+    private = [address for address in addresses if ipaddress.ip_address(address).is_private]
+    return [word for address in private for word in ("--allow-private", str(ipaddress.ip_network(address)))]
 
 
 def _check(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import pkgutil
+import re
+from itertools import pairwise
 
 import pytest
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
-from searchcrawl import exceptions
+from searchcrawl import commands, exceptions
+from searchcrawl.__main__ import main
 from searchcrawl.command_line import Command, exit_of, print_objects, print_table
 
 
@@ -119,3 +123,27 @@ def test_print_table_when_values_steer_the_terminal_then_they_are_escaped(capsys
     assert "\x1b" not in printed
     assert "http://a/[red]\\x1b[2J" in printed
     assert "None" not in printed
+
+
+def test_print_table_when_it_has_a_title_then_the_title_stays_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("", "n"), [("a", 1)], title="a title that is wider than the table")
+
+    assert "a title that is wider than the table\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(commands.__path__)])
+def test_help_when_shown_on_a_narrow_terminal_then_no_line_of_an_option_becomes_a_heading(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Scrapy takes each line that ends with a colon for a heading, wherever the terminal wraps.
+    headings = set()
+    for columns in range(40, 121):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with pytest.raises(SystemExit):
+            main(["searchcrawl", name, "--help"])
+        lines = capsys.readouterr().out.splitlines()
+        headings |= {above for above, line in pairwise(lines) if re.fullmatch("={3,}|-{3,}", line)}
+
+    ours = {heading for heading in headings if "Log Level" not in heading}
+
+    assert ours == {"Usage", "Options", "Global Options"}
