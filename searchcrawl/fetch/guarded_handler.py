@@ -43,6 +43,8 @@ MAX_HEADERS: Final = 200
 #: How much of the body of an error or a redirect is read before the connection is given up.
 _UNWANTED_BODY_BYTES: Final = 64 * 1024
 _DNS_SECONDS: Final = 60
+#: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
+MAX_IDLE_HOSTS: Final = 64
 _TYPES: Final[dict[bytes, type[Response]]] = {
     b"text/html": HtmlResponse,
     b"application/xhtml+xml": HtmlResponse,
@@ -88,6 +90,17 @@ class _Connection(ResponseHandler):
         if exc is not None and body is not None and not body.is_eof():
             body.set_exception(aiohttp.ClientPayloadError(f"connection lost: {exc}"))
         super().connection_lost(exc)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Keeps connections to the last MAX_IDLE_HOSTS hosts only; aiohttp bounds those that are in use."""
+
+    # There is no public limit on idle connections; test_many_hosts sees that this one holds.
+    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        super()._release(key, protocol, should_close=should_close)
+        while len(self._conns) > MAX_IDLE_HOSTS:
+            for idle, _ in self._conns.pop(next(iter(self._conns))):
+                idle.close()
 
 
 class GuardedHandler(BaseDownloadHandler):
@@ -148,7 +161,7 @@ class GuardedHandler(BaseDownloadHandler):
             await asyncio.sleep(0)
 
     def _open(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
+        connector = _Connector(
             limit=self._concurrency,
             resolver=_GuardedResolver(self._guard),
             ttl_dns_cache=_DNS_SECONDS,

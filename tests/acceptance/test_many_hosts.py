@@ -1,0 +1,39 @@
+"""A site of hundreds of hosts, as wildcard DNS gives them: no host costs anything once it was visited (T6)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.acceptance.support_project import LIMIT_SECONDS, environment, new_project
+from tests.site.client import SiteProcess
+
+_HOSTS: Final = 300
+#: A crawl of one host opens fewer than half of them.
+_OPEN_FILES: Final = 160
+_LIMITED: Final = f'ulimit -n {_OPEN_FILES} && exec "$0" -m searchcrawl crawl demo'
+
+
+def test_crawl_when_hosts_are_many_then_their_connections_do_not_take_all_files(tmp_path: Path) -> None:
+    with SiteProcess() as site:
+        hosts = ["www.acme.test", *(f"h{number}.acme.test" for number in range(_HOSTS))]
+        urls = [site.url(host) for host in hosts]
+        project = new_project(tmp_path, site, start={"urls": urls}, scope={"follow_links": False})
+
+        ended = subprocess.run(
+            ["/bin/sh", "-c", _LIMITED, sys.executable],
+            cwd=project.folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+
+        requested = site.log(robots=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert sorted(entry["host"] for entry in requested) == sorted(hosts)
+    assert sorted(project.codes().values()) == [200] + [404] * _HOSTS
