@@ -44,6 +44,10 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(_run(argv))
     except KeyboardInterrupt:
         sys.exit(Exit.ENDED_EARLY)
+    except BrokenPipeError:
+        # The reader has seen enough (``| head``); nothing may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(Exit.DONE)
 
 
 def _run(argv: list[str]) -> int:
@@ -106,7 +110,7 @@ def _without_command(options: list[str]) -> int:
     print("Usage: searchcrawl COMMAND [options] [arguments]\n\nCommands:")
     for command in _own_commands():
         print(f"  {command.name:<12} {command.short_desc()}")
-    print("\nsearchcrawl COMMAND --help says more, with an example.")
+    print("\nsearchcrawl COMMAND --help says more, with an example.", flush=True)
     return Exit.DONE
 
 

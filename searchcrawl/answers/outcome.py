@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from searchcrawl import urls
+from searchcrawl.admission.admit import REFUSED
 from searchcrawl.codes import Code
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import start_urls
@@ -50,13 +51,15 @@ def exit_code(run: Run, reason: str) -> int:
 
 
 def _every_start_failed(run: Run) -> bool:
-    counts = run.counted()
-    if not any(counts[name] for name in ("fetched", "fetch_failures", "rejected", "conversion_failures")):
-        # Nothing was due: what failed in an earlier run is no failure of this one.
-        return False
+    """Whether this run brought nothing from any start URL; what failed in an earlier one does not count."""
     keys = [urls.key(urls.resolve(url)) for url in start_urls(run.project, run.source)]
     with run.database.read() as transaction:
         rows = url_table.known(transaction, run.source_id, keys)
     if not rows:
+        return False
+    counts = run.counted()
+    visited = any(counts[name] for name in ("fetched", "fetch_failures", "rejected", "conversion_failures"))
+    # A start URL outside the boundary is never visited, and fails in each run.
+    if not visited and not all(row.code in REFUSED for row in rows):
         return False
     return all(row.fetch_state == FetchState.SETTLED and row.code not in _GOOD for row in rows)

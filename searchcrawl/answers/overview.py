@@ -95,7 +95,7 @@ def _warnings_of_run(name: str, run: RunRow, waiting: int, *, executing: bool) -
     if run.ended_ms is None:
         yield _warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} goes on with it")
     if run.exit_code == outcome.NO_START:
-        yield _warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} --state failed")
+        yield _warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
     if waiting:
         yield _warning("waiting", f"{waiting} documents or deletions wait for the index: the next run sends them")
 

@@ -34,7 +34,7 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
     if held is not None and held.renewed_ms is not None:
         fresh = abs(now_ms - held.renewed_ms) < EXPIRY_MS
         if fresh and not _is_dead(held.holder):
-            raise SourceBusy(f"source {name}: another process is running it ({held.holder})")
+            raise SourceBusy(f"source {name}: another process is running it ({_shown(held.holder)})")
     fence = 1 if held is None else held.fence + 1
     values = {"source_id": source_id, "holder": _holder(), "fence": fence, "renewed_ms": now_ms}
     statement = insert(leases).values(values)
@@ -74,6 +74,11 @@ def held(transaction: Transaction, source_id: int, now_ms: int) -> bool:
 
 def _holder() -> str:
     return f"{socket.gethostname()} boot {_boot()} process {os.getpid()} started {_start_of(os.getpid())}"
+
+
+def _shown(holder: str) -> str:
+    words = holder.split(" ")
+    return f"process {words[4]} on {words[0]}"
 
 
 def _boot() -> str:

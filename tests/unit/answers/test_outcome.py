@@ -71,6 +71,14 @@ def test_exit_code_when_nothing_was_due_then_0_whatever_failed_before(run: Run) 
     assert code == 0
 
 
+def test_exit_code_when_the_start_url_is_outside_the_boundary_then_8_in_each_run(run: Run) -> None:
+    settle_start(run, 955)
+
+    code = outcome.exit_code(run, EndReason.FINISHED)
+
+    assert code == 8
+
+
 def test_exit_code_when_the_start_url_is_good_then_0(run: Run) -> None:
     settle_start(run, 200)
     run.count(fetched=1)
