@@ -29,6 +29,7 @@ MAX_WILDCARD_RULES: Final = 2000
 MAX_LINE_CHARACTERS: Final = 2083 * 8 - 1
 _MAX_SHOWN_CHARACTERS: Final = 200
 _CHUNK_RULES: Final = 512
+_RULE_BYTES: Final = 400
 _KEY: Final = "robots.txt"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _AGENT_END: Final = re.compile(r"[\s/]")
@@ -127,6 +128,12 @@ class RobotsFile:
         ordered = _by_precedence(rules)
         self._chunks = [_Chunk(ordered[n : n + _CHUNK_RULES]) for n in range(0, len(ordered), _CHUNK_RULES)]
 
+    @property
+    def memory_bytes(self) -> int:
+        """About what this takes once all rules were asked."""
+        rules = (rule for chunk in self._chunks for rule in chunk.rules)
+        return sum(_RULE_BYTES + 2 * len(rule.pattern) for rule in rules) + sum(map(len, self.sitemaps))
+
     @classmethod
     def parse(cls, body: bytes, user_agent: str, *, url: str = "") -> Self:
         """Reads the body of a good answer of ``url``; whatever it is, it never raises.
@@ -158,6 +165,12 @@ class RobotsFile:
     def unreachable(cls, url: str = "") -> Self:
         """The file could not be had: nothing may be asked for now (RFC 9309 §2.3.1.4)."""
         return cls(url=url, available=False)
+
+    def prepare(self) -> Self:
+        """Does now, in whatever thread, what the first questions would do."""
+        for chunk in self._chunks:
+            _ = chunk.matcher
+        return self
 
     def decide(self, url: str) -> Decision:
         """Whether ``url`` may be requested; ``rule`` is the line that decided, as written.

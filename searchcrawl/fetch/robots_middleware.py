@@ -34,6 +34,10 @@ _MAX_REDIRECTS: Final = 5
 _FRESH_SECONDS: Final = 24 * 3600.0
 _PAUSE_SECONDS: Final = 1.0
 _MAX_ORIGINS: Final = 10_000
+#: What all copies may take together; the oldest are asked for again.
+_MAX_MEMORY_BYTES: Final = 128 * 1024 * 1024
+#: Longer files are read in a thread.
+_THREAD_FROM_BYTES: Final = 64 * 1024
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 #: Failures of the host itself; all others are those of its robots.txt.
 _UNREACHABLE: Final = frozenset(
@@ -50,6 +54,7 @@ class _Copy:
     code: Code = Code.ROBOTS
     error: str = ""
     transient: bool = True
+    memory_bytes: int = 0
 
 
 class RobotsMiddleware:
@@ -69,6 +74,7 @@ class RobotsMiddleware:
         obey: bool,
         max_crawl_delay_seconds: float | None,
         pause_seconds: float = _PAUSE_SECONDS,
+        max_memory_bytes: int = _MAX_MEMORY_BYTES,
     ) -> None:
         self._download = download
         self._politeness = politeness
@@ -77,6 +83,9 @@ class RobotsMiddleware:
         self._max_crawl_delay_seconds = max_crawl_delay_seconds
         self._pause_seconds = pause_seconds
         self._copies: OrderedDict[str, _Copy] = OrderedDict()
+        self._memory_bytes = 0
+        self._max_memory_bytes = max_memory_bytes
+        self._reading = asyncio.Lock()
         self._under_way: dict[str, asyncio.Task[_Copy]] = {}
         if not obey:
             logger.warning("robots.txt is not obeyed for this source (robots.obey = false)")
@@ -154,7 +163,7 @@ class RobotsMiddleware:
         url = f"{origin}/robots.txt"
         try:
             response = await self._fetch(url)
-            copy = self._read(response, url)
+            copy = await self._read(response, url)
         except Exception as error:
             failing = failing_of(error)
             if failing is None:
@@ -194,7 +203,7 @@ class RobotsMiddleware:
                 break
         return response
 
-    def _read(self, response: Response, url: str) -> _Copy:
+    async def _read(self, response: Response, url: str) -> _Copy:
         status = response.status
         if status == 429 or status >= 500:
             pause = retry_after_seconds(response.headers.get(b"Retry-After")) or 0.0
@@ -204,9 +213,17 @@ class RobotsMiddleware:
             body = undo_prefix(response.body, codings, max_bytes=_MAX_BYTES) if 200 <= status <= 299 else b""
         except BrokenCoding as error:
             return _Copy(expires=_in(self._pause_seconds), error=f"robots.txt: {error}")
-        file = RobotsFile.from_answer(status, body, self._user_agent, url=url)
+        if len(body) < _THREAD_FROM_BYTES:
+            file = RobotsFile.from_answer(status, body, self._user_agent, url=url)
+        else:
+            # One at a time: it takes many times the memory of the file.
+            async with self._reading:
+                file = await asyncio.to_thread(self._read_long, status, body, url)
         self._pass_on_delay(file, url)
-        return _Copy(expires=_in(_FRESH_SECONDS), file=file)
+        return _Copy(expires=_in(_FRESH_SECONDS), file=file, memory_bytes=file.memory_bytes)
+
+    def _read_long(self, status: int, body: bytes, url: str) -> RobotsFile:
+        return RobotsFile.from_answer(status, body, self._user_agent, url=url).prepare()
 
     def _pass_on_delay(self, file: RobotsFile, url: str) -> None:
         seconds, politeness = file.crawl_delay_seconds, self._politeness()
@@ -214,10 +231,13 @@ class RobotsMiddleware:
             politeness.slow_down(slot_of(url), delay_seconds=min(seconds, self._max_crawl_delay_seconds))
 
     def _keep(self, origin: str, copy: _Copy) -> None:
+        old = self._copies.pop(origin, None)
+        self._memory_bytes += copy.memory_bytes - (old.memory_bytes if old else 0)
         self._copies[origin] = copy
-        self._copies.move_to_end(origin)
-        if len(self._copies) > _MAX_ORIGINS:
-            self._copies.popitem(last=False)
+        while len(self._copies) > _MAX_ORIGINS or (
+            self._memory_bytes > self._max_memory_bytes and len(self._copies) > 1
+        ):
+            self._memory_bytes -= self._copies.popitem(last=False)[1].memory_bytes
 
 
 def _in(seconds: float) -> float:

@@ -303,3 +303,19 @@ def test_robots_when_request_has_no_row_then_is_left_alone() -> None:
     site = Site({})
 
     assert obeying(site).process_request(Request("http://site.test/robots.txt", meta={"robots": True})) is None
+
+
+def test_robots_when_files_are_large_then_the_oldest_are_given_up_and_asked_for_again() -> None:
+    large = b"User-agent: *\nDisallow: /private/\n" + b"".join(b"Allow:/%x\n" % number for number in range(9_000))
+    hosts = [f"http://h{number}.test" for number in range(4)]
+    site = Site({f"{host}/robots.txt": (200, large, {}) for host in hosts})
+    middleware = obeying(site, max_memory_bytes=12_000_000)
+
+    async def steps() -> list[Outcome | None]:
+        visits = [f"{host}/private/x" for host in (*hosts, hosts[-1], hosts[0])]
+        return [await judged(middleware, url) for url in visits]
+
+    ended = run(steps)
+
+    assert {outcome.rule for outcome in ended if outcome} == {"Disallow: /private/"}
+    assert site.asked == [f"{host}/robots.txt" for host in (*hosts, hosts[0])]
