@@ -150,9 +150,9 @@ class SolrReceiver:
         try:
             self._solr.ping()
             known = self._session.get(f"{self._solr.url}/schema/fields", params={"wt": "json"}).json()["fields"]
-        except (Refused, KeyError, pysolr.SolrError) as error:
+            missing = sorted(REQUIRED_FIELDS - {entry["name"] for entry in known})
+        except (Refused, KeyError, TypeError, pysolr.SolrError) as error:
             raise IndexMisconfigured(f"{self.url}: this is no core of searchcrawl: {error}") from error
-        missing = sorted(REQUIRED_FIELDS - {entry["name"] for entry in known})
         if missing:
             raise IndexMisconfigured(
                 f"{self.url}: its schema lacks {', '.join(missing)}: create the core from solr/configset"
@@ -178,8 +178,8 @@ class SolrReceiver:
             return
         finally:
             self._session.timeout_seconds = self._timeout_seconds
-        for registry, metrics in (registries or {}).items():
-            ours = f"{registry}.".startswith(f"solr.core.{name}.")
+        for registry, metrics in registries.items() if isinstance(registries, dict) else ():
+            ours = f"{registry}.".startswith(f"solr.core.{name}.") and isinstance(metrics, dict)
             if ours and metrics.get("TLOG.state") == _REPLAYING:
                 raise IndexUnavailable(f"{self.url}: Solr is replaying its update log", retry_after_seconds=1)
 

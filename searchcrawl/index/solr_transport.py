@@ -108,6 +108,8 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
     if status == 200 and isinstance(header, dict):
         inner = header.get("status", 0)
         if inner == 0:
+            if not _are_errors(header.get("errors")):
+                raise IndexMisconfigured(f"{shown}: the answer is not Solr's: {_excerpt(body)}; correct index.url")
             return
         status = inner if isinstance(inner, int) and 400 <= inner < 600 else 500
     elif status == 200 and (not body.strip() or (answer is None and body.lstrip()[:1] == b"{")):
@@ -121,6 +123,11 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
         raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=_seconds(retry_after))
     hint = "it redirects, and redirects are not followed" if 300 <= status < 400 else _HINTS.get(status, reason)
     raise IndexMisconfigured(f"{shown}: HTTP {status}: {hint}")
+
+
+def _are_errors(errors: object) -> bool:
+    """Whether it is what ``errors_of`` reads."""
+    return errors is None or (isinstance(errors, list) and all(isinstance(error, dict) for error in errors))
 
 
 def shown_url(url: str) -> str:

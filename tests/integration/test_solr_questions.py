@@ -35,6 +35,8 @@ def test_all_that_relies_on_versions_or_commits_when_solr_replays_its_log_then_u
     [
         b"{}",
         b"null",
+        b"[1]",
+        b'{"solr.core.scripted":1}',
         b'{"solr.core.scripted":{"TLOG.state":3}}',
         b'{"solr.core.scripted_too":{"TLOG.state":0}}',
         b'{"solr.core.scripted.shard1.replica_n1":{"TLOG.state":1}}',
@@ -97,6 +99,17 @@ def test_ping_when_the_schema_is_a_stranger_then_misconfigured_and_names_what_is
     scripted_solr.script = [scripts.good, schema]
 
     with pytest.raises(IndexMisconfigured, match=r"/solr/scripted: its schema lacks .*crawl_version.*solr/configset"):
+        scripted_receiver.ping()
+
+
+@pytest.mark.parametrize("fields", [b"1", b"null", b'["id"]', b'[{"type":"id"}]'])
+def test_ping_when_the_schema_is_none_then_misconfigured(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, fields: bytes
+) -> None:
+    schema = scripts.status(200, b'{"responseHeader":{"status":0},"fields":%s}' % fields)
+    scripted_solr.script = [scripts.good, schema]
+
+    with pytest.raises(IndexMisconfigured, match="no core of searchcrawl"):
         scripted_receiver.ping()
 
 

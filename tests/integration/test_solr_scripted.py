@@ -301,6 +301,8 @@ def test_deliver_when_retry_after_is_nonsense_then_there_is_none(
         (scripts.status(200), "not Solr's: <html>Sorry</html>"),
         (scripts.status(200, b'{"ok": true}'), "not Solr's"),
         (scripts.status(200, b"[1, 2]"), "not Solr's"),
+        (scripts.status(200, b'{"responseHeader":{"status":0,"errors":["a"]}}'), "not Solr's"),
+        (scripts.status(200, b'{"responseHeader":{"status":0,"errors":{"id":1}}}'), "not Solr's"),
         (scripts.status(200, b" " * 200_000), "longer than 100000 bytes"),
         (scripts.status(302, b"", Location="http://127.0.0.1:1/login"), "redirect"),
         (scripts.status(307, b"", Location="/elsewhere"), "redirect"),
