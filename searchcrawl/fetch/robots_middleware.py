@@ -35,7 +35,7 @@ _FRESH_SECONDS: Final = 24 * 3600.0
 _PAUSE_SECONDS: Final = 1.0
 _MAX_ORIGINS: Final = 10_000
 #: What all copies may take together; the oldest are asked for again.
-_MAX_MEMORY_BYTES: Final = 128 * 1024 * 1024
+_MAX_MEMORY_BYTES: Final = 64 * 1024 * 1024
 #: Longer files are read in a thread.
 _THREAD_FROM_BYTES: Final = 64 * 1024
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
