@@ -17,7 +17,7 @@ from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
-from searchcrawl.commit import decide
+from searchcrawl.commit import decide, redirect_chains
 from searchcrawl.commit.decide import Group
 from searchcrawl.dedup import survivor
 from searchcrawl.exceptions import CacheError, DamagedRecord
@@ -135,6 +135,9 @@ class GroupCommit:
 
     def _commit(self, items: Sequence[Document | Outcome]) -> None:
         run = self._run
+        if any(map(redirect_chains.leads_on, items)):
+            with run.database.read() as transaction:
+                items = redirect_chains.cut(transaction, items, max_redirects=run.source.fetch.max_redirects)
         group = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
         places = self._append(group.stored)
         with run.database.write() as transaction:
@@ -198,7 +201,10 @@ class GroupCommit:
             replace(visit, code=codes[visit.url_id]) if visit.url_id in codes else visit for visit in group.settled
         ]
         url_table.set_codes(transaction, {row: code for row, code in codes.items() if row not in visited})
-        group.counts["duplicates"] += sum(1 for change in changes if change.duplicate_of is not None)
+        known = {copy.url_id for copy in copies if copy.duplicate_of is not None}
+        group.counts["duplicates"] += sum(
+            1 for change in changes if change.duplicate_of is not None and change.url_id not in known
+        )
         without_record = {copy.url_id for copy in copies if not copy.cached}
         return {change.url_id for change in changes if change.duplicate_of is None and change.url_id in without_record}
 

@@ -21,12 +21,14 @@ from sqlalchemy import (
     update,
 )
 
+from searchcrawl.codes import Code
 from searchcrawl.items import Claim
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState
 
 _CHUNK: Final = 500
+_REDIRECTING: Final = [int(Code.META_REFRESH), int(Code.MOVED), int(Code.REDIRECT_LOOP)]
 # The literals let the planner use the partial indexes.
 _TODO: Final = text("urls.fetch_state = 0")
 _DUE: Final = text("urls.fetch_state = 2 AND urls.due_ms IS NOT NULL")
@@ -349,4 +351,22 @@ def ended_well(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
             urls.c.code.in_([200, 909]),
         )
         found.update(transaction.execute(query).scalars())
+    return found
+
+
+def redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
+    """The URLs of the rows whose redirects led here one after the other, the nearest first, at most ``limit``."""
+    found: list[str] = []
+    referrer = urls.alias("referrer")
+    while len(found) < limit:
+        query = (
+            select(referrer.c.id, referrer.c.url)
+            .select_from(urls.join(referrer, referrer.c.id == urls.c.referrer_id))
+            .where(urls.c.id == url_id, referrer.c.code.in_(_REDIRECTING))
+        )
+        row = transaction.execute(query).one_or_none()
+        if row is None or row.url in found:
+            break
+        url_id = row.id
+        found.append(row.url)
     return found
