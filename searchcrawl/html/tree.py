@@ -8,7 +8,6 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-from searchcrawl.html.allocation import keep_freed_memory
 
 #: Browsers stop nesting here too; Lexbor's cost is quadratic beyond.
 MAX_DEPTH: Final = 512
@@ -55,7 +54,6 @@ def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
     browser that runs scripts: the content of noscript is text. As markup, an unclosed element in
     it would swallow the rest of the page.
     """
-    keep_freed_memory()
     capped = text
     if len(text) > _HARMLESS_CHARACTERS:
         capped = cap_attributes(capped)
