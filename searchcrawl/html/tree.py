@@ -8,7 +8,6 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-
 #: Browsers stop nesting here too; Lexbor's cost is quadratic beyond.
 MAX_DEPTH: Final = 512
 #: Each new paragraph reopens all open formatting elements: far fewer of them may be open.
