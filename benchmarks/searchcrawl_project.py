@@ -15,6 +15,10 @@ SOURCE = "docs"
 PROJECT_FILE = """\
 contact = "bench@example.org"
 
+# A small cache: pushing runs beside fetching.
+[cache]
+threshold_mb = 20
+
 [index]
 {index}
 """
