@@ -24,8 +24,10 @@ def upgrade() -> None:
     _make_runs()
     _make_segments()
     _make_urls()
+    _index_urls()
     passing("migrate.mid")
     _make_documents()
+    _index_documents()
     _make_outlinks()
 
 
@@ -134,6 +136,9 @@ def _make_urls() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_urls")),
         sa.UniqueConstraint("source_id", "key", name=op.f("uq_urls_source_id_key")),
     )
+
+
+def _index_urls() -> None:
     op.create_index(
         "ix_urls_due",
         "urls",
@@ -187,6 +192,9 @@ def _make_documents() -> None:
         sa.ForeignKeyConstraint(["url_id"], ["urls.id"], name=op.f("fk_documents_url_id")),
         sa.PrimaryKeyConstraint("url_id", name=op.f("pk_documents")),
     )
+
+
+def _index_documents() -> None:
     op.create_index("ix_documents_batch_id", "documents", ["batch_id"], unique=False)
     op.create_index("ix_documents_copies", "documents", ["source_id", "body_digest"], unique=False)
     op.create_index(
