@@ -98,6 +98,12 @@ def settled(folder: Path) -> set[str]:
     return {row[0] for row in query(folder, "SELECT url FROM urls WHERE fetch_state = 2")}
 
 
+def ended_runs(folder: Path) -> int:
+    """How many runs have ended, by the store."""
+    rows = query(folder, "SELECT count(*) FROM runs WHERE ended_ms IS NOT NULL")
+    return int(rows[0][0]) if rows else 0
+
+
 def last_counts(folder: Path) -> dict[str, int]:
     """The counts of the latest run."""
     counts: dict[str, int] = json.loads(query(folder, "SELECT counts FROM runs ORDER BY id DESC LIMIT 1")[0][0])
