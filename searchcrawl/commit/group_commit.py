@@ -10,25 +10,21 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place, StoredPage
-from searchcrawl.commit import decide, redirect_chains
-from searchcrawl.commit.decide import Group
-from searchcrawl.dedup import survivor
+from searchcrawl.cache.segment import Place
+from searchcrawl.commit import decide, group_rows, redirect_chains
 from searchcrawl.exceptions import CacheError, DamagedRecord
 from searchcrawl.failpoints import passing
-from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.items import Document, Outcome
 from searchcrawl.run import Run
 from searchcrawl.store import batch_table, document_table, lease, run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Transaction
-from searchcrawl.store.document_table import StoredDocument
-from searchcrawl.store.states import DocumentState, FetchState
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +138,7 @@ class GroupCommit:
         places = self._append(group.stored)
         with run.database.write() as transaction:
             lease.check(transaction, run.lease)
-            self._write_documents(transaction, group, places)
+            group_rows.write(transaction, run.source_id, group, places)
             passing("row.updated")
             discovered, rejected = self._admission.admit(transaction, _with_depths_now(transaction, items, group.found))
             group.counts["discovered"] += discovered
@@ -164,59 +160,10 @@ class GroupCommit:
         places = {}
         for document in documents:
             if document.code == 200:
-                places[document.claim.url_id] = self._writer.append(_stored_page(document))
+                places[document.claim.url_id] = self._writer.append(group_rows.stored_page(document))
         if places:
             self._writer.sync()
         return places
-
-    def _write_documents(self, transaction: Transaction, group: Group, places: dict[int, Place]) -> None:
-        run = self._run
-        touched = [document.claim.url_id for document in group.stored] + group.leaving
-        digests, survivors = document_table.before(transaction, touched)
-        revived, _ = document_table.before(transaction, group.revived)
-        digests |= revived | {document.body_digest for document in group.stored if document.code == 200}
-        document_table.store(transaction, run.source_id, [_stored(document, places) for document in group.stored])
-        document_table.confirm(transaction, group.confirmed)
-        document_table.mark_leaving(transaction, group.leaving)
-        document_table.send_again(transaction, list(survivors))
-        codes = document_table.codes(transaction, [visit.url_id for visit in group.restored])
-        group.settled.extend(
-            replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
-            for visit in group.restored
-        )
-        lost = self._settle_copies(transaction, group, digests)
-        lost |= document_table.lost(transaction, [visit.url_id for visit in group.restored])
-        self._fetch_again(transaction, group, lost)
-
-    def _settle_copies(self, transaction: Transaction, group: Group, digests: set[bytes]) -> set[int]:
-        """Decides which copies are indexed; those of them that the cache has no record of any more."""
-        copies = document_table.copies(transaction, self._run.source_id, sorted(digests))
-        changes = survivor.resolve(copies)
-        if not changes:
-            return set()
-        document_table.set_copy(transaction, changes)
-        codes = {change.url_id: change.code for change in changes}
-        visited = {visit.url_id for visit in group.settled}
-        group.settled[:] = [
-            replace(visit, code=codes[visit.url_id]) if visit.url_id in codes else visit for visit in group.settled
-        ]
-        url_table.set_codes(transaction, {row: code for row, code in codes.items() if row not in visited})
-        known = {copy.url_id for copy in copies if copy.duplicate_of is not None}
-        group.counts["duplicates"] += sum(
-            1 for change in changes if change.duplicate_of is not None and change.url_id not in known
-        )
-        without_record = {copy.url_id for copy in copies if not copy.cached}
-        return {change.url_id for change in changes if change.duplicate_of is None and change.url_id in without_record}
-
-    @staticmethod
-    def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None:
-        """Has pages fetched whole whose documents are wanted and whose records are gone, also those of this group."""
-        batch_table.lost_records(transaction, sorted(lost))
-        url_table.reopen(transaction, lost)
-        group.settled[:] = [
-            replace(visit, fetch_state=FetchState.TODO, due_ms=0) if visit.url_id in lost else visit
-            for visit in group.settled
-        ]
 
     def _seal(self) -> None:
         """Closes the batch: what is cached is sent, and a new segment is begun (E1)."""
@@ -246,42 +193,3 @@ def _with_depths_now(
         else links._replace(depth=links.depth - claimed[links.page_id] + depths[links.page_id])
         for links in found
     ]
-
-
-def _stored_page(document: Document) -> StoredPage:
-    page = document.page or Page()
-    return StoredPage(
-        url=document.claim.url,
-        status=200,
-        headers=document.headers,
-        body=document.body,
-        fetched_at=document.fetched_at,
-        fields={
-            "title": page.title,
-            "content": page.text,
-            "description": page.description,
-            "author": page.author,
-            "subject": page.subject,
-            "language": page.language,
-        },
-    )
-
-
-def _stored(document: Document, places: dict[int, Place]) -> StoredDocument:
-    place = places.get(document.claim.url_id)
-    return StoredDocument(
-        url_id=document.claim.url_id,
-        state=DocumentState.CACHED if place else DocumentState.NONE,
-        code=document.code,
-        segment=place.segment if place else None,
-        record_offset=place.offset if place else None,
-        response_bytes=place.response_bytes if place else None,
-        fields_bytes=place.fields_bytes if place else None,
-        body_digest=document.body_digest,
-        fields_digest=document.fields_digest,
-        mimetype=document.mimetype,
-        content_length=len(document.body),
-        etag=document.etag,
-        last_modified=document.last_modified,
-        last_changed_ms=clock.to_ms(document.fetched_at),
-    )

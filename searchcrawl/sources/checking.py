@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
@@ -114,7 +115,7 @@ class _KeyCheck:
         self, model: type[BaseModel], raw: Mapping[str, Any], above: tuple[str | int, ...], hidden: Collection[str]
     ) -> dict[str, Any]:
         """What of ``raw`` the model has, in inner tables too; ``hidden`` fields are no keys."""
-        names = [name for name in model.model_fields if name not in hidden]
+        names = [key for key in _keys(model) if key not in hidden]
         found: dict[str, Any] = {}
         for name, value in raw.items():
             at = (*above, name)
@@ -135,9 +136,14 @@ class _KeyCheck:
         return value
 
 
+def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a model by their names in the file (``from`` can be no name in Python)."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
     """The model of a field that is a table or a list of tables."""
-    annotation: Any = model.model_fields[name].annotation
+    annotation: Any = _keys(model)[name].annotation
     for candidate in (annotation, *get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate

@@ -32,8 +32,10 @@ from searchcrawl.sources.values import (
     PositiveAmount,
     PositiveCount,
     ResolvedHost,
+    Sitemaps,
     Table,
     Texts,
+    WebUrl,
     WebUrls,
     not_available,
     once,
@@ -52,10 +54,15 @@ def _source_type(text: str) -> str:
 
 
 class Start(Table):
-    """Where the crawl starts; ``files`` are lists of URLs, one a line, relative to the project (A10)."""
+    """Where the crawl starts (A10).
+
+    ``files`` are lists of URLs, one a line, relative to the project; ``sitemaps`` are "auto" (those of
+    robots.txt and /sitemap.xml), "off", or a list.
+    """
 
     urls: WebUrls = ()
     files: FilePaths = ()
+    sitemaps: Sitemaps = "auto"
 
 
 class HostBlock(Table):
@@ -146,12 +153,20 @@ class Lifecycle(Table):
     max_delete_percent: Percent = 10.0
     max_delete_documents: Count = 1000
     recrawl_every_hours: Amount = 0.0
+    trust_sitemap: bool = False
 
 
 class Keep(Table):
     """What of the fetched is indexed (B10)."""
 
     meta_robots: bool = True
+
+
+class Display(Table):
+    """A ``[[display]]``: access URLs that begin with ``from`` are shown with ``to`` instead (A4)."""
+
+    from_: WebUrl = Field(alias="from")
+    to: WebUrl
 
 
 class Tables(Table):
@@ -164,6 +179,7 @@ class Tables(Table):
     change: Change = Field(default_factory=Change)
     lifecycle: Lifecycle = Field(default_factory=Lifecycle)
     keep: Keep = Field(default_factory=Keep)
+    display: Annotated[tuple[Display, ...], LIST] = ()
 
 
 class SourceFile(Tables):
@@ -186,12 +202,11 @@ class Source(SourceFile):
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "parameters", "mode", "test", "receiver", "document_service", "cache",
-    "start.sitemaps",
     "scope.max_urls_per_pattern", "scope.trap_after", "scope.strip_parameters",
     "keep.mime_types", "keep.exclude_mime_types", "keep.min_bytes", "keep.max_bytes", "keep.max_age_days",
     "keep.include_urls", "keep.exclude_urls", "keep.include_names", "keep.exclude_names",
     "fetch.sites", "fetch.windows", "fetch.timezone", "fetch.proxy", "fetch.client_certificate", "fetch.client_key",
     "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
-    "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours", "lifecycle.trust_sitemap",
-    "login", "render", "attributes", "rewrite", "display", "settings", "file", "table", "mail", "agent",
+    "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
+    "login", "render", "attributes", "rewrite", "settings", "file", "table", "mail", "agent",
 })  # fmt: skip

@@ -63,7 +63,7 @@ def load_source(project: Project, name: str) -> Source:
     if not _NAME.fullmatch(name) or not path.is_file():
         raise UnknownSource(f"unknown source: {one_line(name)}")
     file = f"sources/{name}.toml"
-    raw = _with_defaults(read_toml(path, file), project.defaults.model_dump(exclude_unset=True))
+    raw = _with_defaults(read_toml(path, file), project.defaults.model_dump(exclude_unset=True, by_alias=True))
     loaded, errors = check(Source, raw, file=file, later=config.LATER_KEYS, extra={"name": name, "file": file})
     return _loaded(loaded, errors + (_missing(project, loaded) if loaded else []))
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from searchcrawl import urls
@@ -149,6 +149,14 @@ def _language(text: str) -> str:
     return text
 
 
+def _sitemaps(value: object) -> object:
+    if value in ("auto", "off"):
+        return value
+    if not isinstance(value, list | tuple) or not all(isinstance(url, str) for url in value):
+        raise refused('must be "auto", "off" or a list of URLs')
+    return tuple(_web_url(url) for url in value)
+
+
 def once(values: tuple[str, ...]) -> tuple[str, ...]:
     """Refuses a list that is empty or names a value twice."""
     if not values:
@@ -175,6 +183,7 @@ FilePaths = Annotated[tuple[FilePath, ...], LIST]
 Texts = Annotated[tuple[Text, ...], LIST]
 WebUrl = Annotated[str, _checked(_web_url)]
 WebUrls = Annotated[tuple[WebUrl, ...], LIST]
+Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_sitemaps)]
 Contact = Annotated[str, _checked(_contact)]
 Product = Annotated[str, _checked(_product)]
 HeaderText = Annotated[Text, _checked(_header_text)]

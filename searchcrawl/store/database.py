@@ -19,7 +19,7 @@ from searchcrawl.exceptions import StoreError
 Transaction = Connection
 
 #: The newest revision in migrations/versions.
-HEAD = "0001"
+HEAD = "0002"
 _BUSY_TIMEOUT_SECONDS = 30
 
 

@@ -74,6 +74,9 @@ urls = Table(
     Column("first_seen_ms", BigInteger, nullable=False),
     Column("last_fetched_ms", BigInteger),
     Column("redirects", Text),
+    # The sitemap that lists it, and the lastmod it gives.
+    Column("sitemap_id", Integer),
+    Column("lastmod_ms", BigInteger),
     UniqueConstraint("source_id", "key"),
     Index(
         "ix_urls_todo",
@@ -95,6 +98,31 @@ urls = Table(
         "source_id",
         sqlite_where=text("fetch_state = 1"),
     ),
+    Index(
+        "ix_urls_sitemap_id",
+        "sitemap_id",
+        sqlite_where=text("sitemap_id IS NOT NULL"),
+    ),
+)
+
+# What lists URLs, and is none of them itself.
+sitemaps = Table(
+    "sitemaps",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("key", BigInteger, nullable=False),
+    Column("url", Text, nullable=False),
+    # The index that names it; null: robots.txt, /sitemap.xml or the source file does.
+    Column("parent_id", Integer),
+    Column("code", Integer, nullable=False, server_default="0"),
+    Column("error", Text),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    # The run that read it last, and when.
+    Column("run_id", Integer),
+    Column("read_ms", BigInteger),
+    UniqueConstraint("source_id", "key"),
 )
 
 documents = Table(
@@ -123,6 +151,10 @@ documents = Table(
     Column("duplicate_of", RowId),
     # 1: a visit brought evidence against it; the end of the run decides.
     Column("leaving", SmallInteger, nullable=False, server_default="0"),
+    # Key (urls.key) of the other URL that the page names as canonical; null: none that counts.
+    Column("canonical_key", BigInteger),
+    # Key of the display URL where the source maps any (A4); null: it maps none.
+    Column("display_key", BigInteger),
     # Why the index refused it.
     Column("index_error", Text),
     # The run whose removal waits in quarantine.
@@ -140,12 +172,23 @@ documents = Table(
         "ix_documents_duplicate_of",
         "duplicate_of",
         sqlite_where=text("duplicate_of IS NOT NULL"),
-        postgresql_where=text("duplicate_of IS NOT NULL"),
     ),
     Index(
         "ix_documents_leaving",
         "source_id",
         sqlite_where=text("leaving = 1"),
+    ),
+    Index(
+        "ix_documents_canonical_key",
+        "source_id",
+        "canonical_key",
+        sqlite_where=text("canonical_key IS NOT NULL"),
+    ),
+    Index(
+        "ix_documents_display_key",
+        "source_id",
+        "display_key",
+        sqlite_where=text("display_key IS NOT NULL"),
     ),
 )
 

@@ -274,8 +274,8 @@ def test_load_source_when_a_value_is_wrong_then_one_line_says_so(root: Path, add
         ('[start]\nurls = ["ftp://example.org/"]\n[scope]\nallow_all = true\n', [
             'sources/demo.toml: start.urls: not an http or https URL (got "ftp://example.org/")',
         ]),
-        ('[start]\nurls = ["http://example.org/"]\nsitemaps = "off"\n[scope]\nallow_all = true\n', [
-            "sources/demo.toml: start.sitemaps: not available yet",
+        ('[start]\nurls = ["http://example.org/"]\nsitemaps = "on"\n[scope]\nallow_all = true\n', [
+            'sources/demo.toml: start.sitemaps: must be "auto", "off" or a list of URLs (got "on")',
         ]),
         ("[scope]\nallow_all = true\n", ["sources/demo.toml: start.urls: is required, or start.files"]),
         ('[start]\nurls = ["http://example.org/"]\n', [

@@ -1,0 +1,53 @@
+"""Sitemaps; canonical and display URLs of documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from searchcrawl.failpoints import passing
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Adds tables and columns; what is there stays as it is."""
+    _make_sitemaps()
+    op.add_column("urls", sa.Column("sitemap_id", sa.Integer(), nullable=True))
+    op.add_column("urls", sa.Column("lastmod_ms", sa.BigInteger(), nullable=True))
+    _index("ix_urls_sitemap_id", "urls", ["sitemap_id"], where="sitemap_id IS NOT NULL")
+    passing("migrate.mid")
+    for name in ("canonical_key", "display_key"):
+        op.add_column("documents", sa.Column(name, sa.BigInteger(), nullable=True))
+        _index(f"ix_documents_{name}", "documents", ["source_id", name], where=f"{name} IS NOT NULL")
+
+
+def _make_sitemaps() -> None:
+    op.create_table(
+        "sitemaps",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("source_id", sa.Integer(), nullable=False),
+        sa.Column("key", sa.BigInteger(), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("parent_id", sa.Integer(), nullable=True),
+        sa.Column("code", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("etag", sa.Text(), nullable=True),
+        sa.Column("last_modified", sa.Text(), nullable=True),
+        sa.Column("run_id", sa.Integer(), nullable=True),
+        sa.Column("read_ms", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_sitemaps_source_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_sitemaps")),
+        sa.UniqueConstraint("source_id", "key", name=op.f("uq_sitemaps_source_id_key")),
+    )
+
+
+def _index(name: str, table: str, columns: list[str], *, where: str) -> None:
+    # Naming a dialect loads it: only the one in use.
+    partial: dict[str, Any] = {f"{op.get_bind().dialect.name}_where": sa.text(where)}
+    op.create_index(name, table, columns, **partial)
