@@ -22,6 +22,8 @@ M = TypeVar("M", bound=BaseModel)
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _MAX_SHOWN: Final = 100
+#: A password in a URL, and one as its parameter.
+_PASSWORD: Final = re.compile(r'(://[^/?#\s:@"]*:)[^\s"]+@|(\w*password=)[^&\s"]+', re.IGNORECASE)
 _MESSAGES: Final = {
     "missing": "is required",
     "string_type": "must be a string",
@@ -199,6 +201,7 @@ def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of a file as messages show it: as in the file, on one line, of bounded length."""
+    """A value of a file as messages show it: as in the file, on one line, of bounded length, without passwords."""
     text = one_line(json.dumps(value, ensure_ascii=False, default=str))
+    text = _PASSWORD.sub(lambda found: f"{found[1]}***@" if found[1] else f"{found[2]}***", text)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -26,14 +26,34 @@ from searchcrawl.sources.values import (
 
 FILE: Final = "searchcrawl.toml"
 _SQLITE: Final = "sqlite:///"
+_POSTGRESQL: Final = "postgresql+psycopg://"
 
 
 def _store_url(text: str) -> str:
-    if text.startswith("postgresql"):
-        raise not_available()
+    if text.startswith(_POSTGRESQL):
+        return _postgresql_url(text)
     path = text.removeprefix(_SQLITE)
     if path == text or not path or path == ":memory:" or not path.isprintable() or set(path) & set("?#%"):
-        raise refused("must be sqlite:/// and the path of a file")
+        raise refused(
+            f"must be {_SQLITE} and the path of a file, or {_POSTGRESQL}USER:PASSWORD@HOST/DATABASE of a database"
+        )
+    return text
+
+
+def _postgresql_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise refused("not a URL of a database") from None
+    if not text.isprintable() or " " in text or parts.fragment or port == 0:
+        raise refused("not a URL of a database")
+    name = parts.path.removeprefix("/")
+    if not name or "/" in name:
+        raise refused("must end in the name of a database")
+    if any("password" in key for key, _ in parse_qsl(parts.query, keep_blank_values=True)):
+        # There it would be shown.
+        raise refused(f"the password belongs before the host: {_POSTGRESQL}USER:PASSWORD@HOST/DATABASE")
     return text
 
 
@@ -53,7 +73,7 @@ def _index_url(text: str) -> str:
 
 
 class Store(Table):
-    """Where the URL table is; ``url`` is relative to the project, as ``sqlite:///var/x.db``."""
+    """Where the URL table is: ``sqlite:///var/x.db``, relative to the project, or a database of a PostgreSQL server."""
 
     url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///var/searchcrawl.db"
 
@@ -132,13 +152,10 @@ class Project(ProjectFile):
         return self.root / "sources"
 
     @property
-    def database_path(self) -> Path:
-        return self.path(self.store.url.removeprefix(_SQLITE))
-
-    @property
     def database_url(self) -> str:
-        """``store.url`` with an absolute path."""
-        return f"{_SQLITE}{self.database_path}"
+        """``store.url``, that of a file with its absolute path."""
+        path = self.store.url.removeprefix(_SQLITE)
+        return self.store.url if path == self.store.url else f"{_SQLITE}{self.path(path)}"
 
     @property
     def cache_dir(self) -> Path:

@@ -76,7 +76,6 @@ def test_load_project_when_only_contact_is_given_then_the_documented_defaults(ro
     project = load_project(root)
 
     assert project.user_agent == "searchcrawl"
-    assert project.database_path == root / "var/searchcrawl.db"
     assert project.database_url == f"sqlite:///{root}/var/searchcrawl.db"
     assert (project.cache.threshold_mb, project.cache.preserve, project.cache.max_gb) == (250, True, 20)
     assert (project.index.type, project.index_dir) == ("local", root / "var/index")
@@ -98,6 +97,38 @@ def test_load_project_when_paths_are_absolute_then_they_stay(root: Path) -> None
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://crawler:p%40ss@db.example.org:5433/search?sslmode=require",
+        "postgresql+psycopg:///search?host=/run/postgresql",
+    ],
+)
+def test_load_project_when_the_store_is_postgresql_then_its_url_stays(root: Path, url: str) -> None:
+    (root / "searchcrawl.toml").write_text(f'contact = "a@example.org"\nstore.url = "{url}"\n')
+
+    project = load_project(root)
+
+    assert project.database_url == url
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:s3cret@h/d", '"postgresql://me:***@h/d"'),
+        ("postgresql+psycopg://me:s3/c@ret@h/", '"postgresql+psycopg://me:***@h/"'),
+        ("postgresql+psycopg://me@h/d?password=s3cret&a=b", '"postgresql+psycopg://me@h/d?password=***&a=b"'),
+    ],
+)
+def test_load_project_when_the_url_is_wrong_then_its_password_is_not_shown(root: Path, url: str, shown: str) -> None:
+    (root / "searchcrawl.toml").write_text(f'contact = "a@example.org"\nstore.url = "{url}"\n')
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_project(root)
+
+    assert str(caught.value).endswith(f"(got {shown})")
+
+
+@pytest.mark.parametrize(
     ("text", "line"),
     [
         ("", "contact: is required"),
@@ -108,7 +139,11 @@ def test_load_project_when_paths_are_absolute_then_they_stay(root: Path) -> None
         ("contact = 1", "contact: must be a string (got 1)"),
         ('contact = "a@example.org"\nfoo = 1', "foo: unknown key"),
         ('contact = "a@example.org"\n[stor]\nurl = "x"', "stor: unknown key (did you mean store?)"),
-        ('contact = "a@example.org"\nstore.url = "postgresql+psycopg://h/d"', "store.url: not available yet (got "),
+        ('contact = "a@example.org"\nstore.url = "postgresql://h/d"', "store.url: must be sqlite:/// and the path of a "),
+        ('contact = "a@example.org"\nstore.url = "postgresql+psycopg://h"', "store.url: must end in the name of a database"),
+        ('contact = "a@example.org"\nstore.url = "postgresql+psycopg://h:x/d"', "store.url: not a URL of a database (got "),
+        ('contact = "a@example.org"\nstore.url = "postgresql+psycopg://h/d/e"', "store.url: must end in the name of a "),
+        ('contact = "a@example.org"\nstore.url = "postgresql+psycopg://h/d?password=x"', "store.url: the password belongs "),
         ('contact = "a@example.org"\nstore.url = "mysql://h/d"', "store.url: must be sqlite:/// and the path of a "),
         ('contact = "a@example.org"\nstore.url = "sqlite://"', "store.url: must be sqlite:/// and the path of a "),
         ('contact = "a@example.org"\ncache.location = "database"', "cache.location: not available yet (got "),
