@@ -10,21 +10,16 @@ BLOCK_MARK: Final = "\x01"
 
 _ILLEGAL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ILLEGAL_BYTES: Final = bytes(code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D))
-_FFFE: Final = "\ufffe".encode()
-_FFFF: Final = "\uffff".encode()
-_ILLEGAL_ASCII: Final = dict.fromkeys(_ILLEGAL_BYTES)
 
 
 def legal(text: str) -> str:
     """``text`` without the characters that XML 1.0 forbids (and so Solr)."""
-    if text.isascii():
-        return text.translate(_ILLEGAL_ASCII)
     try:
         raw = text.encode()
     except UnicodeEncodeError:  # surrogates
         return _ILLEGAL.sub("", text)
-    # Four times as fast as to search the text, and nearly every text is legal.
-    clean = len(raw.translate(None, _ILLEGAL_BYTES)) == len(raw) and _FFFE not in raw and _FFFF not in raw
+    # Many times as fast as to search the text, and nearly every text is legal.
+    clean = len(raw.translate(None, _ILLEGAL_BYTES)) == len(raw) and "\ufffe" not in text and "\uffff" not in text
     return text if clean else _ILLEGAL.sub("", text)
 
 

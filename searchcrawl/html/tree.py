@@ -32,6 +32,14 @@ _ATTRIBUTES: Final = re.compile(
     rf"(<(?=[a-z])(?:{_ATTRIBUTE}){{1,{MAX_ATTRIBUTES}}}+)(?:{_ATTRIBUTE})*+", re.IGNORECASE
 )
 
+# A tag up to a quoted ">", or to what a parser may read in another way than this does: never past a ">".
+_PLAIN_ATTRIBUTE: Final = (
+    r"[\s/]*+[^\s/>\"'=]++(?:\s*+=\s*+(?:\"[^\">]*+\"(?=[\s/>])|'[^'>]*+'(?=[\s/>])|[^\s>\"'=]*+))?+"
+)
+_HIDDEN_END: Final = re.compile(
+    rf"<(?=[a-z])(?:[^\s/>\"'=]++(?=[\s/>])(?:{_PLAIN_ATTRIBUTE})*+)?+[\s/]*+[^>]", re.IGNORECASE
+)
+
 _FORMATTING: Final = frozenset(
     ["b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"]
 )
@@ -40,10 +48,11 @@ _RAW_TEXT: Final = frozenset(
     ["script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "noscript", "plaintext"]
 )
 # Left out: void elements, those a sibling closes, and a (it closes itself, and is wanted).
-_FLAT: Final = "a area base br col dd dt embed frame hr img input li link meta option p param source td th tr wbr"
-_NOT_FLAT: Final = rf"(?!(?:{'|'.join(_FLAT.split())})[\s/>])"
+_FLAT_NAMES: Final = "a area base br col dd dt embed frame hr img input li link meta option p param source td th tr wbr"
+_FLAT: Final = frozenset(_FLAT_NAMES.split())
+_NOT_FLAT: Final = rf"(?!(?:{'|'.join(_FLAT_NAMES.split())})[\s/>])"
 _TAG: Final = re.compile(rf"<(?:(!--)|(/?){_NOT_FLAT}([a-z][^\s/>]*))", re.IGNORECASE)
-_NAME: Final = re.compile(rf"<((?:/(?={_NOT_FLAT}))?{_NOT_FLAT}[a-z][^\s/>]*)", re.IGNORECASE)
+_NAME: Final = re.compile(r"<(/?[a-zA-Z][^\s/>]*+)")
 
 
 def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
@@ -81,20 +90,30 @@ def _may_be_crowded(text: str) -> bool:
     """
     if any(text.find(">", start, start + _WINDOW) < 0 for start in range(0, len(text) - _WINDOW, _WINDOW)):
         return True
-    return len(text) > _SHORTEST_ATTRIBUTE * _HARMLESS_ATTRIBUTES and (
-        text.count("=") > _HARMLESS_ATTRIBUTES or len(text) > _CHARACTERS_A_TAG * text.count("<")
-    )
+    if len(text) <= _SHORTEST_ATTRIBUTE * _HARMLESS_ATTRIBUTES:
+        return False
+    many = text.count("=") > _HARMLESS_ATTRIBUTES or len(text) > _CHARACTERS_A_TAG * text.count("<")
+    return many and hides_an_end(text)
+
+
+def hides_an_end(text: str) -> bool:
+    """Whether a ">" may be inside a quoted value; False only where each one ends its tag, or is text."""
+    return _HIDDEN_END.search(text) is not None
 
 
 def may_be_deep(text: str) -> bool:
     """Whether more elements than a page needs may be open at once, judged a stretch of text at a time."""
     still_open: Counter[str] = Counter()
     for start in range(0, len(text), _STRETCH):
-        found = Counter(_NAME.findall(text, start, start + _STRETCH))
-        opened = Counter({name.lower(): count for name, count in found.items() if name[0] != "/"})
+        opened: Counter[str] = Counter()
+        closed: Counter[str] = Counter()
+        # A stretch has few names: to sort them out afterwards is cheaper than to look for some only.
+        for name, count in Counter(_NAME.findall(text, start, start + _STRETCH)).items():
+            bare = name.lstrip("/").lower()
+            if bare not in _FLAT:
+                (closed if name[0] == "/" else opened)[bare] += count
         if still_open.total() + opened.total() > _HARMLESS_DEPTH:
             return True
-        closed = Counter({name[1:].lower(): count for name, count in found.items() if name[0] == "/"})
         still_open = still_open + opened - closed
     return False
 

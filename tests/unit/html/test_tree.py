@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from searchcrawl.html.tree import MAX_ATTRIBUTES, MAX_DEPTH, cap_attributes, cap_depth, parse_tree
+from searchcrawl.html.tree import MAX_ATTRIBUTES, MAX_DEPTH, cap_attributes, cap_depth, hides_an_end, parse_tree
 
 
 def depth_of(html: str) -> int:
@@ -96,3 +98,24 @@ def test_cap_attributes_when_a_run_is_only_long_then_is_unchanged(html: str) -> 
 
 def test_parse_when_text_has_a_lone_surrogate_then_leaves_it_out() -> None:
     assert [node.text() for node in parse_tree("<p>a\ud800b").css("p")] == ["ab"]
+
+
+def test_hides_an_end_when_the_parser_reads_a_bracket_into_an_attribute_then_says_so() -> None:
+    chance = random.Random(1)
+    missed = []
+    for _ in range(30_000):
+        text = "<a" + "".join(chance.choices(["b", "=", '"', "'", " ", ">", "/", "<", "\n"], k=chance.randint(3, 14)))
+        tree = parse_tree(text + ">")
+        nodes = tree.root.traverse() if tree.root is not None else ()
+        read = [f"{name}{value}" for node in nodes for name, value in node.attributes.items()]
+        if any(">" in attribute for attribute in read) and not hides_an_end(text + ">"):
+            missed.append(text)
+
+    assert missed == []
+
+
+@pytest.mark.parametrize(
+    "html", ['<a href="x" b=\'c\' d=e f>it\'s "1 > 0"</a>', "<p>a < b</p>", "x=1 > y", "<br/><i a = b >"]
+)
+def test_hides_an_end_when_tags_are_plain_then_says_no(html: str) -> None:
+    assert not hides_an_end(html)
