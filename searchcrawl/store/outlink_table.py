@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from array import array
 from collections.abc import Mapping, Sequence
 
+from isal import isal_zlib
 from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert
 
@@ -17,13 +17,13 @@ def encode(url_ids: Sequence[int]) -> bytes:
     """Row ids as compressed differences of the sorted ids; duplicates vanish."""
     ordered = sorted(set(url_ids))
     differences = array("Q", (after - before for before, after in zip([0, *ordered], ordered, strict=False)))
-    return zlib.compress(differences.tobytes(), 1)
+    return isal_zlib.compress(differences.tobytes(), 1)
 
 
 def decode(blob: bytes) -> list[int]:
     """The sorted row ids of a blob."""
     differences = array("Q")
-    differences.frombytes(zlib.decompress(blob))
+    differences.frombytes(isal_zlib.decompress(blob))
     total, ids = 0, []
     for difference in differences:
         total += difference
