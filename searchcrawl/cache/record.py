@@ -69,7 +69,7 @@ def _inflated(member: bytes) -> bytes:
     inflater = isal_zlib.decompressobj(_GZIP)
     try:
         data = inflater.decompress(member)
-    except isal_zlib.error as error:
+    except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
         raise DamagedRecord(f"broken gzip member: {error}") from error
     if not inflater.eof or inflater.unused_data:
         raise DamagedRecord("the gzip member does not end where it should")
