@@ -158,11 +158,11 @@ def duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, li
                 documents.c.duplicate_of.in_(url_ids[start : start + 500]),
                 documents.c.state == int(DocumentState.WITHHELD),
             )
-            .order_by(urls.c.url)
         )
         for survivor, url in transaction.execute(query):
             found.setdefault(survivor, []).append(url)
-    return found
+    # Not by the store: each has an order of its own for text.
+    return {survivor: sorted(copies) for survivor, copies in found.items()}
 
 
 def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:

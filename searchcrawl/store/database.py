@@ -9,8 +9,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, inspect, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from searchcrawl.exceptions import StoreError
@@ -20,34 +21,43 @@ Transaction = Connection
 
 #: The newest revision in migrations/versions.
 HEAD = "0002"
-_BUSY_TIMEOUT_SECONDS = 30
+#: Two processes must not migrate one database at once; any number that nobody else uses there.
+_MIGRATING: Final = 7_231_960_451_882_003
 
 
 class Database:
-    """A store at ``url``; relative SQLite paths start at ``root``.
+    """A store at ``url``: an SQLite file, whose relative path starts at ``root``, or a PostgreSQL database.
 
-    Several threads may use it; within the process writers queue on a lock instead of polling the
-    database's. Raises StoreError where it cannot be opened, StoreNewer for one of a newer release.
+    Several threads may use it; within the process writers queue on a lock. Raises StoreError where it
+    cannot be opened, StoreNewer for one of a newer release, ConfigurationError where its driver is missing.
     """
 
     def __init__(self, url: str, root: Path) -> None:
-        self.url = url
+        parsed = make_url(url)
+        #: As messages show it, without a password.
+        self.name = parsed.render_as_string()
         self._writing = threading.Lock()
-        self._engine = _engine(url, root)
+        with self._translated():
+            self._engine = _engine(parsed, root)
+        self._writer, self._reader = _doors(self._engine)
         self._migrate()
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """A transaction that holds the write lock from its beginning; commits at the end."""
-        with self._writing, self._translated(), self._engine.connect() as connection:
-            connection.execution_options(immediate=True)
-            with connection.begin():
-                yield connection
+        """A transaction that writes; commits at the end.
+
+        SQLite: it holds the write lock of the file from its beginning. PostgreSQL: it is READ
+        COMMITTED, and ``lease.check`` locks the source for it. So in both what a writer read of its
+        source stays true until it commits. What sources share (hosts, sources) may be written by
+        others meanwhile: rows that are read to be changed are locked, in rising order.
+        """
+        with self._writing, self._translated(), self._writer.connect() as connection, connection.begin():
+            yield connection
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """A transaction that sees one state of the store and never waits for writers."""
-        with self._translated(), self._engine.connect() as connection, connection.begin():
+        with self._translated(), self._reader.connect() as connection, connection.begin():
             yield connection
 
     def close(self) -> None:
@@ -60,18 +70,51 @@ class Database:
             yield
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
-            raise StoreError(f"store {make_url(self.url).render_as_string()}: {cause}") from error
+            raise StoreError(f"store {self.name}: {_reason(cause)}") from error
 
     def _migrate(self) -> None:
         with self.read() as connection:
             if _revision(connection) == HEAD:
                 return
         with self.write() as connection:
+            _wait_for_turn(connection)
             # Another process may have done it meanwhile.
             if _revision(connection) != HEAD:
                 from searchcrawl.store.migrating import migrate  # noqa: PLC0415  # heavy, and seldom needed
 
-                migrate(connection, self.url)
+                migrate(connection, self.name)
+
+
+def _engine(url: URL, root: Path) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        from searchcrawl.store.sqlite_engine import open_engine as open_sqlite  # noqa: PLC0415  # one of two
+
+        return open_sqlite(url, root)
+    from searchcrawl.store.postgresql_engine import open_engine as open_postgresql  # noqa: PLC0415  # one of two
+
+    return open_postgresql(url)
+
+
+def _doors(engine: Engine) -> tuple[Engine, Engine]:
+    """The engine with the options of writing transactions, and with those of reading ones."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(immediate=True), engine
+    reading: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    return engine, engine.execution_options(**reading)
+
+
+def _reason(cause: BaseException) -> str:
+    # What PostgreSQL adds in further lines can quote rows.
+    diagnosis = getattr(cause, "diag", None)
+    primary = getattr(diagnosis, "message_primary", None)
+    return str(primary or cause)
+
+
+def _wait_for_turn(connection: Connection) -> None:
+    """Waits until no other process migrates; a migration may take longer than a writer waits otherwise."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET LOCAL lock_timeout = 0"))
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
 
 
 def _revision(connection: Connection) -> str | None:
@@ -80,40 +123,3 @@ def _revision(connection: Connection) -> str | None:
         return None
     found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     return found
-
-
-def _engine(url: str, root: Path) -> Engine:
-    parsed = make_url(url)
-    if parsed.database and parsed.database != ":memory:":
-        path = root / parsed.database
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"store {url}: {error}") from error
-        parsed = parsed.set(database=str(path))
-    engine = create_engine(
-        parsed,
-        connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False},
-        pool_size=8,
-        # Page text has no place in error messages.
-        hide_parameters=True,
-    )
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: object, _record: object) -> None:
-        cursor = connection.cursor()  # type: ignore[attr-defined]  # the driver's own connection
-        cursor.execute("PRAGMA journal_mode = WAL")
-        # NORMAL: a commit survives the death of processes; after a power cut the last ones repeat.
-        cursor.execute("PRAGMA synchronous = NORMAL")
-        cursor.execute("PRAGMA foreign_keys = ON")
-        cursor.execute("PRAGMA cache_size = -32000")
-        cursor.execute("PRAGMA temp_store = MEMORY")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        # The driver's implicit transactions start too late to be safe (findings §7).
-        immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-    return engine

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import and_, bindparam, case, func, or_, select, text, update
-from sqlalchemy.dialects.sqlite import insert
 
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState
+from searchcrawl.store.upsert import upsert
 
 _CHUNK: Final = 500
 _INDEXABLE: Final = [
@@ -69,7 +69,7 @@ def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocum
     """Writes new and changed documents; receipts of earlier versions stay noted."""
     if not stored:
         return
-    statement = insert(documents)
+    statement = upsert(transaction, documents)
     replaced: dict[str, Any] = {
         name: statement.excluded[name]
         for name in (*StoredDocument.__slots__, "leaving", "duplicate_of", "index_error", "quarantine_run")

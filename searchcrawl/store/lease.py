@@ -7,15 +7,18 @@ import socket
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sqlalchemy import select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import bindparam, select, update
 
 from searchcrawl.exceptions import LeaseLost, SourceBusy
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import leases
+from searchcrawl.store.upsert import upsert
 
 BEAT_SECONDS: Final = 5.0
 EXPIRY_MS: Final = 30_000
+
+
+_FENCE: Final = select(leases.c.fence).where(leases.c.source_id == bindparam("source")).with_for_update()
 
 
 class Lease(NamedTuple):
@@ -30,21 +33,28 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
 
     Raises SourceBusy while a living process holds it.
     """
-    held = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()
-    if held is not None and held.renewed_ms is not None:
+    # Also the first two to come must queue, and a row that is not there cannot be locked.
+    nobody = upsert(transaction, leases).values(source_id=source_id, holder="", fence=0, renewed_ms=None)
+    transaction.execute(nobody.on_conflict_do_nothing(index_elements=["source_id"]))
+    held = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
+    if held.renewed_ms is not None:
         fresh = abs(now_ms - held.renewed_ms) < EXPIRY_MS
         if fresh and not _is_dead(held.holder):
             raise SourceBusy(f"source {name}: another process is running it ({_shown(held.holder)})")
-    fence = 1 if held is None else held.fence + 1
-    values = {"source_id": source_id, "holder": _holder(), "fence": fence, "renewed_ms": now_ms}
-    statement = insert(leases).values(values)
-    transaction.execute(statement.on_conflict_do_update(index_elements=["source_id"], set_=values))
+    fence = int(held.fence) + 1
+    transaction.execute(
+        update(leases).where(leases.c.source_id == source_id).values(holder=_holder(), fence=fence, renewed_ms=now_ms)
+    )
     return Lease(source_id, fence)
 
 
 def check(transaction: Transaction, lease: Lease) -> None:
-    """Raises LeaseLost where another process took the lease: to be asked in each writing transaction."""
-    fence = transaction.execute(select(leases.c.fence).where(leases.c.source_id == lease.source_id)).scalar()
+    """Raises LeaseLost where another process took the lease: to be asked first in each writing transaction.
+
+    In PostgreSQL the row stays locked until the end, so that nobody takes the source over in between,
+    and other writers of the source wait, as all do in SQLite, which knows no such lock.
+    """
+    fence = transaction.execute(_FENCE, {"source": lease.source_id}).scalar()
     if fence != lease.fence:
         raise LeaseLost("another process took this source over; this one stops writing")
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from isal import isal_zlib
 from sqlalchemy import select
-from sqlalchemy.dialects.sqlite import insert
 
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import outlinks
+from searchcrawl.store.upsert import upsert
 
 
 def encode(url_ids: Sequence[int]) -> bytes:
@@ -34,7 +34,7 @@ def decode(blob: bytes) -> list[int]:
 def store(transaction: Transaction, links: Mapping[int, Sequence[int]]) -> None:
     """Replaces the outlinks of pages by page id."""
     if links:
-        statement = insert(outlinks)
+        statement = upsert(transaction, outlinks)
         transaction.execute(
             statement.on_conflict_do_update(index_elements=["url_id"], set_={"links": statement.excluded.links}),
             [{"url_id": page, "links": encode(targets)} for page, targets in links.items()],

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sqlalchemy import func, insert, literal, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import runs, segments, sources, urls
 from searchcrawl.store.states import EndReason, RunKind
+from searchcrawl.store.upsert import upsert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,9 @@ def source_id(transaction: Transaction, name: str) -> int:
     found: int | None = transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
     if found is not None:
         return found
-    return int(transaction.execute(insert(sources).values(name=name).returning(sources.c.id)).scalar_one())
+    # Another process may add it at the same time.
+    transaction.execute(upsert(transaction, sources).values(name=name).on_conflict_do_nothing(index_elements=["name"]))
+    return int(transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar_one())
 
 
 def find_source(transaction: Transaction, name: str) -> int | None:
@@ -148,7 +150,7 @@ def open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
 def set_segment(transaction: Transaction, source: int, number: int, committed_bytes: int) -> None:
     """Notes how far a segment is committed: a crash cuts it back to here."""
     values = {"source_id": source, "number": number, "committed_bytes": committed_bytes}
-    statement = upsert(segments).values(values)
+    statement = upsert(transaction, segments).values(values)
     transaction.execute(
         statement.on_conflict_do_update(
             index_elements=["source_id", "number"], set_={"committed_bytes": committed_bytes}

@@ -14,7 +14,6 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     SmallInteger,
-    String,
     Table,
     Text,
     UniqueConstraint,
@@ -37,7 +36,7 @@ sources = Table(
     "sources",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
+    Column("name", Text, nullable=False, unique=True),
     # What the documents were made with (sources.fingerprint), as JSON.
     Column("fingerprint", Text),
 )
@@ -67,8 +66,8 @@ urls = Table(
     Column("rule", Text),
     Column("error", Text),
     # Failed tries of the present run; failed runs in a row.
-    Column("attempts", SmallInteger, nullable=False, server_default="0"),
-    Column("failed_runs", SmallInteger, nullable=False, server_default="0"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("failed_runs", Integer, nullable=False, server_default="0"),
     # Null: never again by itself.
     Column("due_ms", BigInteger),
     Column("first_seen_ms", BigInteger, nullable=False),
@@ -226,12 +225,12 @@ runs = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
-    Column("kind", String(20), nullable=False),
+    Column("kind", Text, nullable=False),
     Column("started_ms", BigInteger, nullable=False),
     # Rows settled before this moment are due; a run that goes on with another inherits it.
     Column("horizon_ms", BigInteger, nullable=False),
     Column("ended_ms", BigInteger),
-    Column("end_reason", String(40)),
+    Column("end_reason", Text),
     Column("exit_code", SmallInteger),
     # What the source file said when it began: an edit makes all due again.
     Column("fingerprint", Text),

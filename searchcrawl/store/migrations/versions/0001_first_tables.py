@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -46,7 +48,7 @@ def _make_sources() -> None:
     op.create_table(
         "sources",
         sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
         sa.Column("fingerprint", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sources")),
         sa.UniqueConstraint("name", name=op.f("uq_sources_name")),
@@ -86,11 +88,11 @@ def _make_runs() -> None:
         "runs",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("source_id", sa.Integer(), nullable=False),
-        sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("started_ms", sa.BigInteger(), nullable=False),
         sa.Column("horizon_ms", sa.BigInteger(), nullable=False),
         sa.Column("ended_ms", sa.BigInteger(), nullable=True),
-        sa.Column("end_reason", sa.String(length=40), nullable=True),
+        sa.Column("end_reason", sa.Text(), nullable=True),
         sa.Column("exit_code", sa.SmallInteger(), nullable=True),
         sa.Column("fingerprint", sa.Text(), nullable=True),
         sa.Column("counts", sa.Text(), server_default="{}", nullable=False),
@@ -126,8 +128,8 @@ def _make_urls() -> None:
         sa.Column("code", sa.Integer(), server_default="0", nullable=False),
         sa.Column("rule", sa.Text(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
-        sa.Column("attempts", sa.SmallInteger(), server_default="0", nullable=False),
-        sa.Column("failed_runs", sa.SmallInteger(), server_default="0", nullable=False),
+        sa.Column("attempts", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("failed_runs", sa.Integer(), server_default="0", nullable=False),
         sa.Column("due_ms", sa.BigInteger(), nullable=True),
         sa.Column("first_seen_ms", sa.BigInteger(), nullable=False),
         sa.Column("last_fetched_ms", sa.BigInteger(), nullable=True),
@@ -139,30 +141,9 @@ def _make_urls() -> None:
 
 
 def _index_urls() -> None:
-    op.create_index(
-        "ix_urls_due",
-        "urls",
-        ["source_id", "host_id", "due_ms"],
-        unique=False,
-        sqlite_where=sa.text("fetch_state = 2 AND due_ms IS NOT NULL"),
-        postgresql_where=sa.text("fetch_state = 2 AND due_ms IS NOT NULL"),
-    )
-    op.create_index(
-        "ix_urls_fetching",
-        "urls",
-        ["source_id"],
-        unique=False,
-        sqlite_where=sa.text("fetch_state = 1"),
-        postgresql_where=sa.text("fetch_state = 1"),
-    )
-    op.create_index(
-        "ix_urls_todo",
-        "urls",
-        ["source_id", "host_id", "depth", "id"],
-        unique=False,
-        sqlite_where=sa.text("fetch_state = 0"),
-        postgresql_where=sa.text("fetch_state = 0"),
-    )
+    _index("ix_urls_due", "urls", ["source_id", "host_id", "due_ms"], where="fetch_state = 2 AND due_ms IS NOT NULL")
+    _index("ix_urls_fetching", "urls", ["source_id"], where="fetch_state = 1")
+    _index("ix_urls_todo", "urls", ["source_id", "host_id", "depth", "id"], where="fetch_state = 0")
 
 
 def _make_documents() -> None:
@@ -197,30 +178,9 @@ def _make_documents() -> None:
 def _index_documents() -> None:
     op.create_index("ix_documents_batch_id", "documents", ["batch_id"], unique=False)
     op.create_index("ix_documents_copies", "documents", ["source_id", "body_digest"], unique=False)
-    op.create_index(
-        "ix_documents_duplicate_of",
-        "documents",
-        ["duplicate_of"],
-        unique=False,
-        sqlite_where=sa.text("duplicate_of IS NOT NULL"),
-        postgresql_where=sa.text("duplicate_of IS NOT NULL"),
-    )
-    op.create_index(
-        "ix_documents_leaving",
-        "documents",
-        ["source_id"],
-        unique=False,
-        sqlite_where=sa.text("leaving = 1"),
-        postgresql_where=sa.text("leaving = 1"),
-    )
-    op.create_index(
-        "ix_documents_pending",
-        "documents",
-        ["source_id", "state"],
-        unique=False,
-        sqlite_where=sa.text("state IN (1, 2, 5, 6)"),
-        postgresql_where=sa.text("state IN (1, 2, 5, 6)"),
-    )
+    _index("ix_documents_duplicate_of", "documents", ["duplicate_of"], where="duplicate_of IS NOT NULL")
+    _index("ix_documents_leaving", "documents", ["source_id"], where="leaving = 1")
+    _index("ix_documents_pending", "documents", ["source_id", "state"], where="state IN (1, 2, 5, 6)")
 
 
 def _make_outlinks() -> None:
@@ -231,3 +191,9 @@ def _make_outlinks() -> None:
         sa.ForeignKeyConstraint(["url_id"], ["urls.id"], name=op.f("fk_outlinks_url_id")),
         sa.PrimaryKeyConstraint("url_id", name=op.f("pk_outlinks")),
     )
+
+
+def _index(name: str, table: str, columns: list[str], *, where: str) -> None:
+    # Naming a dialect loads it: only the one in use.
+    partial: dict[str, Any] = {f"{op.get_bind().dialect.name}_where": sa.text(where)}
+    op.create_index(name, table, columns, **partial)
