@@ -54,10 +54,16 @@ class Leaving(NamedTuple):
     rule: str | None
 
 
-def _new_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch:
+def next_version(transaction: Transaction, now_ms: int) -> int:
+    """The ``crawl_version`` of the next delivery, above all before."""
     last = transaction.execute(select(func.max(batches.c.crawl_version))).scalar() or 0
     # Time-based: a store that was lost and made again still delivers newer versions.
-    version = max(int(last) + 1, now_ms)
+    return max(int(last) + 1, now_ms)
+
+
+def new_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch:
+    """Adds a delivery that has nothing in it yet."""
+    version = next_version(transaction, now_ms)
     number = transaction.execute(
         insert(batches)
         .values(
@@ -82,7 +88,7 @@ def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms
     )
     if transaction.execute(select(literal(1)).where(ready).limit(1)).scalar() is None:
         return None
-    batch = _new_batch(transaction, source_id, run_id, now_ms)
+    batch = new_batch(transaction, source_id, run_id, now_ms)
     transaction.execute(update(documents).where(ready).values(state=int(DocumentState.SENDING), batch_id=batch.number))
     return batch
 
@@ -91,7 +97,7 @@ def seal_removals(
     transaction: Transaction, source_id: int, run_id: int, now_ms: int, url_ids: Sequence[int]
 ) -> SealedBatch:
     """Puts removals into a new batch."""
-    batch = _new_batch(transaction, source_id, run_id, now_ms)
+    batch = new_batch(transaction, source_id, run_id, now_ms)
     statement = (
         update(documents)
         .where(documents.c.url_id == bindparam("row_id"))
@@ -136,9 +142,17 @@ def shipments(transaction: Transaction, number: int, *, after: int, limit: int) 
             documents.c.indexed_version.is_not(None).label("in_index"),
         )
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .join(batches, batches.c.id == documents.c.batch_id)
         .where(
             documents.c.batch_id == number,
-            documents.c.state == int(DocumentState.SENDING),
+            or_(
+                documents.c.state == int(DocumentState.SENDING),
+                # Sent again as they are; their removal still waits.
+                and_(
+                    documents.c.state.in_([int(DocumentState.WITHHELD), int(DocumentState.QUARANTINED)]),
+                    documents.c.indexed_version < batches.c.crawl_version,
+                ),
+            ),
             documents.c.url_id > after,
         )
         .order_by(documents.c.url_id)
@@ -190,14 +204,19 @@ def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int])
 def refuse(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:
     """Sets documents aside that the index refuses, with its reason; what it held before it still holds."""
     if refused:
+        sending = documents.c.state == int(DocumentState.SENDING)
         statement = (
             update(documents)
             .where(
                 documents.c.url_id == bindparam("row_id"),
-                documents.c.state == int(DocumentState.SENDING),
+                or_(sending, documents.c.state == int(DocumentState.QUARANTINED)),
                 documents.c.batch_id == batch.number,
             )
-            .values(state=int(DocumentState.WITHHELD), batch_id=None, index_error=bindparam("reason"))
+            .values(
+                state=case((sending, int(DocumentState.WITHHELD)), else_=documents.c.state),
+                batch_id=None,
+                index_error=bindparam("reason"),
+            )
         )
         transaction.execute(statement, [{"row_id": url_id, "reason": reason} for url_id, reason in refused])
 
@@ -210,6 +229,7 @@ def lost_records(transaction: Transaction, url_ids: Sequence[int]) -> None:
             .where(documents.c.url_id == url_id)
             .values(
                 state=case(
+                    (documents.c.state == int(DocumentState.QUARANTINED), documents.c.state),
                     (documents.c.indexed_version.is_not(None), int(DocumentState.PRESENT)),
                     else_=int(DocumentState.NONE),
                 ),

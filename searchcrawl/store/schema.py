@@ -39,6 +39,8 @@ sources = Table(
     Column("name", Text, nullable=False, unique=True),
     # What the documents were made with (sources.fingerprint), as JSON.
     Column("fingerprint", Text),
+    # Documents with an older receipt are to be sent again (resend); null: none.
+    Column("resend_version", BigInteger),
 )
 
 hosts = Table(

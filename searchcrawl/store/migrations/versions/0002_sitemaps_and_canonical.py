@@ -22,6 +22,7 @@ def upgrade() -> None:
     op.add_column("urls", sa.Column("lastmod_ms", sa.BigInteger(), nullable=True))
     _index("ix_urls_sitemap_id", "urls", ["sitemap_id"], where="sitemap_id IS NOT NULL")
     passing("migrate.mid")
+    op.add_column("sources", sa.Column("resend_version", sa.BigInteger(), nullable=True))
     for name in ("canonical_key", "display_key"):
         op.add_column("documents", sa.Column(name, sa.BigInteger(), nullable=True))
         _index(f"ix_documents_{name}", "documents", ["source_id", name], where=f"{name} IS NOT NULL")
