@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final, Protocol
 
 import brotli
@@ -21,6 +21,10 @@ MAX_LAYERS: Final = 2
 MAX_RATIO: Final = 1000
 _RATIO_FROM_BYTES: Final = 4 * 1024 * 1024
 _CHUNK_BYTES: Final = 256 * 1024
+#: Decompressors get their input in pieces: each call copies what is left of it, each member what follows it.
+_FED_BYTES: Final = 64 * 1024
+#: Members of gzip and frames of zstd in one body.
+MAX_MEMBERS: Final = 10_000
 #: Values that servers send although nothing was coded.
 _NOTHING: Final = frozenset({"", "identity", "none", "utf-8", "utf8"})
 #: RFC 9659: larger windows are not to be used over HTTP.
@@ -50,8 +54,7 @@ def undo(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
 
     Raises BrokenCoding, or DecodedTooLarge past ``max_bytes`` (0: no limit) or a ratio of 1000.
     """
-    if len(codings) > MAX_LAYERS:
-        raise BrokenCoding(f"{len(codings)} content codings", cut=False)
+    _check_layers(codings)
     for coding in reversed(codings):
         if not body:
             return body
@@ -60,8 +63,11 @@ def undo(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
 
 
 def undo_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
-    """At most ``max_bytes`` of the decoded body, as far as it can be decoded."""
-    for coding in reversed(codings[-MAX_LAYERS:]):
+    """At most ``max_bytes`` of the decoded body, as far as it can be decoded; raises BrokenCoding."""
+    _check_layers(codings)
+    for coding in reversed(codings):
+        if not body:
+            return body
         pieces: list[bytes] = []
         size = 0
         try:
@@ -75,6 +81,19 @@ def undo_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
                 raise
         body = b"".join(pieces)[:max_bytes]
     return body
+
+
+def pieces_of(body: bytes, coding: str) -> Iterator[bytes]:
+    """The body before one coding was applied, in pieces of bounded size, as far as it can be decoded.
+
+    Raises BrokenCoding where it is cut or broken, after the pieces before; the caller keeps the limits.
+    """
+    return _decoder(coding)(body)
+
+
+def _check_layers(codings: list[str]) -> None:
+    if len(codings) > MAX_LAYERS:
+        raise BrokenCoding(f"{len(codings)} content codings", cut=False)
 
 
 def _undo_one(body: bytes, coding: str, *, max_bytes: int) -> bytes:
@@ -104,19 +123,19 @@ def _decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
 
 def _gzip(body: bytes) -> Iterator[bytes]:
     """Every member; what follows the last one is ignored, as browsers do."""
-    while True:
-        stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        yield from _inflate(stream, body, "gzip")
-        body = stream.unused_data
-        if not body.startswith(b"\x1f\x8b"):
+    position = 0
+    for _ in range(MAX_MEMBERS):
+        position = yield from _inflate(zlib.decompressobj(16 + zlib.MAX_WBITS), body, position, "gzip")
+        if not body.startswith(b"\x1f\x8b", position):
             return
+    raise BrokenCoding(f"gzip of more than {MAX_MEMBERS} members", cut=False)
 
 
 def _deflate(body: bytes) -> Iterator[bytes]:
     """With the zlib wrapper as RFC 9110 says, or without it as some servers send it."""
     wrapped = (body[0] & 0x0F) == 8 and int.from_bytes(body[:2], "big") % 31 == 0
     wbits = zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS
-    yield from _inflate(zlib.decompressobj(wbits), body, "deflate")
+    yield from _inflate(zlib.decompressobj(wbits), body, 0, "deflate")
 
 
 class _Inflating(Protocol):
@@ -126,57 +145,68 @@ class _Inflating(Protocol):
     def eof(self) -> bool: ...
     @property
     def unconsumed_tail(self) -> bytes: ...
+    @property
+    def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, max_length: int = ..., /) -> bytes: ...
 
 
-def _inflate(stream: _Inflating, body: bytes, coding: str) -> Iterator[bytes]:
-    data = body
+def _inflate(stream: _Inflating, body: bytes, position: int, coding: str) -> Generator[bytes, None, int]:
+    """What the stream at ``position`` holds; returns where it ends."""
+    data = b""
     while not stream.eof:
+        if not data:
+            data = body[position : position + _FED_BYTES]
+            position += len(data)
         try:
             piece = stream.decompress(data, _CHUNK_BYTES)
         except zlib.error as error:
             raise BrokenCoding(f"broken {coding}: {error}") from error
         if piece:
             yield piece
+        elif not data:
+            raise BrokenCoding(f"cut {coding}")
         data = stream.unconsumed_tail
-        if not data and not piece:
-            break
-    if not stream.eof:
-        raise BrokenCoding(f"cut {coding}")
+    return position - len(stream.unused_data)
 
 
 def _brotli(body: bytes) -> Iterator[bytes]:
     stream = brotli.Decompressor()
-    data = body
+    position = 0
     while not stream.is_finished():
+        data = body[position : position + _FED_BYTES] if stream.can_accept_more_data() else b""
+        position += len(data)
         try:
             piece = stream.process(data, output_buffer_limit=_CHUNK_BYTES)
         except brotli.error as error:
             raise BrokenCoding(f"broken br: {error}") from error
         if piece:
             yield piece
-        data = b""
-        if not piece and stream.can_accept_more_data():
-            break
-    if not stream.is_finished():
-        raise BrokenCoding("cut br")
+        elif not data and stream.can_accept_more_data() and not stream.is_finished():
+            raise BrokenCoding("cut br")
 
 
 def _zstd(body: bytes) -> Iterator[bytes]:
     """Every frame; what follows the last one and is no frame is ignored."""
-    while True:
-        stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
-        data = body
-        while not stream.eof:
-            try:
-                piece = stream.decompress(data, _CHUNK_BYTES)
-            except zstd.ZstdError as error:
-                raise BrokenCoding(f"broken zstd: {error}") from error
-            if piece:
-                yield piece
-            data = b""
-            if not piece and stream.needs_input:
-                raise BrokenCoding("cut zstd")
-        body = stream.unused_data
-        if not body.startswith(b"\x28\xb5\x2f\xfd"):
+    position = 0
+    for _ in range(MAX_MEMBERS):
+        position = yield from _zstd_frame(body, position)
+        if not body.startswith(b"\x28\xb5\x2f\xfd", position):
             return
+    raise BrokenCoding(f"zstd of more than {MAX_MEMBERS} frames", cut=False)
+
+
+def _zstd_frame(body: bytes, position: int) -> Generator[bytes, None, int]:
+    """What the frame at ``position`` holds; returns where it ends."""
+    stream = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
+    while not stream.eof:
+        data = body[position : position + _FED_BYTES] if stream.needs_input else b""
+        if not data and stream.needs_input:
+            raise BrokenCoding("cut zstd")
+        position += len(data)
+        try:
+            piece = stream.decompress(data, _CHUNK_BYTES)
+        except zstd.ZstdError as error:
+            raise BrokenCoding(f"broken zstd: {error}") from error
+        if piece:
+            yield piece
+    return position - len(stream.unused_data)

@@ -1,0 +1,258 @@
+"""Finds the entries of sitemaps and feeds in text that comes in pieces, whatever else it holds.
+
+Only the start tags that matter are looked at; what stands between them is passed over. Each piece
+is searched once, and not more than _MAX_KEPT characters are kept for the next one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+_MAX_KEPT: Final = 64 * 1024
+#: Between two tags: text, CDATA and comments.
+_VALUE: Final = re.compile(r"(?:[^<]+|<!\[CDATA\[.*?\]\]>|<!--.*?-->)*", re.DOTALL)
+_MARKED: Final = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->", re.DOTALL)
+_DOCTYPE_END: Final = re.compile(r"[^\[>]*([\[>])")
+_HREF: Final = re.compile(r"\shref\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+_REL: Final = re.compile(r"\srel\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+_NAMESPACE: Final = re.compile(r"\sxmlns(?::([\w.-]+))?\s*=\s*[\"']([^\"']*)", re.IGNORECASE)
+#: What is passed over whole, and how it ends.
+_ENDS: Final = {
+    "!--": re.compile("-->"),
+    "![CDATA[": re.compile(r"\]\]>"),
+    "?": re.compile(">"),
+    "[": re.compile(r"\]\s*>"),
+}
+
+
+class Entry(NamedTuple):
+    """One entry as written, references and blanks included; ``other`` is the URL where ``url`` is none."""
+
+    url: str
+    date: str = ""
+    other: str = ""
+
+
+class Scanner(Protocol):
+    """Takes text in pieces and hands out the entries that are complete."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end of the list was seen."""
+
+    def feed(self, text: str) -> Sequence[Entry]:
+        """The entries that this piece completes."""
+
+    def finish(self) -> Sequence[Entry]:
+        """What is left at the end of the text, without what was cut."""
+
+
+class LineScanner:
+    """A URL a line; blank lines don't count."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self.ended = False
+
+    def feed(self, text: str) -> Sequence[Entry]:
+        *lines, self._rest = (self._rest + text).splitlines(keepends=True) or [""]
+        if self._rest.endswith(("\n", "\r")):
+            lines.append(self._rest)
+            self._rest = ""
+        self._rest = self._rest[:_MAX_KEPT]
+        return [Entry(line) for line in lines if line.strip()]
+
+    def finish(self) -> Sequence[Entry]:
+        self.ended = True
+        return [Entry(self._rest)] if self._rest.strip() else []
+
+
+class _TagScanner:
+    """Finds start tags by name, and the text after them."""
+
+    def __init__(self, names: str, root: str, prefixes: set[str | None], *, closing: str = "") -> None:
+        # The lookahead keeps <location> from being <loc>; the two halves are one for speed.
+        self._token = re.compile(
+            rf"<(?:(!--|!\[CDATA\[|\?|!)|({closing})({names})(?=[\s/>])([^<>]*)>"
+            rf"|({closing})([\w.-]+):({names})(?=[\s/>])([^<>]*)>)",
+            re.IGNORECASE,
+        )
+        self._prefixes = prefixes
+        self._end = re.compile(rf"</(?:[\w.-]+:)?{root}\s*>", re.IGNORECASE)
+        self._kept = ""
+        self._until: re.Pattern[str] | None = None
+        self._found: list[Entry] = []
+        self.ended = False
+
+    def feed(self, text: str) -> Sequence[Entry]:
+        self._found = []
+        self._scan(self._kept + text, final=False)
+        return self._found
+
+    def finish(self) -> Sequence[Entry]:
+        self._found = []
+        self._scan(self._kept, final=True)
+        self._flush()
+        return self._found
+
+    def _flush(self) -> None:
+        """Adds the entry at hand to what was found, and begins another."""
+        raise NotImplementedError
+
+    def _tag(self, name: str, attributes: str, value: str) -> None:
+        """Takes a tag and the text after it."""
+        raise NotImplementedError
+
+    def _scan(self, text: str, *, final: bool) -> None:
+        self._kept = ""
+        if not self.ended and self._end.search(text):
+            self.ended = True
+        position = 0
+        search = self._token.search
+        while True:
+            if self._until is not None:
+                position = self._pass_over(text, position)
+                if position < 0:
+                    return
+            match = search(text, position)
+            if match is None:
+                break
+            special, slash, name, attributes, *prefixed = match.groups()
+            position = match.end()
+            if special is not None:
+                position = self._begin_special(special, text, position)
+                continue
+            prefix = None
+            if name is None:
+                slash, prefix, name, attributes = prefixed
+            if prefix not in self._prefixes:
+                continue
+            value = self._value(text, position, final=final)
+            if value is None:
+                if len(text) - match.start() <= _MAX_KEPT and not final:
+                    self._kept = text[match.start() :]
+                    return
+                value = ""
+            self._tag(slash + name.lower(), attributes, value)
+        self._kept = _incomplete(text, position)
+
+    def _value(self, text: str, position: int, *, final: bool) -> str | None:
+        """The text after a tag; None where its end is not there yet."""
+        end = _VALUE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if end == len(text) or (not final and text[end : end + 2] in ("<", "<!")) or text[end : end + 2] == "<!":
+            return None
+        value = text[position:end]
+        return _MARKED.sub(lambda match: match[1] or "", value) if "<" in value else value
+
+    def _begin_special(self, special: str, text: str, position: int) -> int:
+        """Passes over a comment, a CDATA section, an instruction or a DOCTYPE from here on."""
+        if special != "!":
+            self._until = _ENDS[special.upper()]
+            return position
+        match = _DOCTYPE_END.match(text, position)
+        if match is None:
+            self._until = _ENDS["?"]
+            return position
+        self._until = _ENDS["["] if match[1] == "[" else None
+        return match.end()
+
+    def _pass_over(self, text: str, position: int) -> int:
+        """Where what is passed over ends; -1 where its end is still to come."""
+        match = self._until.search(text, position) if self._until else None
+        if match is None:
+            # The end itself may be cut in two.
+            self._kept = text[max(position, len(text) - 2) :]
+            return -1
+        self._until = None
+        return match.end()
+
+
+class SitemapScanner(_TagScanner):
+    """The entries of a urlset or an index; elements of other namespaces (images, alternates) are none.
+
+    An entry ends where the next begins, with its own element or without.
+    """
+
+    def __init__(self, root: str, prefix: str | None, attributes: str) -> None:
+        # Wrong and unknown namespaces are taken for the right one.
+        prefixes = {prefix}
+        prefixes.update(p or None for p, uri in _NAMESPACE.findall(f" {attributes}") if "sitemaps.org" in uri)
+        super().__init__("url|sitemap|loc|lastmod", root, prefixes)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._url = self._date = self._stray = ""
+        self._has_loc = False
+
+    def _tag(self, name: str, attributes: str, value: str) -> None:
+        if name == "loc":
+            if self._has_loc:
+                self._flush()
+            self._url, self._has_loc = value, True
+        elif name == "lastmod":
+            self._date = value
+        elif name in {"url", "sitemap"}:
+            if self._has_loc and not self._url.strip():
+                # <loc><url>…: what was meant is inside.
+                self._url = value
+            else:
+                self._flush()
+                # Some forget the <loc>.
+                self._stray = value
+
+    def _flush(self) -> None:
+        if self._has_loc or self._stray.strip():
+            self._found.append(Entry(self._url, self._date, self._stray))
+        self._begin()
+
+
+class FeedScanner(_TagScanner):
+    """The links of the items of RSS (0.9 to 2.0, with RDF or without) and of the entries of Atom."""
+
+    def __init__(self, root: str, prefix: str | None) -> None:
+        self._atom = root == "feed"
+        names = "entry|link|updated|published" if self._atom else "item|link|guid|pubDate|date"
+        super().__init__(names, root, {prefix} if self._atom else {None, "dc"}, closing="/?")
+        self._open = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._url = self._date = self._other = ""
+
+    def _tag(self, name: str, attributes: str, value: str) -> None:
+        if name.strip("/") in {"item", "entry"}:
+            self._flush()
+            self._open = not name.startswith("/")
+        elif not self._open or name.startswith("/"):
+            return
+        elif name == "link":
+            url = _alternate(f" {attributes}") if self._atom else value
+            self._url = self._url or url
+        elif name == "guid":
+            self._other = value
+        elif name == "updated" or not self._date:
+            self._date = value
+
+    def _flush(self) -> None:
+        if self._open and (self._url or self._other):
+            self._found.append(Entry(self._url, self._date, self._other))
+        self._begin()
+
+
+def _alternate(attributes: str) -> str:
+    """The target of a link of Atom that leads to the entry's page."""
+    rel = _REL.search(attributes)
+    if rel is not None and rel[1].lower() != "alternate":
+        return ""
+    href = _HREF.search(attributes)
+    return (href[1] or href[2] or "") if href else ""
+
+
+def _incomplete(text: str, position: int) -> str:
+    """The tag that the text ends in."""
+    start = text.rfind("<", position)
+    if start < 0 or len(text) - start > _MAX_KEPT or text.find(">", start) >= 0:
+        return ""
+    return text[start:]
