@@ -108,13 +108,14 @@ class GroupCommit:
                 return
 
     def _next_group(self) -> tuple[list[Document | Outcome], bool]:
-        """Waits for a group: full, or old enough, or nothing else is in flight."""
+        """Waits for a group: full, or old enough, or enough for a batch, or nothing else is in flight."""
         first = self._queue.get()
         if first is None:
             return [], True
         group = [first]
+        room = self._run.project.cache.threshold_bytes - self._unsent_bytes - _bytes_of(first)
         deadline = clock.monotonic() + GROUP_SECONDS
-        while len(group) < GROUP_PAGES:
+        while len(group) < GROUP_PAGES and room > 0:
             if self._queue.empty() and self._in_flight() == 0:
                 break
             remaining = deadline - clock.monotonic()
@@ -127,6 +128,7 @@ class GroupCommit:
             if item is None:
                 return group, True
             group.append(item)
+            room -= _bytes_of(item)
         return group, False
 
     def _commit(self, items: Sequence[Document | Outcome]) -> None:
@@ -179,6 +181,10 @@ class GroupCommit:
         self._unsent_bytes = 0
         if batch is not None:
             self._listeners.sealed(batch)
+
+
+def _bytes_of(item: Document | Outcome) -> int:
+    return len(item.body) if isinstance(item, Document) else 0
 
 
 def _with_depths_now(
