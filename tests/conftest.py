@@ -1,14 +1,18 @@
-"""What all tests share: how a missing part of the machine is reported, and one real Solr for all that need it."""
+"""What all tests share: how a missing part of the machine is reported, and one real Solr and PostgreSQL for all."""
 
 from __future__ import annotations
 
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from searchcrawl.store.database import Database
+from tests import postgres_server
+from tests.postgres_server import RunningPostgres, start_postgres
 from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
@@ -50,6 +54,53 @@ def solr_core(solr_server: RunningSolr) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     yield solr_server.create_core(name)
     solr_server.delete_core(name)
+
+
+@pytest.fixture(scope="session")
+def postgres(part_missing: Callable[[str], NoReturn]) -> Iterator[RunningPostgres]:
+    """A real PostgreSQL; a test that ends it starts it again."""
+    try:
+        server = start_postgres()
+    except postgres_server.PartMissing as error:
+        part_missing(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated(postgres: RunningPostgres) -> str:
+    """The name of a database with empty tables, to be copied."""
+    Database(postgres.create_database("migrated"), Path()).close()
+    return "migrated"
+
+
+@pytest.fixture
+def empty_postgres_url(postgres: RunningPostgres) -> Iterator[str]:
+    """A database without any tables."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    yield postgres.create_database(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_store_url(request: pytest.FixtureRequest) -> str:
+    """A store of each kind that has no tables yet; an SQLite file is relative to the folder that is given with it."""
+    if request.param == "sqlite":
+        return "sqlite:///var/store.db"
+    url: str = request.getfixturevalue("empty_postgres_url")
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A store of each kind, as ``empty_store_url``; PostgreSQL has its tables already."""
+    if request.param == "sqlite":
+        yield "sqlite:///var/store.db"
+        return
+    server: RunningPostgres = request.getfixturevalue("postgres")
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    yield server.create_database(name, template=request.getfixturevalue("migrated"))
+    server.drop_database(name)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A store in a temporary folder, with one source."""
+"""A store of each kind, with one source."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.unit.store.support_store import SOURCE
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database("sqlite:///store.db", tmp_path)
+def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
+    database = Database(store_url, tmp_path)
     with database.write() as transaction:
         assert run_table.source_id(transaction, "demo") == SOURCE
     yield database

@@ -1,0 +1,221 @@
+"""Several processes at one store: what they see of each other, and who waits for whom (D1, D7, decision 10)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from sqlalchemy import make_url
+
+from searchcrawl.exceptions import LeaseLost, SourceBusy, StoreError
+from searchcrawl.store import host_table, lease, run_table, url_table
+from searchcrawl.store.database import Database
+from searchcrawl.store.lease import EXPIRY_MS, Lease
+from tests.postgres_server import RunningPostgres
+from tests.unit.store.support_store import NOW_MS, SOURCE, add
+
+PROCESSES = 4
+T = TypeVar("T")
+
+
+@pytest.fixture
+def stores(tmp_path: Path, store_url: str) -> Iterator[list[Database]]:
+    """The same store as several processes have it open."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(closing(Database(store_url, tmp_path))) for _ in range(PROCESSES)]
+        with opened[0].write() as transaction:
+            assert run_table.source_id(transaction, "demo") == SOURCE
+        yield opened
+
+
+@pytest.fixture
+def postgres_stores(tmp_path: Path, empty_postgres_url: str) -> Iterator[list[Database]]:
+    """Two processes at one PostgreSQL database."""
+    with closing(Database(empty_postgres_url, tmp_path)) as one, closing(Database(empty_postgres_url, tmp_path)) as two:
+        with one.write() as transaction:
+            assert run_table.source_id(transaction, "demo") == SOURCE
+        yield [one, two]
+
+
+def together(stores: list[Database], work: Callable[[Database], T]) -> list[T]:
+    """Does the same in each process at once."""
+    with ThreadPoolExecutor(len(stores)) as pool:
+        return list(pool.map(work, stores))
+
+
+def take(store: Database, now_ms: int = NOW_MS) -> Lease:
+    with store.write() as transaction:
+        return lease.take(transaction, SOURCE, name="demo", now_ms=now_ms)
+
+
+def waiting_for_locks(postgres: RunningPostgres, url: str) -> int:
+    name = make_url(url).database
+    with postgres.connect() as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
+        row = connection.execute(query, [name]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_read_when_others_write_meanwhile_then_it_sees_one_state(stores: list[Database]) -> None:
+    add(stores[0], ["a"])
+
+    with stores[1].read() as transaction:
+        before = run_table.count_urls(transaction, SOURCE)
+        add(stores[0], ["b"])
+        after = run_table.count_urls(transaction, SOURCE)
+
+    assert (before, after) == (1, 1)
+
+
+def test_read_when_it_tries_to_write_then_postgresql_refuses(postgres_stores: list[Database]) -> None:
+    with pytest.raises(StoreError, match="read-only"), postgres_stores[0].read() as transaction:
+        run_table.source_id(transaction, "other")
+
+
+def test_source_when_processes_run_it_for_the_first_time_at_once_then_it_has_one_id(stores: list[Database]) -> None:
+    def first_run(store: Database) -> int:
+        with store.write() as transaction:
+            return run_table.source_id(transaction, "fresh")
+
+    ids = together(stores, first_run)
+
+    assert len(set(ids)) == 1
+
+
+def test_lease_when_processes_take_it_for_the_first_time_at_once_then_one_has_it(stores: list[Database]) -> None:
+    def attempt(store: Database) -> Lease | None:
+        try:
+            return take(store)
+        except SourceBusy:
+            return None
+
+    taken = together(stores, attempt)
+
+    assert [one for one in taken if one is not None] == [Lease(SOURCE, 1)]
+
+
+def test_lease_when_it_was_taken_over_then_the_old_holder_writes_nothing(stores: list[Database]) -> None:
+    old = take(stores[0])
+    new = take(stores[1], NOW_MS + EXPIRY_MS + 1)
+
+    with pytest.raises(LeaseLost), stores[0].write() as transaction:
+        lease.check(transaction, old)
+    with stores[1].write() as transaction:
+        lease.check(transaction, new)
+
+    assert new.fence > old.fence
+
+
+def test_lease_when_its_holder_is_writing_then_a_take_over_waits_for_the_end(
+    postgres: RunningPostgres, postgres_stores: list[Database], empty_postgres_url: str
+) -> None:
+    old = take(postgres_stores[0])
+
+    with ThreadPoolExecutor(1) as pool:
+        with postgres_stores[0].write() as transaction:
+            lease.check(transaction, old)
+            successor = pool.submit(take, postgres_stores[1], NOW_MS + EXPIRY_MS + 1)
+            while not waiting_for_locks(postgres, empty_postgres_url):
+                assert not successor.done()
+                time.sleep(0.01)
+            run_table.set_fingerprint(transaction, SOURCE, "written under the lease")
+        fence = successor.result().fence
+
+    with postgres_stores[1].read() as transaction:
+        assert run_table.made_with(transaction, SOURCE) == "written under the lease"
+    assert fence == old.fence + 1
+
+
+def test_lease_when_another_source_is_being_written_then_nobody_waits(postgres_stores: list[Database]) -> None:
+    one, two = postgres_stores
+    first = take(one)
+    with two.write() as transaction:
+        other = run_table.source_id(transaction, "other")
+        second = lease.take(transaction, other, name="other", now_ms=NOW_MS)
+
+    with one.write() as transaction:
+        lease.check(transaction, first)
+        with two.write() as meanwhile:
+            lease.check(meanwhile, second)
+            run_table.set_fingerprint(meanwhile, other, "done")
+
+    with one.read() as transaction:
+        assert run_table.made_with(transaction, other) == "done"
+
+
+def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_over(
+    tmp_path: Path, empty_postgres_url: str
+) -> None:
+    impatient = f"{empty_postgres_url}&options=-c%20idle_in_transaction_session_timeout%3D200ms"
+    with (
+        closing(Database(impatient, tmp_path)) as frozen,
+        closing(Database(empty_postgres_url, tmp_path)) as other,
+    ):
+        with frozen.write() as transaction:
+            run_table.source_id(transaction, "demo")
+        old = take(frozen)
+
+        with pytest.raises(StoreError):
+            _freeze_within_a_transaction(frozen, old, other)
+
+        with other.read() as transaction:
+            assert run_table.made_with(transaction, SOURCE) is None
+        assert take(other, NOW_MS + 2 * EXPIRY_MS + 2).fence == old.fence + 2
+
+
+def _freeze_within_a_transaction(frozen: Database, old: Lease, other: Database) -> None:
+    with frozen.write() as transaction:
+        lease.check(transaction, old)
+        assert take(other, NOW_MS + EXPIRY_MS + 1).fence == old.fence + 1
+        run_table.set_fingerprint(transaction, SOURCE, "too late")
+
+
+def test_hosts_when_processes_add_the_same_then_all_agree_on_their_ids(stores: list[Database]) -> None:
+    def learn(store: Database) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for start in range(0, 60, 20):
+            with store.write() as transaction:
+                found |= host_table.ids(transaction, {f"h{number}.test:80" for number in range(start, start + 40)})
+        return found
+
+    ids = together(stores, learn)
+
+    assert len(set(ids[0].values())) == 80
+    assert all(found == ids[0] for found in ids)
+
+
+def test_hosts_when_processes_book_at_once_then_no_moment_is_given_twice(stores: list[Database]) -> None:
+    with stores[0].write() as transaction:
+        host = host_table.ids(transaction, ["a.test:80"])["a.test:80"]
+
+    def book(store: Database) -> list[int]:
+        found = []
+        for _ in range(10):
+            with store.write() as transaction:
+                found.append(host_table.book(transaction, host, now_ms=NOW_MS, requests=2, delay_ms=1000))
+        return found
+
+    moments = sorted(moment for found in together(stores, book) for moment in found)
+
+    assert moments == [NOW_MS + 2000 * number for number in range(10 * PROCESSES)]
+
+
+def test_store_when_the_server_was_started_again_then_the_next_transaction_is_well(
+    postgres: RunningPostgres, postgres_stores: list[Database]
+) -> None:
+    ids = add(postgres_stores[0], ["a"])
+
+    postgres.kill()
+    with pytest.raises(StoreError), postgres_stores[0].read() as transaction:
+        url_table.depths(transaction, ids)
+    postgres.start()
+    with postgres_stores[0].read() as transaction:
+        depths = url_table.depths(transaction, ids)
+
+    assert depths == {ids[0]: 1}
