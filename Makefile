@@ -53,7 +53,7 @@ soak: $(STAMP)  ## kill -9 at every passing of every failpoint, and at random mo
 venv: $(STAMP)  ## the virtual environment alone
 
 lock: $(STAMP)  ## resolve pyproject.toml anew into requirements/*.txt (needs uv; UV=…)
-	$(LOCK) --upgrade -o requirements/run.txt pyproject.toml
+	$(LOCK) --upgrade -c requirements/bounds.in -o requirements/run.txt pyproject.toml
 	$(LOCK) --upgrade -c requirements/run.txt --extra test --extra dev -o requirements/dev.txt pyproject.toml
 
 clean:  ## remove what the targets made, but for the virtual environment
