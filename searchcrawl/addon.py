@@ -90,7 +90,7 @@ class SearchcrawlAddon:
             "DOWNLOADER_MIDDLEWARES_BASE": {},
             "SPIDER_MIDDLEWARES_BASE": {},
         }
-        for name, value in values.items():
+        for name, value in (values | dict(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
         if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":

@@ -34,6 +34,7 @@ from searchcrawl.exceptions import (
 from searchcrawl.sources.checking import one_line
 from searchcrawl.sources.loading import find_project, load_project
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.secrets import redacted
 
 
 class Exit(IntEnum):
@@ -161,7 +162,7 @@ def error_lines(error: Exception) -> list[str]:
 def print_error(error: Exception) -> None:
     """Writes an error to standard error, a line each, without a traceback."""
     for line in error_lines(error):
-        print(line, file=sys.stderr)
+        print(redacted(line), file=sys.stderr)
 
 
 def print_object(value: Mapping[str, Any]) -> None:

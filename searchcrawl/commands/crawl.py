@@ -14,6 +14,7 @@ from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
 
+from searchcrawl import settings as shipped
 from searchcrawl.answers.listing import Wanted, url_rows
 from searchcrawl.answers.overview import status_of
 from searchcrawl.command_line import Command, Exit, print_error, print_object, print_table
@@ -21,13 +22,17 @@ from searchcrawl.commands.urls import url_line
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.run import Run, begin
-from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.checking import one_line, shown
 from searchcrawl.sources.loading import start_urls
+from searchcrawl.sources.refused_settings import changed_promise, why_refused_on_command_line
 from searchcrawl.spiders.base_spider import VERSIONS, SourceSpider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 from searchcrawl.store.database import Database
 
 _STARTS_SHOWN: Final = 3
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+#: scrapyd names each of its jobs so.
+_JOB: Final = "_job"
 
 
 class CrawlCommand(Command):
@@ -58,6 +63,7 @@ class CrawlCommand(Command):
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
         arguments = _arguments(opts.arguments)
+        log_file, level = self._log_options(opts)
         loader = SourceSpiderLoader.from_settings(self.loaded_settings())
         try:
             spider = loader.load(args[0])
@@ -65,12 +71,41 @@ class CrawlCommand(Command):
             raise UnknownSource(f"unknown source: {one_line(args[0])}") from None
         if not issubclass(spider, SourceSpider):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
-        install_run_log(spider.project, spider.source)
+        self._check_settings(opts)
+        install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
         database = Database(spider.project.database_url, spider.project.root)
         run = begin(spider.project, spider.source, database, VERSIONS)
         if not self._crawl(spider, {**arguments, "run": run}):
             raise StoreError(f"the crawl of {args[0]} could not begin: see its log in {spider.project.logs_dir}")
         return self._report(run, as_json=opts.json)
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        # Scrapy's own handlers would write what ours take out (findings O3).
+        self.loaded_settings().set("LOG_ENABLED", False, priority="cmdline")
+
+    def _log_options(self, opts: argparse.Namespace) -> tuple[str | None, str | None]:
+        """The file that scrapyd or ``--logfile`` asks for, and the level of the command line."""
+        settings = self.loaded_settings()
+        given = {pair.partition("=")[0] for pair in opts.set}
+        level = settings["LOG_LEVEL"] if opts.loglevel or "LOG_LEVEL" in given else None
+        if level is not None and level not in _LEVELS:
+            raise UsageError(f"the log level must be one of {', '.join(_LEVELS)} (got {level})")
+        return settings["LOG_FILE"] or None, level
+
+    def _check_settings(self, opts: argparse.Namespace) -> None:
+        """Refuses settings that would break what a source promises, wherever they are made."""
+        for pair in opts.set:
+            name, _, text = pair.partition("=")
+            reason = why_refused_on_command_line(name, text)
+            if reason is not None:
+                raise UsageError(f"-s {name}: {reason}")
+        settings = self.loaded_settings()
+        ours = {name: value for name, value in vars(shipped).items() if name.isupper()}
+        changed = changed_promise(ours, settings)
+        if changed is not None:
+            message = f"must stay as searchcrawl.settings has it: begin with from searchcrawl.settings import * (got {shown(settings[changed])})"
+            raise ConfigurationError("settings module", changed, message)
 
     def _crawl(self, spider: type[Spider], arguments: dict[str, Any]) -> bool:
         """Runs the reactor until the spider is closed; whether the crawl began at all."""
@@ -115,9 +150,11 @@ def _leave_at_once() -> NoReturn:
 
 def _arguments(pairs: list[str]) -> dict[str, str]:
     arguments = dict(pair.partition("=")[::2] for pair in pairs)
+    arguments.pop(_JOB, None)
     for name, value in arguments.items():
         if name != "limit":
-            raise UsageError(f"unknown spider argument: -a {name}={value} (there is limit=N)")
+            # Its value is not repeated: who asks for a password here learns better, and no log has it.
+            raise UsageError(f"unknown spider argument: -a {name} (there is limit=N)")
         if not value.isdigit() or int(value) < 1:
             raise UsageError(f"-a limit={value}: must be a whole number of at least 1")
     return arguments

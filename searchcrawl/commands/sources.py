@@ -1,42 +1,74 @@
-"""``searchcrawl sources check``: every error of searchcrawl.toml and of all source files."""
+"""``searchcrawl sources check``: every error of the files; ``sources show``: what a source comes to, and whence."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from scrapy.exceptions import UsageError
 
 from searchcrawl.command_line import Command as BaseCommand
-from searchcrawl.command_line import Exit, error_lines, print_object
+from searchcrawl.command_line import Exit, error_lines, print_object, print_table
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
-from searchcrawl.sources.loading import find_project, load_project, load_sources, start_urls
+from searchcrawl.sources.effective import effective_values
+from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources, start_urls
 
 
 class Command(BaseCommand):
     arguments = (1, 2)
-    example = "searchcrawl sources check"
+    example = "searchcrawl sources show intranet"
 
     def syntax(self) -> str:
-        return "check"
+        return "check | show NAME"
 
     def short_desc(self) -> str:
-        return "Check searchcrawl.toml and all source files"
+        return "Check searchcrawl.toml and all source files, or show what a source comes to"
+
+    def long_desc(self) -> str:
+        return (
+            "check: every error of searchcrawl.toml and of the source files, a line each. "
+            "show NAME: every key of a source with its value and where that was written: the source file, "
+            '"searchcrawl.toml [parameters.SET]", "searchcrawl.toml [defaults]", "searchcrawl.toml" (user_agent), or '
+            '"built-in"; the first in this order that has the key counts. Values from the environment or a file are '
+            'shown as {"env": NAME} or {"file": PATH}, passwords as ***.'
+        )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int:
-        if args[0] == "show":
-            print("searchcrawl sources show: not available yet", file=sys.stderr)
-            return Exit.WRONG_USE
-        if args != ["check"]:
-            raise UsageError(f"unrecognized argument: {' '.join(args)}")
-        count, errors = _check()
-        if opts.json:
-            shown = [{"file": error.file, "key": error.key, "message": error.message} for error in errors]
-            print_object({"ok": not errors, "errors": shown})
+        match args:
+            case ["check"]:
+                return _answer_check(as_json=opts.json)
+            case ["show", name]:
+                return self._show(name, as_json=opts.json)
+            case ["show"]:
+                raise UsageError("missing argument: searchcrawl sources show NAME")
+        raise UsageError(f"unrecognized argument: {' '.join(args)}")
+
+    def _show(self, name: str, *, as_json: bool) -> int:
+        project = self.load_project()
+        values = effective_values(project, load_source(project, name))
+        if as_json:
+            print_object(values)
         else:
-            _print(count, errors)
-        return Exit.CONFIGURATION if errors else Exit.DONE
+            rows = [(key, _as_text(entry["value"]), entry["origin"]) for key, entry in values.items()]
+            print_table(("key", "value", "written in"), rows)
+        return Exit.DONE
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _answer_check(*, as_json: bool) -> int:
+    count, errors = _check()
+    if as_json:
+        shown = [{"file": error.file, "key": error.key, "message": error.message} for error in errors]
+        print_object({"ok": not errors, "errors": shown})
+    else:
+        _print(count, errors)
+    return Exit.CONFIGURATION if errors else Exit.DONE
 
 
 def _check() -> tuple[int, Sequence[ConfigurationError]]:

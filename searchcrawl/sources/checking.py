@@ -6,24 +6,23 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
+from searchcrawl.sources.secrets import is_reference, masked, resolved
 
 M = TypeVar("M", bound=BaseModel)
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _MAX_SHOWN: Final = 100
-#: A password in a URL, and one as its parameter.
-_PASSWORD: Final = re.compile(r'(://[^/?#\s:@"]*:)[^\s"]+@|(\w*password=)[^&\s"]+', re.IGNORECASE)
 _MESSAGES: Final = {
     "missing": "is required",
     "string_type": "must be a string",
@@ -82,59 +81,113 @@ def _syntax_error(text: str, content: bytes) -> tuple[str, str]:
     return where, one_line(message[:1].lower() + message[1:])
 
 
-def check(
-    model: type[M], raw: Mapping[str, Any], *, file: str, later: Collection[str], extra: Mapping[str, Any]
-) -> tuple[M | None, list[ConfigurationError]]:
-    """The model of a table of a file, or every error in it.
+def recognised(
+    model: type[BaseModel],
+    raw: Mapping[str, Any],
+    *,
+    file: str,
+    root: Path,
+    later: Collection[str],
+    hidden: Collection[str] = (),
+) -> tuple[dict[str, Any], list[ConfigurationError]]:
+    """What of a file ``model`` has keys for, with references to secrets resolved, and the errors of the rest.
 
-    ``later`` are dotted keys of later releases; ``extra`` are fields of the model that are not keys
-    of the file.
+    ``later`` are dotted keys of later releases (``*`` for any name); ``hidden`` fields of the model
+    are no keys of the file. References to files start at ``root``.
+    """
+    errors: list[ConfigurationError] = []
+    keys = _KeyCheck(file=one_line(file), root=root, later=later, errors=errors)
+    return keys.known(model, raw, _TOP, hidden), errors
+
+
+def validated(
+    model: type[M], tables: Mapping[str, Any], *, file: str, extra: Mapping[str, Any]
+) -> tuple[M | None, list[ConfigurationError]]:
+    """The model of recognised tables, or the error of each value that is wrong.
+
+    ``extra`` are fields of the model that are not keys of the file.
     """
     file = one_line(file)
-    errors: list[ConfigurationError] = []
-    keys = _KeyCheck(file=file, later=later, errors=errors)
-    known = keys.known(model, raw, (), frozenset(extra))
-    checked: M | None = None
     try:
-        checked = model.model_validate({**known, **extra})
+        return model.model_validate({**tables, **extra}), []
     except ValidationError as invalid:
-        for details in invalid.errors(include_url=False):
-            error = _error_of(details, file)
-            if (error.key, error.message) not in {(e.key, e.message) for e in errors}:
-                errors.append(error)
-    return (None if errors else checked), errors
+        return None, [_error_of(details, file) for details in invalid.errors(include_url=False)]
+
+
+def all_of(errors: list[ConfigurationError], more: list[ConfigurationError]) -> list[ConfigurationError]:
+    """Both lists in one: of a key that the first says something about, the second says nothing."""
+    said = {error.key for error in errors}
+    return [*errors, *(error for error in more if error.key not in said)]
+
+
+class _Place(NamedTuple):
+    """Where in a file something is: as its user would write it, and as the keys of later releases are written."""
+
+    key: str
+    pattern: str
+
+    def at(self, name: str, *, any_name: bool = False) -> _Place:
+        """The entry ``name`` of the table here."""
+        return _Place(dotted((self.key, name)), f"{self.pattern}.{'*' if any_name else name}".lstrip("."))
+
+    def item(self, number: int) -> _Place:
+        return _Place(f"{self.key}[{number}]", self.pattern)
+
+
+_TOP: Final = _Place("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeyCheck:
-    """Tells the keys of a file that its model has from those that are errors."""
+    """Tells the keys of a file that its model has from those that are errors, and resolves references."""
 
     file: str
+    root: Path
     later: Collection[str]
     errors: list[ConfigurationError]
 
     def known(
-        self, model: type[BaseModel], raw: Mapping[str, Any], above: tuple[str | int, ...], hidden: Collection[str]
+        self, model: type[BaseModel], raw: Mapping[str, Any], above: _Place, hidden: Collection[str] = ()
     ) -> dict[str, Any]:
         """What of ``raw`` the model has, in inner tables too; ``hidden`` fields are no keys."""
-        names = [key for key in _keys(model) if key not in hidden]
+        fields = {key: field for key, field in _keys(model).items() if key not in hidden}
         found: dict[str, Any] = {}
         for name, value in raw.items():
-            at = (*above, name)
-            if _dotted(at, indexed=False) in self.later:
-                self.errors.append(NotAvailableYet(self.file, _dotted(at), "not available yet"))
-            elif name not in names:
-                message = f"unknown key{_guess(name, names)}"
-                self.errors.append(ConfigurationError(self.file, _dotted(at), message))
+            place = above.at(name)
+            if place.pattern in self.later:
+                self.errors.append(NotAvailableYet(self.file, place.key, "not available yet"))
+            elif name not in fields:
+                message = f"unknown key{guess(name, fields)}"
+                self.errors.append(ConfigurationError(self.file, place.key, message))
             else:
-                found[name] = self._inner(_table_of(model, name), value, at)
+                found[name] = self._inner(fields[name].annotation, value, place)
         return found
 
-    def _inner(self, model: type[BaseModel] | None, value: Any, at: tuple[str | int, ...]) -> Any:
-        if model is not None and isinstance(value, dict):
-            return self.known(model, value, at, ())
+    def _inner(self, annotation: Any, value: Any, place: _Place) -> Any:
+        """The value of a field; only its type tells a table of entries from a reference."""
+        model = _table_of(annotation)
+        if isinstance(value, dict) and _is_mapping(annotation):
+            return {name: self._entry(model, inner, place.at(name, any_name=True)) for name, inner in value.items()}
         if model is not None and isinstance(value, list | tuple):
-            return [self._inner(model, item, (*at, number)) for number, item in enumerate(value)]
+            return [self._entry(model, item, place.item(number)) for number, item in enumerate(value)]
+        return self._entry(model, value, place)
+
+    def _entry(self, model: type[BaseModel] | None, value: Any, place: _Place) -> Any:
+        if model is not None and isinstance(value, dict):
+            return self.known(model, value, place)
+        return self._without_references(value, place)
+
+    def _without_references(self, value: Any, place: _Place) -> Any:
+        if is_reference(value):
+            try:
+                return resolved(value, root=self.root, file=self.file, key=place.key)
+            except ConfigurationError as error:
+                self.errors.append(error)
+                return None
+        if isinstance(value, dict):
+            return {name: self._without_references(inner, place.at(name)) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._without_references(item, place) for item in value]
         return value
 
 
@@ -143,26 +196,32 @@ def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _table_of(model: type[BaseModel], name: str) -> type[BaseModel] | None:
-    """The model of a field that is a table or a list of tables."""
-    annotation: Any = _keys(model)[name].annotation
+def _is_mapping(annotation: Any) -> bool:
+    """Whether a field is a table whose keys are names that its user chooses."""
+    return any(get_origin(candidate) is Mapping for candidate in (annotation, *get_args(annotation)))
+
+
+def _table_of(annotation: Any) -> type[BaseModel] | None:
+    """The model of a field that is a table, or a list or a mapping of tables."""
     for candidate in (annotation, *get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate
     return None
 
 
-def _guess(name: str, names: Collection[str]) -> str:
+def guess(name: str, names: Collection[str]) -> str:
+    """The name that was meant, in brackets, where one of ``names`` is close; else nothing."""
     close = difflib.get_close_matches(name, names, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def _dotted(at: tuple[str | int, ...], *, indexed: bool = True) -> str:
-    """A place in a file as its user would write it: ``scope.host[0].include_paths``."""
-    text = ""
-    for part in at:
+def dotted(at: Iterable[str | int]) -> str:
+    """A place in a file as its user would write it: ``scope.host[0].include_paths``; the first part is taken as it is."""
+    first, *parts = at
+    text = str(first)
+    for part in parts:
         if isinstance(part, int):
-            text += f"[{part}]" if indexed else ""
+            text += f"[{part}]"
         else:
             shown = part if _BARE_KEY.fullmatch(part) else one_line(json.dumps(part, ensure_ascii=False))
             text += f".{shown}" if text else shown
@@ -180,10 +239,8 @@ def _error_of(details: ErrorDetails, file: str) -> ConfigurationError:
     if context.get("key"):
         at = (*at, context["key"])
         value = value.get(context["key"]) if isinstance(value, Mapping) else None
-    key = _dotted(at)
-    is_text = details["type"] in {"string_type", "literal_error"}
-    is_secret = is_text and isinstance(value, dict) and set(value) in ({"env"}, {"file"})
-    if is_secret or details["type"] == "not_available":
+    key = dotted(("", *at))
+    if details["type"] == "not_available":
         return NotAvailableYet(file, key, "not available yet" + f" (got {shown(value)})")
     got = "" if details["type"] == "missing" or value is None else f" (got {shown(value)})"
     return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + got)
@@ -201,7 +258,6 @@ def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of a file as messages show it: as in the file, on one line, of bounded length, without passwords."""
-    text = one_line(json.dumps(value, ensure_ascii=False, default=str))
-    text = _PASSWORD.sub(lambda found: f"{found[1]}***@" if found[1] else f"{found[2]}***", text)
+    """A value of a file as messages show it: as in the file, on one line, of bounded length, without secrets."""
+    text = one_line(json.dumps(masked(value), ensure_ascii=False, default=str))
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

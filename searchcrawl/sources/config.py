@@ -5,11 +5,13 @@ Every model is frozen; the names are those of the file, the defaults those of in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
+from searchcrawl.sources.refused_settings import why_refused
 from searchcrawl.sources.values import (
     LIST,
     Address,
@@ -42,6 +44,7 @@ from searchcrawl.sources.values import (
     refused,
 )
 
+_INDEX: Final = re.compile(r"\[[0-9]+\]")
 _LATER_TYPES: Final = frozenset({"file", "table", "mail", "agent"})
 
 
@@ -169,8 +172,20 @@ class Display(Table):
     to: WebUrl
 
 
+def _settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, value in settings.items():
+        reason = why_refused(name, value)
+        if reason is not None:
+            raise refused(reason, key=name)
+    return settings
+
+
+#: The parameter set of sources that name none (A3).
+STANDARD: Final = "standard"
+
+
 class Tables(Table):
-    """The tables of a source file; also what ``[defaults]`` may hold."""
+    """The tables of a source file; also what ``[defaults]`` and each of ``[parameters.NAME]`` may hold."""
 
     start: Start = Field(default_factory=Start)
     scope: Scope = Field(default_factory=Scope)
@@ -180,33 +195,55 @@ class Tables(Table):
     lifecycle: Lifecycle = Field(default_factory=Lifecycle)
     keep: Keep = Field(default_factory=Keep)
     display: Annotated[tuple[Display, ...], LIST] = ()
+    settings: Annotated[Mapping[str, Any], AfterValidator(_settings)] = Field(default_factory=dict)
 
 
 class SourceFile(Tables):
-    """All keys of a source file."""
+    """All keys of a source file; ``parameters`` is the name of a set of searchcrawl.toml."""
 
     type: Annotated[str, AfterValidator(_source_type)] = "web"
     title: str = ""
+    parameters: str = STANDARD
+
+
+class Origin(NamedTuple):
+    """Where a value was written: the file, and the table in it whose keys are those of a source ("": its top)."""
+
+    file: str
+    table: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file} [{self.table}]" if self.table else self.file
 
 
 class Source(SourceFile):
-    """A source as it is crawled: its file, the defaults of the project and the built-in ones, in this order.
+    """A source as it is crawled: its file, its set, the defaults and the built-in values, in this order.
 
-    ``file`` is the path shown in messages and decisions, relative to the project.
+    ``file`` is the path shown in messages and decisions, relative to the project. ``origins`` says
+    of each key that is not built-in where it was written; ``references`` has, by key, the reference
+    of each value that came from the environment or from a file.
     """
 
     name: str
     file: str
+    origins: Mapping[str, Origin] = Field(default_factory=dict, repr=False)
+    references: Mapping[str, Mapping[str, str]] = Field(default_factory=dict, repr=False)
+
+    def located(self, key: str) -> tuple[str, str]:
+        """The file where ``key`` (``scope.exclude_urls``, and what is below it) was written, and its name there."""
+        of_table = ".".join(_INDEX.sub("", key).split(".")[:2])
+        origin = self.origins.get(of_table) or self.origins.get(of_table.partition(".")[0]) or Origin(self.file)
+        return origin.file, f"{origin.table}.{key}" if origin.table else key
 
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "groups", "collection", "parameters", "mode", "test", "receiver", "document_service", "cache",
+    "groups", "collection", "mode", "test", "receiver", "document_service", "cache",
     "scope.max_urls_per_pattern", "scope.trap_after", "scope.strip_parameters",
     "keep.mime_types", "keep.exclude_mime_types", "keep.min_bytes", "keep.max_bytes", "keep.max_age_days",
     "keep.include_urls", "keep.exclude_urls", "keep.include_names", "keep.exclude_names",
     "fetch.sites", "fetch.windows", "fetch.timezone", "fetch.proxy", "fetch.client_certificate", "fetch.client_key",
     "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
-    "login", "render", "attributes", "rewrite", "settings", "file", "table", "mail", "agent",
+    "login", "render", "attributes", "rewrite", "file", "table", "mail", "agent",
 })  # fmt: skip

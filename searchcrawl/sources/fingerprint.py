@@ -2,7 +2,9 @@
 
 A later run compares the fingerprint in its table with that of the file, and names the keys that
 differ as the reason of a forced recrawl. Delays, limits on deleting and other values that change
-how a source is visited, but not what comes of it, are not part of it.
+how a source is visited, but not what comes of it, are not part of it. Where a value was written
+(source file, parameter set, defaults) is of no account. A secret counts by its reference: a new
+password forces nothing, and no digest that could be guessed at is kept.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from searchcrawl.sources.config import Source, Tables
+from searchcrawl.sources.layering import referenced
+from searchcrawl.sources.secrets import is_public
 
 #: Whole tables, or single keys of a table, that decide which documents there are and what is in them.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -22,6 +26,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "robots": ("obey", "user_agent"),
     "fetch": ("default_charset", "default_language", "headers"),
 }
+#: Scrapy settings that put users' own components where documents pass.
+_SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 _DIGEST_BYTES: Final = 8
 
 
@@ -37,7 +43,8 @@ def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
         for key in wanted or dumped[table]:
             # A key at its built-in value is left out, so that a release with a new key changes nothing.
             if dumped[table][key] != built_in[table][key]:
-                values[f"{table}.{key}"] = dumped[table][key]
+                values[f"{table}.{key}"] = _without_secrets(dumped[table][key], f"{table}.{key}", source)
+    values |= {f"settings.{name}": source.settings[name] for name in _SETTINGS if name in source.settings}
     digests = {key: _digest(value) for key, value in values.items()}
     return json.dumps(digests, sort_keys=True, separators=(",", ":"))
 
@@ -46,6 +53,10 @@ def changed_keys(stored: str, current: str) -> list[str]:
     """The keys in which two fingerprints differ, sorted; also those that only one of them has."""
     old, new = json.loads(stored), json.loads(current)
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+
+
+def _without_secrets(value: Any, key: str, source: Source) -> Any:
+    return value if is_public(key) else referenced(value, key, source.references)
 
 
 def _digest(value: Any) -> str:

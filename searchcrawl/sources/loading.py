@@ -1,7 +1,6 @@
 """From the files of a project to its values: one project, its sources, their boundaries.
 
-Precedence of a source's values: its file, then ``[defaults]`` of the project, then the built-in
-ones. A broken searchcrawl.toml stops everything, a broken source file that source only.
+A broken searchcrawl.toml stops everything, a broken source file that source only.
 """
 
 from __future__ import annotations
@@ -17,16 +16,19 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, 
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.host_rules import HostRules
 from searchcrawl.sources import config, project
-from searchcrawl.sources.checking import check, one_line, read_toml, shown
-from searchcrawl.sources.config import Source
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.checking import all_of, dotted, guess, one_line, read_toml, recognised, shown, validated
+from searchcrawl.sources.config import STANDARD, Source
+from searchcrawl.sources.layering import layers_of, merged, references_in
+from searchcrawl.sources.project import FILE, Project
+from searchcrawl.sources.refused_settings import is_credential
+from searchcrawl.sources.secrets import hide, hide_password
 
 T = TypeVar("T")
 
 PROJECT_VARIABLE: Final = "SEARCHCRAWL_PROJECT"
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
-#: A source that names one of a pair takes neither from the defaults.
-_PAIRS: Final = {"include_ports": "exclude_ports", "exclude_ports": "include_ports"}
+#: What our models hold besides the keys of the files.
+_HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references"})
 
 
 def find_project(start: Path | None = None) -> Path:
@@ -50,8 +52,25 @@ def find_project(start: Path | None = None) -> Path:
 def load_project(root: Path) -> Project:
     """The project in ``root``; raises ConfigurationError, or InvalidFile with every error of the file."""
     raw = read_toml(root / project.FILE, project.FILE)
-    loaded, errors = check(Project, raw, file=project.FILE, later=project.LATER_KEYS, extra={"root": root})
-    return _loaded(loaded, errors)
+    tables, errors = recognised(Project, raw, file=project.FILE, root=root, later=project.LATER_KEYS, hidden=_HIDDEN)
+    loaded, more = validated(Project, tables, file=project.FILE, extra={"root": root, "written": tables})
+    checked = _loaded(loaded, all_of(errors, more + (_unknown_sources(loaded) if loaded else [])))
+    for url in (checked.store.url, checked.index.url):
+        hide_password(url or "")
+    return checked
+
+
+def _unknown_sources(project: Project) -> list[ConfigurationError]:
+    """The schedules of sources that have no file (H1)."""
+    names = [path.stem for path in project.sources_dir.glob("*.toml")]
+    return [
+        ConfigurationError(
+            FILE, dotted(("schedules", name, "sources")), f"no such source{guess(source, names)} (got {shown(source)})"
+        )
+        for name, schedule in project.schedules.items()
+        for source in schedule.sources
+        if source not in names
+    ]
 
 
 def load_source(project: Project, name: str) -> Source:
@@ -63,9 +82,28 @@ def load_source(project: Project, name: str) -> Source:
     if not _NAME.fullmatch(name) or not path.is_file():
         raise UnknownSource(f"unknown source: {one_line(name)}")
     file = f"sources/{name}.toml"
-    raw = _with_defaults(read_toml(path, file), project.defaults.model_dump(exclude_unset=True, by_alias=True))
-    loaded, errors = check(Source, raw, file=file, later=config.LATER_KEYS, extra={"name": name, "file": file})
-    return _loaded(loaded, errors + (_missing(project, loaded) if loaded else []))
+    own, errors = recognised(
+        Source, read_toml(path, file), file=file, root=project.root, later=config.LATER_KEYS, hidden=_HIDDEN
+    )
+    chosen, unknown = _parameters(project, own, file)
+    values, origins = merged(layers_of(project, own, file=file, parameters=chosen))
+    extra = {"name": name, "file": file, "origins": origins, "references": references_in(values)}
+    loaded, more = validated(Source, values, file=file, extra=extra)
+    errors = all_of([*errors, *unknown], more)
+    source = _loaded(loaded, errors or (_missing(project, loaded) if loaded else []))
+    for setting, value in source.settings.items():
+        if is_credential(setting) and isinstance(value, str):
+            hide(value)
+    return source
+
+
+def _parameters(project: Project, own: Mapping[str, Any], file: str) -> tuple[str, list[ConfigurationError]]:
+    """The name of a source's set, ``standard`` where it names none, or that there is no such set (A3)."""
+    name = own.get("parameters", STANDARD)
+    if not isinstance(name, str) or name == STANDARD or name in project.parameters:
+        return str(name), []
+    message = f"no such set in {FILE}{guess(name, project.parameters)} (got {shown(name)})"
+    return name, [ConfigurationError(one_line(file), "parameters", message)]
 
 
 def load_sources(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
@@ -149,26 +187,15 @@ def _loaded(value: T | None, errors: Sequence[ConfigurationError]) -> T:
     return value
 
 
-def _with_defaults(raw: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of a source, filled up key by key with those of the defaults."""
-    merged = {**defaults, **raw}
-    for name, table in defaults.items():
-        own = raw.get(name)
-        if isinstance(own, dict):
-            taken = {key: value for key, value in table.items() if _PAIRS.get(key) not in own}
-            merged[name] = {**taken, **own}
-    return merged
-
-
 def _missing(project: Project, source: Source) -> list[ConfigurationError]:
-    """What a source with well-formed values still lacks."""
+    """What a source with well-formed values still lacks; each error names the file and table that say so."""
     errors: list[ConfigurationError] = []
     if not source.start.urls and not source.start.files:
         errors.append(ConfigurationError(source.file, "start.urls", "is required, or start.files"))
     files = [("start.files", file) for file in source.start.files]
     files += [("fetch.ca_file", source.fetch.ca_file)] if source.fetch.ca_file else []
     errors += [
-        ConfigurationError(source.file, key, f"no such file (got {shown(file)})")
+        ConfigurationError(*source.located(key), f"no such file (got {shown(file)})")
         for key, file in files
         if not project.path(file).is_file()
     ]
@@ -179,5 +206,5 @@ def _missing(project: Project, source: Source) -> list[ConfigurationError]:
     try:
         boundary_of(source)
     except ConfigurationError as error:
-        errors.append(error)
+        errors.append(ConfigurationError(*source.located(error.key), error.message))
     return errors

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl import __version__
 from searchcrawl.sources.config import LATER_KEYS as LATER_SOURCE_KEYS
 from searchcrawl.sources.config import Tables
+from searchcrawl.sources.schedule import Schedule, each_source_once, set_name
 from searchcrawl.sources.values import (
     Contact,
     Count,
@@ -72,6 +74,9 @@ def _index_url(text: str) -> str:
     return text.rstrip("/")
 
 
+SetName = Annotated[str, AfterValidator(set_name)]
+
+
 class Store(Table):
     """Where the URL table is: ``sqlite:///var/x.db``, relative to the project, or a database of a PostgreSQL server."""
 
@@ -127,7 +132,10 @@ class Logs(Table):
 
 
 class ProjectFile(Table):
-    """All keys of searchcrawl.toml. ``defaults`` holds what sources take where they do not say."""
+    """All keys of searchcrawl.toml.
+
+    ``defaults`` holds what sources take where neither they nor their set of ``parameters`` say.
+    """
 
     contact: Contact
     user_agent: Product = "searchcrawl"
@@ -136,12 +144,18 @@ class ProjectFile(Table):
     index: Index = Field(default_factory=Index)
     logs: Logs = Field(default_factory=Logs)
     defaults: Tables = Field(default_factory=Tables)
+    parameters: Mapping[SetName, Tables] = Field(default_factory=dict)
+    schedules: Annotated[Mapping[SetName, Schedule], AfterValidator(each_source_once)] = Field(default_factory=dict)
 
 
 class Project(ProjectFile):
-    """A project: its folder and its searchcrawl.toml. Relative paths start at ``root``."""
+    """A project: its folder and its searchcrawl.toml. Relative paths start at ``root``.
+
+    ``written`` is the content of the file as it was written, but for resolved references.
+    """
 
     root: Path
+    written: Mapping[str, Any] = Field(default_factory=dict, repr=False)
 
     def path(self, text: str) -> Path:
         """The absolute form of a path of a configuration file."""
@@ -177,4 +191,4 @@ class Project(ProjectFile):
 
 
 #: Keys that a later release brings, with all that is below them.
-LATER_KEYS: Final = frozenset({"parameters", "schedules"} | {f"defaults.{key}" for key in LATER_SOURCE_KEYS})
+LATER_KEYS: Final = frozenset(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS)

@@ -134,12 +134,13 @@ def test_searchcrawl_when_called_without_a_command_then_ours_are_listed(tmp_path
     ("command", "line"),
     [
         (("explain", "https://example.org/"), "searchcrawl explain: not available yet"),
-        (("sources", "show", "good"), "searchcrawl sources show: not available yet"),
+        (("sources", "show"), "searchcrawl sources: error: missing argument: searchcrawl sources show NAME"),
+        (("sources", "show", "other"), "searchcrawl: unknown source: other"),
         (("lst",), 'searchcrawl: unknown command, did you mean list? (got "lst")'),
         (("--foo",), 'searchcrawl: unknown option (got "--foo")'),
         (("list", "--foo"), "searchcrawl list: error: unrecognized option: --foo"),
         (("list", "foo"), "searchcrawl list: error: unrecognized argument: foo"),
-        (("sources",), "searchcrawl sources: error: missing argument: searchcrawl sources check"),
+        (("sources",), "searchcrawl sources: error: missing argument: searchcrawl sources check | show NAME"),
     ],
 )
 def test_searchcrawl_when_used_wrongly_then_exit_2_and_the_last_line_says_why(

@@ -1,0 +1,143 @@
+"""Scrapy settings that a source must not have, because one of our promises rests on them, and what to use instead.
+
+Everything else is Scrapy's affair: it is set as it is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+
+_BY_TABLE: Final = "the URL table is the queue and remembers what was seen"
+_BY_HOSTS: Final = "the pace of each host is kept in the database: use fetch.delay_seconds and fetch.host_concurrency"
+_BY_OURS: Final = "searchcrawl brings its own component for that"
+_REMOTE: Final = "it runs code for whoever reaches the port"
+_NO_LINE: Final = "each source has one log: use logs in searchcrawl.toml"
+
+_REASONS: Final[Mapping[str, str]] = {
+    "ADDONS": "it would take out searchcrawl's components",
+    "ASYNCIO_EVENT_LOOP": _BY_OURS,
+    "BOT_NAME": "use user_agent in searchcrawl.toml",
+    "COMMANDS_MODULE": "it belongs into the settings module of the project",
+    "COMPRESSION_ENABLED": "bodies are decoded within limits, and always",
+    "CONCURRENT_ITEMS": "pages are written by one thread",
+    "CONCURRENT_REQUESTS": "use fetch.concurrency",
+    "CONCURRENT_REQUESTS_PER_DOMAIN": "use fetch.host_concurrency",
+    "DEFAULT_REQUEST_HEADERS": "use fetch.headers",
+    "DOWNLOADER": _BY_OURS,
+    "DOWNLOADER_CLIENTCONTEXTFACTORY": "use fetch.verify_certificates and fetch.ca_file",
+    "DOWNLOAD_DELAY": _BY_HOSTS,
+    "DOWNLOAD_DELAY_JITTER": _BY_HOSTS,
+    "DOWNLOAD_FAIL_ON_DATALOSS": "a cut body never replaces a whole one",
+    "DOWNLOAD_HANDLERS": "the address guard is part of the handlers",
+    "DOWNLOAD_MAXSIZE": "use fetch.max_bytes",
+    "DOWNLOAD_SLOTS": _BY_HOSTS,
+    "DOWNLOAD_TIMEOUT": "use fetch.timeout_seconds",
+    "DOWNLOAD_VERIFY_CERTIFICATES": "use fetch.verify_certificates",
+    "DOWNLOAD_WARNSIZE": "use fetch.max_bytes",
+    "FORCE_CRAWLER_PROCESS": _BY_OURS,
+    "ITEM_PROCESSOR": _BY_OURS,
+    "JOBDIR": f"{_BY_TABLE}; a run goes on where it was without it",
+    "NEWSPIDER_MODULE": "it belongs into the settings module of the project",
+    "RANDOMIZE_DOWNLOAD_DELAY": _BY_HOSTS,
+    "REQUEST_FINGERPRINTER_CLASS": _BY_TABLE,
+    "SPIDER_LOADER_CLASS": "it makes spiders of the source files",
+    "SPIDER_LOADER_WARN_ONLY": "it belongs into the settings module of the project",
+    "SPIDER_MODULES": "it belongs into the settings module of the project",
+    "TWISTED_DNS_RESOLVER": "the address guard is this resolver: use fetch.resolve and fetch.private_networks",
+    "TWISTED_REACTOR": "searchcrawl runs on the asyncio reactor",
+    "TWISTED_REACTOR_ENABLED": "searchcrawl runs on the asyncio reactor",
+    "URLLENGTH_LIMIT": "use scope.max_url_length",
+    "USER_AGENT": "use user_agent and contact in searchcrawl.toml",
+}
+
+#: All settings whose names begin so; the first that fits counts.
+_REASONS_BY_PREFIX: Final[Mapping[str, str]] = {
+    "AUTOTHROTTLE_": _BY_HOSTS,
+    "CLOSESPIDER_": "use fetch.max_minutes, or -a limit=N with crawl",
+    "COOKIES_": "cookies carry traces from one page to another: they come with a login alone",
+    "DEPTH_": "use scope.depth",
+    "DNS": "the address guard resolves names: use fetch.resolve and fetch.private_networks",
+    "DUPEFILTER_": _BY_TABLE,
+    "HTTPAUTH_": "use fetch.headers with a value of {env = …} or {file = …}",
+    "HTTPCACHE_": "pages are kept in the cache of the project, and asked for conditionally",
+    "HTTPERROR_": "each status has its meaning for the documents: use lifecycle.remove_on",
+    "HTTPPROXY_": "a proxy goes round the address guard",
+    "LOG": _NO_LINE,
+    "METAREFRESH_": "a page that only leads elsewhere is settled by the scope: use fetch.max_redirects",
+    "REDIRECT_": "redirects are checked against the scope: use fetch.max_redirects",
+    "REFERER_": "the address a link came from is sent to nobody",
+    "REFERRER_": "the address a link came from is sent to nobody",
+    "REMOTE_CONTROL_": _REMOTE,
+    "RETRY_": "the URL table tries again: use fetch.retries",
+    "ROBOTSTXT_": "use robots.obey and robots.user_agent",
+    "SCHEDULER": _BY_TABLE,
+    "TELNETCONSOLE_": _REMOTE,
+}
+
+#: What the settings module of a project may change: its own affair, or set from the source in any case.
+_OF_PROJECT: Final = frozenset({
+    "ADDONS", "BOT_NAME", "COMMANDS_MODULE", "CONCURRENT_REQUESTS", "DEFAULT_REQUEST_HEADERS", "DOWNLOAD_MAXSIZE",
+    "DOWNLOAD_TIMEOUT", "DOWNLOAD_VERIFY_CERTIFICATES", "DOWNLOAD_WARNSIZE", "URLLENGTH_LIMIT",
+})  # fmt: skip
+
+#: Components that a source may add its own to.
+_COMPONENTS: Final = frozenset({"DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES"})
+#: Values of such names are never shown: Scrapy itself writes them into its log.
+_CREDENTIAL: Final = re.compile(r"(^|_)(PASS|PASSWORD|SECRET|TOKEN|KEY|ACCESS_KEY_ID)(_|$)")
+
+
+def why_refused(name: str, value: Any) -> str | None:
+    """What is wrong with a setting of a source; None where it may be set."""
+    if not _NAME.fullmatch(name):
+        return "names of Scrapy settings are upper case"
+    reason = _REASONS.get(name) or next(
+        (why for prefix, why in _REASONS_BY_PREFIX.items() if name.startswith(prefix)), None
+    )
+    if reason is not None:
+        return f"not for a source: {reason}"
+    if name.endswith("_BASE"):
+        return f"not for a source: {_BY_OURS}; add yours to {name.removesuffix('_BASE')}"
+    return _wrong_components(value) if name in _COMPONENTS else None
+
+
+def why_refused_on_command_line(name: str, text: str) -> str | None:
+    """What is wrong with ``-s NAME=TEXT`` for the crawl of a source; where its log goes may be said there."""
+    if name.startswith("LOG"):
+        return None
+    value: Any = text
+    if name in _COMPONENTS:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return "must be a JSON object of components and their places"
+    return why_refused(name, value)
+
+
+def changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) -> str | None:
+    """The first of ``ours`` that a project's settings module has otherwise although a promise rests on it."""
+    for name, value in ours.items():
+        kept = name.startswith("LOG") or name in _OF_PROJECT or why_refused(name, {}) is None
+        if not kept and effective.get(name) != value:
+            return name
+    return None
+
+
+def is_credential(name: str) -> bool:
+    """Whether a setting of this name holds something that is to be kept secret."""
+    return _CREDENTIAL.search(name) is not None
+
+
+def _wrong_components(value: Any) -> str | None:
+    if not isinstance(value, Mapping):
+        return 'must be a table of components and their places, as {"mine.Pipeline" = 300}'
+    for path, place in value.items():
+        if not isinstance(path, str) or path.partition(".")[0] == "searchcrawl":
+            return f"not for a source: the place of {path} is fixed"
+        if isinstance(place, bool) or not isinstance(place, int | None):
+            return f"the place of {path} must be a whole number"
+    return None

@@ -1,0 +1,177 @@
+"""Values from the environment or from a file: ``{env = "NAME"}``, ``{file = "PATH"}`` (interface.md §1).
+
+A resolved value is used, and never shown: messages and ``sources show`` have its reference, and
+``redacted`` takes it out of texts that others made (log lines, errors of libraries).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+from searchcrawl.exceptions import ConfigurationError
+
+HIDDEN: Final = "***"
+
+_KINDS: Final = frozenset({"env", "file"})
+_MAX_BYTES: Final = 64 * 1024
+#: Shorter ones are parts of ordinary words; nobody keeps those secret.
+_LEAST_CHARACTERS: Final = 4
+#: What these keys hold is sent to everybody or stands in every answer: no secret, wherever it comes from.
+_PUBLIC: Final = re.compile(
+    r"(contact|user_agent|title|type|parameters"
+    r"|(.*\.)?(start|scope|display|robots|keep|change|lifecycle)(\..*|\[.*|$)"
+    r"|(.*\.)?fetch\.(resolve|private_networks|default_charset|default_language|ca_file).*"
+    r"|(cache|logs)\..*|index\.path|schedules\..*)"
+)
+#: A password in a URL, and one as its parameter.
+_PASSWORD: Final = re.compile(r'(://[^/?#\s:@"]*:)[^\s"]+@|(\w*password=)[^&\s"]+', re.IGNORECASE)
+
+
+class Secret(str):
+    """A value with the reference it came from; its ``repr`` shows the reference alone."""
+
+    __slots__ = ("kind", "source")
+
+    kind: str
+    source: str
+
+    @classmethod
+    def of(cls, value: str, *, kind: str, source: str) -> Secret:
+        """``value``, which is in ``source``: the variable (``env``) or the path (``file``) of this name."""
+        secret = cls(value)
+        secret.kind, secret.source = kind, source
+        return secret
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """As in the file of the project: ``{"env": "NAME"}``."""
+        return {self.kind: self.source}
+
+    def __repr__(self) -> str:
+        return f"{{{self.kind} = {json.dumps(self.source, ensure_ascii=False)}}}"
+
+
+def is_reference(value: object) -> bool:
+    """Whether a value of a file is ``{env = …}`` or ``{file = …}``, right or wrong."""
+    return isinstance(value, Mapping) and len(value) == 1 and set(value) <= _KINDS
+
+
+def resolved(reference: Mapping[str, Any], *, root: Path, file: str, key: str) -> Secret:
+    """The value that a reference stands for; raises ConfigurationError, which never shows the value.
+
+    A newline at its end is no part of it. Paths start at ``root``; a file has at most 64 KB.
+    """
+    ((kind, source),) = reference.items()
+    if not isinstance(source, str) or not source or not source.isprintable():
+        what = "the name of a variable" if kind == "env" else "the path of a file"
+        raise ConfigurationError(file, key, f"{kind} must be {what}")
+    try:
+        value = (_variable(source) if kind == "env" else _content(root / source)).decode("utf-8").rstrip("\r\n")
+    except _Unreadable as error:
+        raise ConfigurationError(file, key, f"{_named(kind, source)} {error}") from None
+    except UnicodeDecodeError:
+        # Its text would quote the bytes.
+        raise ConfigurationError(file, key, f"{_named(kind, source)} is not UTF-8") from None
+    if not value:
+        raise ConfigurationError(file, key, f"{_named(kind, source)} is empty")
+    if not is_public(key):
+        hide(value)
+    return Secret.of(value, kind=kind, source=source)
+
+
+def is_public(key: str) -> bool:
+    """Whether what this key holds is known to everybody anyway, as ``contact`` and ``start.urls``."""
+    return _PUBLIC.fullmatch(key) is not None
+
+
+def masked(value: Any) -> Any:
+    """``value`` with each secret replaced by its reference, and passwords in URLs by stars."""
+    if isinstance(value, Secret):
+        return value.reference
+    if isinstance(value, str):
+        return _PASSWORD.sub(lambda found: f"{found[1]}{HIDDEN}@" if found[1] else f"{found[2]}{HIDDEN}", value)
+    if isinstance(value, Mapping):
+        return {key: masked(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked(item) for item in value]
+    return value
+
+
+class _Unreadable(Exception):
+    """Why there is no value."""
+
+
+def _named(kind: str, source: str) -> str:
+    return f"the environment variable {source}" if kind == "env" else f"the file {source}"
+
+
+def _variable(name: str) -> bytes:
+    value = os.environb.get(os.fsencode(name))
+    if value is None:
+        raise _Unreadable("is not set")
+    return value
+
+
+def _content(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise _Unreadable("is no regular file")
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise _Unreadable(f"cannot be read ({error.strerror})") from None
+    if len(content) > _MAX_BYTES:
+        raise _Unreadable(f"has more than {_MAX_BYTES} bytes")
+    return content
+
+
+class _Hidden:
+    """The values of this process that no text may show, in every form in which a text may hold them."""
+
+    def __init__(self) -> None:
+        self._forms: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
+
+    def add(self, value: str) -> None:
+        forms = {value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value), quote(value, safe="")}
+        forms |= {line for line in value.splitlines() if len(line) > 2 * _LEAST_CHARACTERS}
+        new = {form for form in forms if len(form) >= _LEAST_CHARACTERS} - self._forms
+        if new:
+            self._forms |= new
+            # The longest first: one may be the beginning of another.
+            ordered = sorted(self._forms, key=len, reverse=True)
+            self._pattern = re.compile("|".join(map(re.escape, ordered)))
+
+    def taken_out(self, text: str) -> str:
+        return self._pattern.sub(HIDDEN, text) if self._pattern is not None else text
+
+
+_HIDDEN_VALUES: Final = _Hidden()
+
+
+def hide(value: str) -> None:
+    """From now on ``redacted`` takes ``value`` out, and where it is a URL its password besides."""
+    _HIDDEN_VALUES.add(value)
+    hide_password(value)
+
+
+def hide_password(url: str) -> None:
+    """From now on ``redacted`` takes out the password of ``url``, if it has one."""
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        return
+    if password:
+        _HIDDEN_VALUES.add(password)
+        _HIDDEN_VALUES.add(unquote(password))
+
+
+def redacted(text: str) -> str:
+    """``text`` without the secrets that this process has resolved."""
+    return _HIDDEN_VALUES.taken_out(text)
