@@ -72,6 +72,11 @@ _WORDS: tuple[tuple[str, Failing], ...] = (
     ("certificate verify failed", Failing(Code.CERTIFICATE, True)),
     ("builtins.ValueError", Failing(Code.HEADER_ERROR, True)),
     ("ParseError", Failing(Code.HEADER_ERROR, True)),
+    ("BadResponseVersion", Failing(Code.HEADER_ERROR, True)),
+    ("InvalidHeaderName", Failing(Code.HEADER_ERROR, True)),
+    # A transfer coding it does not know, a folded line before the first header.
+    ("builtins.KeyError", Failing(Code.HEADER_ERROR, True)),
+    ("builtins.AttributeError", Failing(Code.HEADER_ERROR, True)),
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import socket
 import ssl
 from typing import Any, Final, NoReturn
@@ -43,6 +44,10 @@ MAX_HEADERS: Final = 200
 #: How much of the body of an error or a redirect is read before the connection is given up.
 _UNWANTED_BODY_BYTES: Final = 64 * 1024
 _DNS_SECONDS: Final = 60
+#: How aiohttp's parser begins what it says of a broken chunk; what the server sent comes behind.
+_BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
+#: We ask for no transfer coding, and aiohttp undoes none but this one (RFC 9112 §6.1).
+_TRANSFER_CODINGS: Final = frozenset({b"chunked", b"identity"})
 #: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
 MAX_IDLE_HOSTS: Final = 64
 _TYPES: Final[dict[bytes, type[Response]]] = {
@@ -83,7 +88,22 @@ class _GuardedResolver(AbstractResolver):
 
 
 class _Connection(ResponseHandler):
-    """Knows a body without a length that ended by a reset from one that ended well (R6)."""
+    """Knows a body without a length that ended by a reset from one that ended well (R6).
+
+    Ends itself when a server speaks although nothing was asked: it would be taken for the next answer.
+    """
+
+    idle = False
+
+    def set_response_params(self, **parameters: Any) -> None:
+        self.idle = False
+        super().set_response_params(**parameters)
+
+    def data_received(self, data: bytes) -> None:
+        if self.idle:
+            self.abort()
+        else:
+            super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         body = self._payload
@@ -97,6 +117,8 @@ class _Connector(aiohttp.TCPConnector):
 
     # There is no public limit on idle connections; test_many_hosts sees that this one holds.
     def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        if isinstance(protocol, _Connection):
+            protocol.idle = True
         super()._release(key, protocol, should_close=should_close)
         while len(self._conns) > MAX_IDLE_HOSTS:
             for idle, _ in self._conns.pop(next(iter(self._conns))):
@@ -209,11 +231,13 @@ class GuardedHandler(BaseDownloadHandler):
             raise BrokenHeader(f"status {status}")
         if sum(len(name) + len(value) for name, value in raw_headers) > MAX_HEADER_BYTES:
             raise BrokenHeader(f"headers of more than {MAX_HEADER_BYTES} bytes")
+        headers = _scrapys_headers(raw_headers)
+        if b"Transfer-Encoding" in headers:
+            _check_transfer(headers)
         if 200 <= status <= 299:
             body = await self._body(answer, request)
         else:
             body = await _unwanted_body(answer)
-        headers = _scrapys_headers(raw_headers)
         kind = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
         response = _TYPES.get(kind, Response)(request.url, status=status, body=body, request=request)
         # Set afterwards, because the constructor would copy them.
@@ -255,6 +279,13 @@ def _scrapys_headers(raw_headers: tuple[tuple[bytes, bytes], ...]) -> Headers:
     return headers
 
 
+def _check_transfer(headers: Headers) -> None:
+    """Refuses a body in a coding that would be taken for the page (R7)."""
+    transfer = b", ".join(dict.__getitem__(headers, b"Transfer-Encoding")).strip().lower()
+    if transfer not in _TRANSFER_CODINGS:
+        raise BrokenHeader(f"Transfer-Encoding {transfer[:60]!r}")
+
+
 async def _unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
     """The beginning of a body that nobody needs: read so that the connection can be used again."""
     pieces: list[bytes] = []
@@ -293,6 +324,9 @@ def _raise_scrapys(error: Exception, url: str, seconds: float) -> NoReturn:
     if isinstance(error, aiohttp.ClientPayloadError):
         raise ResponseDataLossError(text) from error
     if isinstance(error, aiohttp.ClientResponseError):
+        if _BROKEN_CHUNK.match(error.message):
+            # Came in one piece with its header; otherwise it is a ClientPayloadError.
+            raise ResponseDataLossError(error.message) from error
         raise BrokenHeader(error.message or text) from error
     if isinstance(error, aiohttp.InvalidURL | ValueError):
         raise UnsupportedURLSchemeError(f"cannot be requested: {url[:200]!r}: {text}") from error

@@ -134,3 +134,37 @@ def test_prefix_when_body_is_cut_then_gives_what_there_is() -> None:
 def test_prefix_when_nothing_can_be_read_then_is_broken() -> None:
     with pytest.raises(BrokenCoding):
         undo_prefix(b"no gzip", ["gzip"], max_bytes=1000)
+
+
+@pytest.mark.parametrize(("coding", "empty"), [("gzip", gzip.compress(b"")), ("zstd", zstd.compress(b""))])
+def test_r1_body_when_of_members_without_end_then_is_given_up_early(coding: str, empty: bytes) -> None:
+    with pytest.raises(BrokenCoding, match="more than 10000") as caught:
+        undo(empty * 1_500_000, [coding], max_bytes=32 * MB)
+
+    assert not caught.value.cut
+
+
+@pytest.mark.parametrize("coding", CODERS)
+def test_body_when_larger_than_what_is_fed_at_once_then_comes_back(coding: str) -> None:
+    body = random.Random(7).randbytes(MB) + b"x" * MB
+
+    assert undo(CODERS[coding](body), [coding], max_bytes=32 * MB) == body
+
+
+def test_gzip_when_members_end_anywhere_then_all_are_read() -> None:
+    parts = [random.Random(size).randbytes(size) for size in (65_519, 65_513, 1, 0, 200_000, 65_536)]
+
+    assert undo(b"".join(map(gzip.compress, parts)), ["gzip"], max_bytes=MB) == b"".join(parts)
+
+
+@pytest.mark.parametrize("codings", [["gzip"] * 3, ["rot13"]])
+def test_prefix_when_codings_are_too_many_or_unknown_then_is_broken(codings: list[str]) -> None:
+    with pytest.raises(BrokenCoding):
+        undo_prefix(gzip.compress(gzip.compress(gzip.compress(PAGE))), codings, max_bytes=1000)
+
+
+@pytest.mark.parametrize("codings", [["deflate"], ["deflate", "gzip"]])
+def test_prefix_when_there_is_nothing_then_is_nothing(codings: list[str]) -> None:
+    body = gzip.compress(b"") if "gzip" in codings else b""
+
+    assert undo_prefix(body, codings, max_bytes=1000) == b""
