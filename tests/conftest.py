@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 
 from searchcrawl.store.database import Database
-from tests import postgres_server
+from tests import backends, postgres_server
 from tests.postgres_server import RunningPostgres, start_postgres
 from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
@@ -101,6 +101,15 @@ def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"test_{uuid.uuid4().hex[:12]}"
     yield server.create_database(name, template=request.getfixturevalue("migrated"))
     server.drop_database(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def backends_in_use(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Projects use the store and the index that the environment names; see ``tests.backends``."""
+    with backends.in_use(
+        lambda: request.getfixturevalue("postgres"), lambda: request.getfixturevalue("solr_server"), os.environ
+    ):
+        yield
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +11,7 @@ from typing import Any, Final
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.sources.loading import load_project
+from tests.stored_rows import query
 
 _ROWS: Final = """
     SELECT urls.url, urls.fetch_state, urls.code, urls.depth, urls.rule, documents.indexed_version IS NOT NULL,
@@ -75,17 +74,6 @@ def inconsistencies(state: FinalState) -> list[str]:
     lines = [f"not settled: {url}" for url, row in state.rows.items() if row[0] != 2]
     lines += [f"on its way: {url}" for url, row in state.rows.items() if row[5] in (1, 2, 5)]
     return lines + [f"in rows or index only: {url}" for url in sorted(present ^ set(state.index))]
-
-
-def query(folder: Path, statement: str) -> list[tuple[Any, ...]]:
-    """Rows of the project's store; an empty list while it has no tables."""
-    path = folder / "var" / "searchcrawl.db"
-    if not path.exists():
-        return []
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
-        if not store.execute("SELECT 1 FROM sqlite_master WHERE name = 'urls'").fetchone():
-            return []
-        return store.execute(statement).fetchall()
 
 
 def fetching(folder: Path) -> set[str]:

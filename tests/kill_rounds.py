@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import signal
 import threading
 import time
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests import kill_site
+from tests import backends, kill_site
 from tests.crawl_forks import Forks
 from tests.final_state import FinalState, differences, ended_runs, fetching, inconsistencies, last_counts, read_state
 from tests.site.client import SiteProcess
@@ -162,7 +161,7 @@ class Kind:
         if code != 0 or sent != 0:
             lines.append(f"the run after it: exit {code}, sent {sent}; {_tail(folder)}")
         if not lines:
-            shutil.rmtree(folder)
+            backends.current.remove(folder)
         return [f"{cut.name}: {line}" for line in lines]
 
     def _round(self, cut: Cut) -> list[str]:
@@ -220,7 +219,7 @@ def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path, *
     """Second crawls, of a project that was crawled before the site changed."""
 
     def prepare(project: Path, name: str) -> None:
-        shutil.copytree(template, project)
+        backends.current.copy(template, project)
         kill_site.call_agent(project, name)
 
     return Kind(forks, site, folder, prepare, source="demo", exact=exact)

@@ -95,6 +95,12 @@ class RunningSolr:
             raise SolrNotStarted(f"core {name}: {error.read().decode()}") from error
         return self.core_url(name)
 
+    def copy_core(self, name: str, target: str) -> str:
+        """Makes a core with the documents that another has committed; its URL."""
+        index = self.home / name / "data" / "index"
+        shutil.copytree(index, self.home / target / "data" / "index", ignore=shutil.ignore_patterns("write.lock"))
+        return self.create_core(target)
+
     def delete_core(self, name: str) -> None:
         """Removes a core with its files."""
         launcher.admin(self.port, f"cores?action=UNLOAD&core={quote(name)}&deleteInstanceDir=true&deleteDataDir=true")

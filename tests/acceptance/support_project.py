@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import time
@@ -14,10 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from searchcrawl.index.local_receiver import LocalReceiver
-from searchcrawl.index.receiver import Hit, SearchQuery
+from searchcrawl.index.opening import open_index
+from searchcrawl.index.receiver import Hit, SearchIndex, SearchQuery
+from searchcrawl.sources.loading import load_project
 from tests.site.client import ROOT, SiteProcess, source_toml, write_project
 from tests.site.expected import short
+from tests.stored_rows import query_columns
 
 LIMIT_SECONDS: Final = 120.0
 _ROWS: Final = """
@@ -91,11 +92,9 @@ class CrawlProject:
         """Writes the source file anew; overrides as in ``source_toml``."""
         (self.folder / "sources" / f"{self.name}.toml").write_text(source_toml(self.site, **overrides), "utf-8")
 
-    def rows(self) -> dict[str, sqlite3.Row]:
+    def rows(self) -> dict[str, dict[str, Any]]:
         """The rows of the URL table with their documents, by short URL."""
-        with closing(sqlite3.connect(self.folder / "var" / "searchcrawl.db")) as connection:
-            connection.row_factory = sqlite3.Row
-            return {short(row["url"]): row for row in connection.execute(_ROWS)}
+        return {short(row["url"]): row for row in query_columns(self.folder, _ROWS)}
 
     def codes(self) -> dict[str, int]:
         """The code of each row."""
@@ -125,8 +124,8 @@ class CrawlProject:
         return (self.folder / "var" / "log" / f"{self.name}.log").read_text("utf-8")
 
     @contextmanager
-    def _index(self) -> Iterator[LocalReceiver]:
-        with closing(LocalReceiver(self.folder / "var" / "index")) as index:
+    def _index(self) -> Iterator[SearchIndex]:
+        with closing(open_index(load_project(self.folder))) as index:
             yield index
 
 

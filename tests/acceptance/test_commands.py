@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,10 +17,12 @@ from typing import Any
 
 import pytest
 
+from searchcrawl import clock
 from searchcrawl.__main__ import main
-from searchcrawl.store.database import Database
+from tests import backends
 from tests.site.client import ADDRESS, ROOT, SiteProcess, source_toml, write_project
 from tests.site.expected import COPIES, OPEN, OUTSIDE, codes, short
+from tests.stored_rows import execute
 
 LIMIT_SECONDS = 120
 
@@ -260,8 +261,8 @@ def test_status_when_a_source_is_broken_then_the_others_with_a_warning(empty: Pa
 def test_verify_when_the_index_was_lost_then_every_document_is_missing_with_exit_1(
     crawled: Path, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(crawled, tmp_path / "project")
-    shutil.rmtree(folder / "var/index")
+    folder = backends.current.copy(crawled, tmp_path / "project")
+    backends.current.lose_index(folder)
 
     ended = run(folder, "verify", "--json")
     shown = ask(folder, "verify", "demo")
@@ -275,7 +276,7 @@ def test_verify_when_the_index_was_lost_then_every_document_is_missing_with_exit
 def test_quarantine_when_limits_hold_deletions_back_then_list_approve_and_reject(
     site: SiteProcess, crawled: Path, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(crawled, tmp_path / "project")
+    folder = backends.current.copy(crawled, tmp_path / "project")
     rules = source_toml(site, fetch={"retries": 0}, lifecycle={"max_delete_documents": 0})
     (folder / "sources/demo.toml").write_text(rules)
     before = only(folder, "status", "demo")["documents"]
@@ -284,7 +285,7 @@ def test_quarantine_when_limits_hold_deletions_back_then_list_approve_and_reject
         second = run(folder, "crawl", "demo", "--json")
     finally:
         site.reset()
-    rejecting = shutil.copytree(folder, tmp_path / "rejecting")
+    rejecting = backends.current.copy(folder, tmp_path / "rejecting")
 
     waiting = lines(folder, "quarantine", "list", "demo")
     held = only(folder, "status", "demo")
@@ -306,15 +307,10 @@ def test_quarantine_when_limits_hold_deletions_back_then_list_approve_and_reject
 
 
 def test_quarantine_when_another_process_holds_the_source_then_exit_5(crawled: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(crawled, tmp_path / "project")
-    database = Database(f"sqlite:///{folder}/var/searchcrawl.db", folder)
-    with database.write() as transaction:
-        # Another machine: whether its process lives cannot be seen, so that its beat counts.
-        transaction.exec_driver_sql(
-            "UPDATE leases SET holder = 'elsewhere boot x process 1 started 1',"
-            " renewed_ms = CAST(strftime('%s') AS INTEGER) * 1000 + 20000"
-        )
-    database.close()
+    folder = backends.current.copy(crawled, tmp_path / "project")
+    # Another machine: whether its process lives cannot be seen, so that its beat counts.
+    holder, beat = "elsewhere boot x process 1 started 1", clock.now_ms() + 20_000
+    execute(folder, f"UPDATE leases SET holder = '{holder}', renewed_ms = {beat}")
 
     approving, rejecting = run(folder, "quarantine", "approve", "demo"), ask(folder, "quarantine", "reject", "demo")
 

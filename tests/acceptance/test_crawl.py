@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from searchcrawl.sources.loading import load_project
 from searchcrawl.store import outlink_table
 from searchcrawl.store.database import Database
 from tests.acceptance.support_project import CrawlProject, Ended, new_project
@@ -113,7 +114,7 @@ def test_depth_when_the_crawl_ended_then_it_is_that_of_the_shortest_way(crawled:
 
 
 def _outlinks(project: CrawlProject) -> dict[str, list[str]]:
-    database = Database("sqlite:///var/searchcrawl.db", project.folder)
+    database = Database(load_project(project.folder).database_url, project.folder)
     with database.read() as transaction:
         urls = {row.id: row.url for row in transaction.exec_driver_sql("SELECT id, url FROM urls")}
         found = outlink_table.load(transaction, list(urls))

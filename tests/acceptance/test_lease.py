@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.crawl_forks import Forks, Running, started
-from tests.final_state import inconsistencies, query, read_state, settled
+from tests.final_state import inconsistencies, read_state, settled
 from tests.site.client import SiteProcess, write_project
+from tests.stored_rows import execute, is_being_written, query
 
 PAGES = 60
 START = f"/n/{PAGES},delay=0.1/"
@@ -45,10 +44,6 @@ def running(forks: Forks, project: Path) -> Iterator[Running]:
         yield running
 
 
-def store(folder: Path) -> sqlite3.Connection:
-    return sqlite3.connect(folder / "var" / "searchcrawl.db", timeout=0, isolation_level=None)
-
-
 def written(folder: Path) -> dict[str, list[tuple[object, ...]]]:
     return {table: query(folder, f"SELECT * FROM {table}") for table in _TABLES}
 
@@ -57,13 +52,9 @@ def freeze(running: Running, folder: Path) -> None:
     """Stops the process (SIGSTOP) where it holds no lock on the store."""
     for _ in range(200):
         running.signal(signal.SIGSTOP)
-        with closing(store(folder)) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                running.signal(signal.SIGCONT)
-            else:
-                return
+        if not is_being_written(folder):
+            return
+        running.signal(signal.SIGCONT)
     raise AssertionError("the process writes all the time")
 
 
@@ -101,8 +92,7 @@ def test_start_when_the_holder_is_frozen_then_takes_over_after_its_time_and_the_
 ) -> None:
     freeze(running, project)
     early = forks.run(project, "crawl", "demo")
-    with closing(store(project)) as connection:
-        connection.execute("UPDATE leases SET renewed_ms = renewed_ms - 31000")
+    execute(project, "UPDATE leases SET renewed_ms = renewed_ms - 31000")
 
     late = forks.run(project, "crawl", "demo")
     rows, state = written(project), read_state(project, "demo")

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.final_state import query
 from tests.site.client import ROOT, SiteProcess, source_toml, write_project
+from tests.stored_rows import query
 
 RUNS = 300
 PROCESSES = 2

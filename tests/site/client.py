@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypedDict
 
+from tests import backends
 from tests.site.toml_text import to_toml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -214,7 +215,10 @@ def write_project(
     sources = folder / "sources"
     sources.mkdir(parents=True, exist_ok=True)
     (folder / "scrapy.cfg").write_text(SCRAPY_CFG, "utf-8")
-    (folder / "searchcrawl.toml").write_text(project_toml(**(project or {})), "utf-8")
+    given = project or {}
+    # A test that names its store or its index means that one.
+    chosen = {key: value for key, value in backends.current.tables(folder).items() if key not in given}
+    (folder / "searchcrawl.toml").write_text(project_toml(**chosen, **given), "utf-8")
     (sources / f"{name}.toml").write_text(source_toml(site, **overrides), "utf-8")
     return folder
 

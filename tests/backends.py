@@ -1,0 +1,134 @@
+"""Which store and which index the projects of tests use.
+
+``SEARCHCRAWL_TEST_STORE`` is ``sqlite`` (default) or ``postgresql``, ``SEARCHCRAWL_TEST_INDEX`` is ``local``
+(default) or ``solr``. Each project gets a database and a core of its own on the servers of the test session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import threading
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.site.toml_text import to_toml
+
+if TYPE_CHECKING:
+    # The demo writes projects too, and has neither.
+    from tests.postgres_server import RunningPostgres
+    from tests.solr_server import RunningSolr
+
+
+@dataclass(slots=True)
+class Backends:
+    """The servers that projects use; none: an SQLite file and the embedded index, in the project's folder."""
+
+    postgres: RunningPostgres | None = None
+    solr: RunningSolr | None = None
+    _databases: set[str] = field(default_factory=set)
+    _cores: set[str] = field(default_factory=set)
+    _making: threading.Lock = field(default_factory=threading.Lock)
+
+    def tables(self, folder: Path) -> dict[str, Any]:
+        """What searchcrawl.toml says of store and index; database and core are made where they are not there yet."""
+        name, found = _name(folder), {}
+        with self._making:
+            if self.postgres is not None:
+                if name not in self._databases:
+                    self.postgres.create_database(name)
+                    self._databases.add(name)
+                found["store"] = {"url": self.postgres.url(name)}
+            if self.solr is not None:
+                if name not in self._cores:
+                    self.solr.create_core(name)
+                    self._cores.add(name)
+                found["index"] = {"type": "solr", "url": self.solr.core_url(name)}
+        return found
+
+    def copy(self, folder: Path, target: Path) -> Path:
+        """Copies a project that no process uses, with its store and its index; ``target``."""
+        shutil.copytree(folder, target)
+        before, now = _name(folder), _name(target)
+        changed: dict[str, Any] = {}
+        with self._making:
+            if self.postgres is not None and before in self._databases:
+                changed["store"] = {"url": self.postgres.create_database(now, template=before)}
+                self._databases.add(now)
+            if self.solr is not None and before in self._cores:
+                changed["index"] = {"type": "solr", "url": self.solr.copy_core(before, now)}
+                self._cores.add(now)
+        if changed:
+            path = target / "searchcrawl.toml"
+            path.write_text(to_toml({**tomllib.loads(path.read_text("utf-8")), **changed}), "utf-8")
+        return target
+
+    def remove(self, folder: Path) -> None:
+        """Removes a project with its store and its index."""
+        shutil.rmtree(folder)
+        self._forget(_name(folder))
+
+    def lose_index(self, folder: Path) -> None:
+        """Takes a project its index, as if the disk had been lost."""
+        name = _name(folder)
+        if self.solr is None or name not in self._cores:
+            shutil.rmtree(folder / "var" / "index")
+            return
+        self.solr.delete_core(name)
+        self.solr.create_core(name)
+
+    def close(self) -> None:
+        """Removes all databases and cores."""
+        for name in [*self._databases, *self._cores]:
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        with self._making:
+            if self.postgres is not None and name in self._databases:
+                self.postgres.drop_database(name)
+            if self.solr is not None and name in self._cores:
+                self.solr.delete_core(name)
+            self._databases.discard(name)
+            self._cores.discard(name)
+
+
+#: Those of this session; ``tests/conftest.py`` starts them.
+current = Backends()
+
+
+@contextmanager
+def in_use(
+    postgres: Callable[[], RunningPostgres], solr: Callable[[], RunningSolr], environment: Mapping[str, str]
+) -> Iterator[None]:
+    """Makes ``current`` what the environment asks for; the servers are started only where they are needed."""
+    store = wanted(environment, "SEARCHCRAWL_TEST_STORE", ("sqlite", "postgresql"))
+    index = wanted(environment, "SEARCHCRAWL_TEST_INDEX", ("local", "solr"))
+    current.postgres = postgres() if store == "postgresql" else None
+    current.solr = solr() if index == "solr" else None
+    try:
+        yield
+    finally:
+        current.close()
+        current.postgres = current.solr = None
+
+
+def wanted(environment: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
+    """The value of a variable, the first where it is not set; ValueError for any other."""
+    value = environment.get(name, values[0])
+    if value not in values:
+        raise ValueError(f"{name}: must be one of {', '.join(values)} (got {value})")
+    return value
+
+
+def is_default() -> bool:
+    """Whether projects use an SQLite file and the embedded index."""
+    return current.postgres is None and current.solr is None
+
+
+def _name(folder: Path) -> str:
+    return "p_" + hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:20]
