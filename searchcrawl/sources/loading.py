@@ -21,7 +21,7 @@ from searchcrawl.sources.config import STANDARD, Source
 from searchcrawl.sources.layering import layers_of, merged, references_in
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
-from searchcrawl.sources.secrets import hide, hide_password
+from searchcrawl.sources.secrets import hide, hide_password, secrets_in, without
 
 T = TypeVar("T")
 
@@ -90,7 +90,13 @@ def load_source(project: Project, name: str) -> Source:
     extra = {"name": name, "file": file, "origins": origins, "references": references_in(values)}
     loaded, more = validated(Source, values, file=file, extra=extra)
     errors = all_of([*errors, *unknown], more)
-    source = _loaded(loaded, errors or (_missing(project, loaded) if loaded else []))
+    if loaded is not None and not errors:
+        secrets = list(secrets_in(values))
+        errors = [
+            ConfigurationError(error.file, error.key, without(error.message, secrets))
+            for error in _missing(project, loaded)
+        ]
+    source = _loaded(loaded, errors)
     for setting, value in source.settings.items():
         if is_credential(setting) and isinstance(value, str):
             hide(value)

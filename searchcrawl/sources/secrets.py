@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
@@ -72,7 +72,7 @@ def resolved(reference: Mapping[str, Any], *, root: Path, file: str, key: str) -
         what = "the name of a variable" if kind == "env" else "the path of a file"
         raise ConfigurationError(file, key, f"{kind} must be {what}")
     try:
-        value = (_variable(source) if kind == "env" else _content(root / source)).decode("utf-8").rstrip("\r\n")
+        value = (_variable(source) if kind == "env" else _content(root / source)).decode("utf-8-sig").rstrip("\r\n")
     except _Unreadable as error:
         raise ConfigurationError(file, key, f"{_named(kind, source)} {error}") from None
     except UnicodeDecodeError:
@@ -101,6 +101,24 @@ def masked(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [masked(item) for item in value]
     return value
+
+
+def secrets_in(value: Any) -> Iterator[Secret]:
+    """All secrets in a value of a file."""
+    if isinstance(value, Secret):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from secrets_in(item)
+
+
+def without(text: str, secrets: Iterable[Secret]) -> str:
+    """``text`` with the reference of each of ``secrets`` instead of its value, as messages quote it."""
+    for secret in secrets:
+        text = text.replace(json.dumps(secret, ensure_ascii=False), json.dumps(secret.reference, ensure_ascii=False))
+        if len(secret) >= _LEAST_CHARACTERS:
+            text = text.replace(secret, HIDDEN)
+    return text
 
 
 class _Unreadable(Exception):

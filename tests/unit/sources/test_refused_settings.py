@@ -1,0 +1,113 @@
+"""Which Scrapy settings a source may have, and what is said of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scrapy.settings import Settings, default_settings
+
+from searchcrawl import settings as shipped
+from searchcrawl.sources.refused_settings import changed_promise, why_refused, why_refused_on_command_line
+
+OURS = {name: value for name, value in vars(shipped).items() if name.isupper()}
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("SCHEDULER", "the URL table is the queue"),
+        ("SCHEDULER_PRIORITY_QUEUE", "the URL table is the queue"),
+        ("DUPEFILTER_CLASS", "the URL table is the queue"),
+        ("REQUEST_FINGERPRINTER_CLASS", "the URL table is the queue"),
+        ("JOBDIR", "the URL table is the queue"),
+        ("DOWNLOAD_HANDLERS", "address guard"),
+        ("TWISTED_DNS_RESOLVER", "fetch.private_networks"),
+        ("DNS_RESOLVER", "fetch.resolve"),
+        ("RETRY_ENABLED", "fetch.retries"),
+        ("RETRY_TIMES", "fetch.retries"),
+        ("REDIRECT_ENABLED", "fetch.max_redirects"),
+        ("ROBOTSTXT_OBEY", "robots.obey"),
+        ("COOKIES_ENABLED", "login"),
+        ("TELNETCONSOLE_ENABLED", "runs code"),
+        ("REMOTE_CONTROL_ENABLED", "runs code"),
+        ("HTTPPROXY_ENABLED", "address guard"),
+        ("HTTPCACHE_ENABLED", "cache of the project"),
+        ("DOWNLOAD_DELAY", "fetch.delay_seconds"),
+        ("CONCURRENT_REQUESTS", "fetch.concurrency"),
+        ("CONCURRENT_REQUESTS_PER_DOMAIN", "fetch.host_concurrency"),
+        ("CONCURRENT_ITEMS", "one thread"),
+        ("DOWNLOAD_TIMEOUT", "fetch.timeout_seconds"),
+        ("DOWNLOAD_MAXSIZE", "fetch.max_bytes"),
+        ("USER_AGENT", "user_agent and contact"),
+        ("TWISTED_REACTOR", "asyncio"),
+        ("LOG_FILE", "logs in searchcrawl.toml"),
+        ("SPIDER_LOADER_CLASS", "source files"),
+        ("DOWNLOADER_MIDDLEWARES_BASE", "DOWNLOADER_MIDDLEWARES"),
+        ("mine", "upper case"),
+        ("Mine", "upper case"),
+        ("", "upper case"),
+    ],
+)
+def test_why_refused_when_a_promise_rests_on_it_then_what_to_use_instead(name: str, key: str) -> None:
+    assert key in (why_refused(name, True) or "")
+
+
+@pytest.mark.parametrize("name", ["MINE", "MEMUSAGE_LIMIT_MB", "SEARCHCRAWL_HTTP_HANDLER", "FEEDS", "MAIL_HOST"])
+def test_why_refused_when_no_promise_rests_on_it_then_nothing(name: str) -> None:
+    assert why_refused(name, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"mine.Pipeline": 300}, None),
+        ({"scrapy.pipelines.files.FilesPipeline": 1, "mine.Other": None}, None),
+        ({"searchcrawl.commit.cache_pipeline.CachePipeline": 1}, "the place of searchcrawl.commit"),
+        ({"mine.Pipeline": "first"}, "the place of mine.Pipeline must be a whole number"),
+        (["mine.Pipeline"], "must be a table of components"),
+    ],
+)
+def test_why_refused_when_components_are_added_then_ours_stay(value: Any, said: str | None) -> None:
+    reason = why_refused("ITEM_PIPELINES", value)
+
+    assert (said is None and reason is None) or (said is not None and said in (reason or ""))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("LOG_FILE", "job.log", None),
+        ("SEARCHCRAWL_INDEX_PATIENCE_SECONDS", "2", None),
+        ("ITEM_PIPELINES", '{"mine.Early": 50}', None),
+        ("ITEM_PIPELINES", '{"searchcrawl.commit.cache_pipeline.CachePipeline": null}', "is fixed"),
+        ("EXTENSIONS", "mine.Extension", "must be a JSON object"),
+        ("DOWNLOAD_DELAY", "3", "fetch.delay_seconds"),
+    ],
+)
+def test_why_refused_on_command_line_when_asked_then_as_in_a_file_but_for_the_log(
+    name: str, text: str, said: str | None
+) -> None:
+    reason = why_refused_on_command_line(name, text)
+
+    assert (said is None and reason is None) or (said is not None and said in (reason or ""))
+
+
+def test_changed_promise_when_a_settings_module_begins_with_ours_then_none() -> None:
+    settings = Settings()
+    settings.setmodule(shipped, priority="project")
+    settings.setdict({"MINE": 1, "MEMUSAGE_LIMIT_MB": 1, "LOG_LEVEL": "DEBUG", "BOT_NAME": "x"}, priority="project")
+
+    assert changed_promise(OURS, settings) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("SCHEDULER", default_settings.SCHEDULER), ("DOWNLOAD_DELAY", 3), ("REMOTE_CONTROL_ENABLED", True)],
+)
+def test_changed_promise_when_a_settings_module_changes_one_then_it_is_named(name: str, value: Any) -> None:
+    settings = Settings()
+    settings.setmodule(shipped, priority="project")
+    settings.set(name, value, priority="project")
+
+    assert changed_promise(OURS, settings) == name

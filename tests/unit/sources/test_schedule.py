@@ -1,0 +1,85 @@
+"""Schedules are read and checked, though a later release runs them (H1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.loading import load_project
+
+GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "sources").mkdir()
+    for name in ("intranet", "wiki"):
+        (tmp_path / "sources" / f"{name}.toml").write_text(GOOD)
+    return tmp_path
+
+
+def write_project(root: Path, text: str) -> None:
+    (root / "searchcrawl.toml").write_text('contact = "crawler@example.org"\n' + text + "\n")
+
+
+def test_load_project_when_schedules_are_good_then_they_are_there(root: Path) -> None:
+    write_project(
+        root,
+        '[schedules.nightly]\nsources = ["intranet"]\ncron = "30 2 * * mon-fri"\nmode = "accept"\n'
+        'window = {days = "mon-fri", from = "01:00", to = "05:30"}\n'
+        '[schedules.often]\nsources = ["wiki"]\nevery_minutes = 5\n',
+    )
+
+    schedules = load_project(root).schedules
+
+    assert schedules["nightly"].cron == "30 2 * * mon-fri"
+    assert schedules["nightly"].window is not None
+    assert schedules["nightly"].window.from_ == "01:00"
+    assert schedules["often"].every_minutes == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("every_minutes = 5", "schedules.a.sources: is required"),
+        ("sources = []\nevery_minutes = 5", "schedules.a.sources: must not be empty (got [])"),
+        ('sources = ["wiki", "wiki"]\nevery_minutes = 5', "schedules.a.sources: names a value twice (got "),
+        ('sources = ["wkii"]\nevery_minutes = 5', 'schedules.a.sources: no such source (did you mean wiki?) (got "wkii")'),
+        ('sources = ["wiki"]', "schedules.a.cron: is required, or every_minutes"),
+        ('sources = ["wiki"]\ncron = "0 1 * * *"\nevery_minutes = 5', "schedules.a.cron: not together with every_minutes "),
+        ('sources = ["wiki"]\nevery_minutes = 0', "schedules.a.every_minutes: must be more than 0 (got 0)"),
+        ('sources = ["wiki"]\ncron = "0 25 * * *"', 'schedules.a.cron: not a cron expression, as "30 2 * * mon-fri" (got '),
+        ('sources = ["wiki"]\ncron = "0 0 31 2 *"', "schedules.a.cron: "),
+        ('sources = ["wiki"]\ncron = "daily"', "schedules.a.cron: not a cron expression"),
+        ('sources = ["wiki"]\nevery_minutes = 5\nmode = "examine"', 'schedules.a.mode: not available yet (got "examine")'),
+        ('sources = ["wiki"]\nevery_minutes = 5\nmode = "x"', 'schedules.a.mode: must be "accept" (got "x")'),
+        ('sources = ["wiki"]\nevery_minutes = 5\nwindow = {from = "8:00", to = "18:00"}', "schedules.a.window.from: not a "),
+        ('sources = ["wiki"]\nevery_minutes = 5\nwindow = {from = "08:00"}', "schedules.a.window.to: is required"),
+        ('sources = ["wiki"]\nevery_minutes = 5\nwindow = {from = "08:00", to = "09:00", days = "mo"}', "schedules.a.window.days: "),
+        ('sources = ["wiki"]\nevery_minute = 5', "schedules.a.every_minute: unknown key (did you mean every_minutes?)"),
+    ],
+)  # fmt: skip
+def test_load_project_when_a_schedule_is_wrong_then_the_first_line_says_so(root: Path, text: str, line: str) -> None:
+    write_project(root, f"[schedules.a]\n{text}")
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_project(root)
+
+    assert str(caught.value).startswith(f"searchcrawl.toml: {line}")
+
+
+def test_load_project_when_a_source_is_in_two_schedules_then_refused(root: Path) -> None:
+    write_project(
+        root,
+        '[schedules.a]\nsources = ["wiki"]\nevery_minutes = 5\n'
+        '[schedules.b]\nsources = ["intranet", "wiki"]\nevery_minutes = 9\n',
+    )
+
+    with pytest.raises(ConfigurationError) as caught:
+        load_project(root)
+
+    assert str(caught.value).startswith(
+        "searchcrawl.toml: schedules.b: wiki is in schedules.a already: a source has one schedule"
+    )
