@@ -10,6 +10,7 @@ from typing import Any
 import pysolr
 import requests
 
+from searchcrawl import urls
 from searchcrawl.codes import Code
 
 #: Codes that explain why a page that wget reached is not in the index.
@@ -36,7 +37,7 @@ class Comparison:
 def documents_of(core_url: str) -> list[dict[str, Any]]:
     """All documents of a core, with what identifies them."""
     solr = pysolr.Solr(core_url, timeout=60)
-    fields = "id,access_url,duplicates,mimetype"
+    fields = "id,url,access_url,duplicates,mimetype"
     return list(solr.search("*:*", fl=fields, sort="id asc", rows=1000, cursorMark="*"))
 
 
@@ -71,4 +72,17 @@ def compare(
         indexed=len(indexed),
         duplicates=len(duplicates),
         explained=dict(Counter(code for url, code in codes.items() if url in pages and url not in known)),
+    )
+
+
+def compare_plain(pages: set[str], documents: Iterable[Mapping[str, Any]]) -> Comparison:
+    """Compares wget's pages with the documents of a peer, which knows neither copies nor codes."""
+    found = Counter(urls.parse(document["url"].partition("#")[0]).href for document in documents)
+    return Comparison(
+        missing=sorted(pages - found.keys()),
+        doubled=sorted(url for url, count in found.items() if count > 1),
+        extra=sorted(found.keys() - pages),
+        indexed=len(found),
+        duplicates=0,
+        explained={},
     )

@@ -1,6 +1,6 @@
 """The peer: a plain Scrapy project as one writes it in an afternoon, sending title and text to Solr with pysolr.
 
-python -m benchmarks.plain_scrapy START_URL CORE_URL
+python -m benchmarks.plain_scrapy START_URL CORE_URL REQUESTS_IN_FLIGHT FOLDER
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class SolrPipeline:
         self.batch = []
 
 
-def main(start_url: str, core_url: str) -> None:
+def main(start_url: str, core_url: str, in_flight: str, _folder: str) -> None:
     """Crawls ``start_url`` into the Solr core at ``core_url``."""
     process = CrawlerProcess(
         {
             "SOLR_URL": core_url,
             "ITEM_PIPELINES": {SolrPipeline: 300},
-            "CONCURRENT_REQUESTS": 16,
-            "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+            "CONCURRENT_REQUESTS": int(in_flight),
+            "CONCURRENT_REQUESTS_PER_DOMAIN": int(in_flight),
             "DOWNLOAD_DELAY": 0,
             "ROBOTSTXT_OBEY": True,
             "LOG_LEVEL": "INFO",

@@ -1,11 +1,12 @@
-"""The four runs: (a) the peer, (b) searchcrawl to Solr, (c) to the local index, (d) again on the unchanged site."""
+"""The runs: (a) the peer, (b) searchcrawl to Solr, (c) to the local index, (d) again, (e) to (g) other peers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.comparing import Comparison, compare, document_count, documents_of, documents_received
+from benchmarks.comparing import Comparison, compare, compare_plain, document_count, documents_of, documents_received
 from benchmarks.measured import PYTHON, Cost, run_measured
 from benchmarks.nginx_server import Asked, Site
 from benchmarks.searchcrawl_project import Project
@@ -15,7 +16,10 @@ from tests.solr_server import RunningSolr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A measured run; ``pages`` are distinct HTML pages answered with 200 or 304, ``received`` what Solr was sent."""
+    """A measured run; ``pages`` are distinct HTML pages answered with 200 or 304, ``received`` what Solr was sent.
+
+    ``repeated`` counts the answers with a page that had been fetched before in the run.
+    """
 
     name: str
     cost: Cost
@@ -23,6 +27,7 @@ class Run:
     requests: int
     documents: int
     received: int = 0
+    repeated: int = 0
     comparison: Comparison | None = None
     bodies: int = 0
 
@@ -40,35 +45,53 @@ class Run:
 class Bench:
     """One round over ``site`` with ``solr``; ``pages`` is wget's set, ``folder`` takes projects and logs."""
 
-    def __init__(self, *, site: Site, solr: RunningSolr, pages: set[str], folder: Path, number: int) -> None:
+    def __init__(
+        self, *, site: Site, solr: RunningSolr, pages: set[str], folder: Path, number: int, in_flight: int
+    ) -> None:
         self.site = site
         self.solr = solr
         self.pages = pages
         self.folder = folder
         self.number = number
+        self.in_flight = in_flight
         self._project: Project | None = None
         self._core_url = ""
 
     def plain_scrapy(self) -> Run:
-        """(a) The peer into a core of its own."""
-        core_url = self.solr.create_core(f"plain{self.number}")
+        """(a) Plain Scrapy into a core of its own."""
+        return self.peer("a", "plain Scrapy + pysolr", [PYTHON, "-m", "benchmarks.plain_scrapy"])
+
+    def peer(self, letter: str, name: str, command: Sequence[str]) -> Run:
+        """A peer into a core of its own, which is removed afterwards; a failing one ends the benchmark."""
+        core = f"peer_{letter}{self.number}"
+        core_url = self.solr.create_core(core)
+        own_folder = self.folder / letter
+        own_folder.mkdir()
         mark = self.site.mark()
-        command = [PYTHON, "-m", "benchmarks.plain_scrapy", self.site.root_url, core_url]
-        cost = run_measured(command, cwd=self.folder, output=self.folder / "a.out")
+        arguments = [self.site.root_url, core_url, str(self.in_flight), str(own_folder)]
+        output = self.folder / f"{letter}.out"
+        cost = run_measured([*command, *arguments], cwd=own_folder, output=output)
+        if cost.exit_code != 0:
+            errors = output.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
+            raise SystemExit(f"bench: {name} ended with {cost.exit_code}\n{errors[-2000:]}")
         asked = self.site.asked_since(mark)
-        return Run(
-            name="a  Scrapy + LinkExtractor + pysolr",
+        run = Run(
+            name=f"{letter}  {name}",
             cost=cost,
             pages=len(html_pages(self.site, asked)),
             requests=len(asked),
             documents=document_count(core_url),
             received=documents_received(core_url),
+            repeated=self._repeated(asked),
+            comparison=compare_plain(self.pages, documents_of(core_url)),
         )
+        self.solr.delete_core(core)
+        return run
 
     def searchcrawl_to_solr(self) -> Run:
         """(b) Everything on, into a core of its own, compared with wget's pages."""
         self._core_url = self.solr.create_core(f"searchcrawl{self.number}")
-        self._project = Project.create(self.folder / "b", start_url=self.site.root_url, core_url=self._core_url)
+        self._project = self._project_of("b", self._core_url)
         mark = self.site.mark()
         crawled = self._project.crawl(self.folder / "b.out")
         asked = self.site.asked_since(mark)
@@ -79,12 +102,13 @@ class Bench:
             requests=len(asked),
             documents=document_count(self._core_url),
             received=documents_received(self._core_url),
+            repeated=self._repeated(asked),
             comparison=compare(self.pages, documents_of(self._core_url), self._project.url_rows()),
         )
 
     def searchcrawl_to_local(self) -> Run:
         """(c) The same into the embedded index."""
-        project = Project.create(self.folder / "c", start_url=self.site.root_url, core_url=None)
+        project = self._project_of("c", None)
         mark = self.site.mark()
         crawled = project.crawl(self.folder / "c.out")
         asked = self.site.asked_since(mark)
@@ -94,6 +118,7 @@ class Bench:
             pages=len(html_pages(self.site, asked)),
             requests=len(asked),
             documents=crawled.status["documents"],
+            repeated=self._repeated(asked),
         )
 
     def searchcrawl_again(self) -> Run:
@@ -114,6 +139,16 @@ class Bench:
             comparison=compare(self.pages, documents_of(self._core_url), self._project.url_rows()),
             bodies=self._page_bodies(asked),
         )
+
+    def _project_of(self, letter: str, core_url: str | None) -> Project:
+        return Project.create(
+            self.folder / letter, start_url=self.site.root_url, core_url=core_url, in_flight=self.in_flight
+        )
+
+    def _repeated(self, asked: list[Asked]) -> int:
+        """Answers with an HTML page beyond the first of each."""
+        answers = sum(one.status == 200 and one.mime_type == "text/html" for one in asked)
+        return answers - len(html_pages(self.site, asked))
 
     def _page_bodies(self, asked: list[Asked]) -> int:
         """Answers that carried a page's body."""

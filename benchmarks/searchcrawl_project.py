@@ -34,8 +34,8 @@ include_hosts = ["=127.0.0.1"]
 exclude_urls = ["*.txt"]
 
 [fetch]
-concurrency = 16
-host_concurrency = 16
+concurrency = {in_flight}
+host_concurrency = {in_flight}
 delay_seconds = 0
 private_networks = ["127.0.0.0/8"]
 """
@@ -56,13 +56,14 @@ class Project:
     folder: Path
 
     @classmethod
-    def create(cls, folder: Path, *, start_url: str, core_url: str | None) -> Project:
+    def create(cls, folder: Path, *, start_url: str, core_url: str | None, in_flight: int) -> Project:
         """Writes a new project; without ``core_url`` its index is the local one."""
         index = f'type = "solr"\nurl = "{core_url}"' if core_url else 'type = "local"'
         (folder / "sources").mkdir(parents=True)
         (folder / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n", encoding="utf-8")
         (folder / "searchcrawl.toml").write_text(PROJECT_FILE.format(index=index), encoding="utf-8")
-        (folder / "sources" / f"{SOURCE}.toml").write_text(SOURCE_FILE.format(start_url=start_url), encoding="utf-8")
+        source = SOURCE_FILE.format(start_url=start_url, in_flight=in_flight)
+        (folder / "sources" / f"{SOURCE}.toml").write_text(source, encoding="utf-8")
         return cls(folder=folder)
 
     def crawl(self, output: Path) -> Crawled:
