@@ -100,7 +100,7 @@ class _Connection(ResponseHandler):
         super().set_response_params(**parameters)
 
     def data_received(self, data: bytes) -> None:
-        if self.idle:
+        if self.idle and data:
             self.abort()
         else:
             super().data_received(data)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -14,8 +10,8 @@ import pytest
 from searchcrawl import __version__
 from tests.hostile_answers import HTTP11, ROWS, Expected
 from tests.hostile_server import PAGE, HostileServer, closed_port
+from tests.integration.support_fetch import crawl
 
-ROOT = Path(__file__).resolve().parents[2]
 Crawled = dict[str, dict[str, Any]]
 #: Faults that need time, by row: code, and whether it is tried again.
 SLOW: Final[dict[str, dict[str, Expected]]] = {
@@ -67,34 +63,6 @@ def expected_of(handler: str, row: str) -> dict[str, Expected]:
     if handler == "aiohttp":
         return EXPECTED[row]
     return {path: HTTP11.get(path, value) for path, value in EXPECTED[row].items() if path not in AIOHTTP_ONLY}
-
-
-def crawl(handler: str, urls: list[str], **claim: str) -> dict[str, Any]:
-    job = {
-        "claim": claim,
-        "handler": handler,
-        "urls": urls,
-        "resolve_first": True,
-        "scope": {"include_hosts": ["127.0.0.1", "nowhere.test"]},
-        "fetch": {
-            "private_networks": ["127.0.0.1/32"],
-            "timeout_seconds": 2,
-            "max_bytes": 2_000_000,
-            "max_redirects": 5,
-        },
-    }
-    done = subprocess.run(
-        [sys.executable, "tests/fetch_crawl.py"],
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT)},
-        timeout=120,
-        check=True,
-    )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer | {"log": done.stderr}
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +200,7 @@ def test_url_when_requested_then_server_gets_its_identity(handler: str, target: 
 @pytest.mark.parametrize("handler", ["aiohttp", "http11"])
 def test_page_when_unchanged_then_304_settles_it_and_says_nothing(handler: str) -> None:
     with HostileServer() as server:
-        visit = crawl(handler, [server.url + "/status-304"], etag='"5"')["visits"][0]
+        visit = crawl(handler, [server.url + "/status-304"], claim={"etag": '"5"'})["visits"][0]
 
     assert 'If-None-Match: "5"' in server.requests[-1]
     assert (visit["code"], visit["transient"], visit["error"], visit["etag"]) == (304, False, None, '"6"')
@@ -240,7 +208,7 @@ def test_page_when_unchanged_then_304_settles_it_and_says_nothing(handler: str) 
 
 def test_redirect_when_followed_then_validators_stay_behind() -> None:
     with HostileServer() as server:
-        visit = crawl("aiohttp", [server.url + "/found"], etag='"5"')["visits"][0]
+        visit = crawl("aiohttp", [server.url + "/found"], claim={"etag": '"5"'})["visits"][0]
 
     first, second = server.requests[1:]
 

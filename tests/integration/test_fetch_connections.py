@@ -1,0 +1,147 @@
+"""Connections that are used again: an answer belongs to the request before it, or to nobody (R7)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.hostile_server import head, whole
+from tests.integration.support_fetch import crawl
+
+EVIL = whole(b"<title>not what was asked for</title>")
+PAGES = 4
+#: The crawl asks for the next page long after an answer that comes by itself.
+ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_DELAY": 0.5, "DOWNLOAD_DELAY_JITTER": 0}
+_SOON_SECONDS = 0.02
+Answering = Callable[[socket.socket, bytes, threading.Event], None]
+
+
+def page_of(path: str) -> bytes:
+    """A page whose length tells it from EVIL."""
+    return whole(f"<title>{path}</title>".encode() + b"x" * 200)
+
+
+class _Site:
+    """Keeps connections open; ``answering`` says what goes over them for each page."""
+
+    def __init__(self, answering: Answering) -> None:
+        self._answering = answering
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=16)
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.asked: list[str] = []
+        self.connections = 0
+        self.closing = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self, target: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                connection.settimeout(20)
+                self.connections += 1
+                self.start(self._serve, connection)
+
+    def close(self) -> None:
+        self.closing.set()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        for thread in self._threads:
+            thread.join(20)
+
+    def _serve(self, connection: socket.socket) -> None:
+        received = b""
+        with connection, suppress(OSError):
+            while True:
+                while b"\r\n\r\n" not in received:
+                    more = connection.recv(65536)
+                    if not more:
+                        return
+                    received += more
+                request, _, received = received.partition(b"\r\n\r\n")
+                path = request.split(b" ")[1].decode()
+                self.asked.append(path)
+                if path == "/robots.txt":
+                    connection.sendall(whole(b"", "404 Not Found"))
+                else:
+                    self._answering(connection, page_of(path), self.closing)
+
+
+@contextmanager
+def site(answering: Answering) -> Iterator[_Site]:
+    """A site that answers so while the block runs."""
+    opened = _Site(answering)
+    opened.start(opened.accept)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def plain(connection: socket.socket, page: bytes, _: threading.Event) -> None:
+    connection.sendall(page)
+
+
+def answer_behind(connection: socket.socket, page: bytes, _: threading.Event) -> None:
+    connection.sendall(page + EVIL)
+
+
+def half_an_answer_behind(connection: socket.socket, page: bytes, pause: threading.Event) -> None:
+    connection.sendall(page + EVIL[:30])
+    pause.wait(_SOON_SECONDS)
+    connection.sendall(EVIL[30:])
+
+
+def answer_later(connection: socket.socket, page: bytes, pause: threading.Event) -> None:
+    connection.sendall(page)
+    pause.wait(_SOON_SECONDS)
+    connection.sendall(EVIL)
+
+
+def body_of_204(connection: socket.socket, _: bytes, pause: threading.Event) -> None:
+    connection.sendall(head("204 No Content"))
+    pause.wait(_SOON_SECONDS)
+    connection.sendall(EVIL)
+
+
+def visits_of(answering: Answering) -> tuple[list[tuple[int, int | None]], _Site]:
+    """Code and size of each page, asked for one after the other with pauses between."""
+    with site(answering) as opened:
+        urls = [f"{opened.url}/{number}" for number in range(PAGES)]
+        answer = crawl("aiohttp", urls, settings=ONE_BY_ONE)
+    return [(visit["code"], visit.get("bytes")) for visit in answer["visits"]], opened
+
+
+WHOLE = (200, len(page_of("/0")) - len(page_of("/0").partition(b"\r\n\r\n")[0]) - 4)
+
+
+def test_connection_when_all_is_well_then_is_used_again() -> None:
+    visits, opened = visits_of(plain)
+
+    assert visits == [WHOLE] * PAGES
+    assert opened.connections <= 2
+
+
+@pytest.mark.parametrize("answering", [answer_behind, half_an_answer_behind, answer_later])
+def test_r7_answer_when_nobody_asked_for_it_then_is_no_page_and_its_connection_is_given_up(
+    answering: Answering,
+) -> None:
+    visits, opened = visits_of(answering)
+
+    assert visits == [WHOLE] * PAGES
+    assert opened.connections >= PAGES
+
+
+def test_r16_204_when_a_body_follows_all_the_same_then_it_is_nobodys() -> None:
+    visits, _ = visits_of(body_of_204)
+
+    assert visits == [(204, None)] * PAGES
