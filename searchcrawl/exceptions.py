@@ -8,9 +8,13 @@ SearchcrawlError
 ├── SourceBusy              another process holds the source; exit 5
 ├── LeaseLost               our lease was taken over: this process stops writing; exit 7
 ├── StoreError              the database cannot go on; exit 7
-│   └── StoreNewer          the database is of a newer release
+│   ├── StoreNewer          the database is of a newer release
+│   └── StoreAway           out of reach, maybe for a while only: tried again before it counts as failed
+│       └── StoreLocked     another process holds it
 ├── CacheError              the document cache cannot go on; exit 7
 │   └── DamagedRecord       one record is unreadable: its page is fetched again
+├── LogError                the log cannot be written; exit 7
+├── DiskLow                 too little room is left: the run ends before something breaks; exit 7
 ├── DeliveryError           the batch is kept
 │   ├── IndexUnavailable    tried again with growing pauses; then exit 6
 │   └── IndexMisconfigured  trying again is useless; exit 6
@@ -74,6 +78,22 @@ class StoreError(SearchcrawlError):
 
 class StoreNewer(StoreError):
     """The database was written by a newer release."""
+
+
+class StoreAway(StoreError):
+    """The database cannot be reached, or refuses for now: the same transaction may work later."""
+
+
+class StoreLocked(StoreAway):
+    """Another process holds a lock on the database."""
+
+
+class LogError(SearchcrawlError):
+    """A log file cannot be opened or written (disk full, no permission)."""
+
+
+class DiskLow(SearchcrawlError):
+    """A disk of the project has less room left than is to be kept free."""
 
 
 class CacheError(SearchcrawlError):

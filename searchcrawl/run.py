@@ -6,8 +6,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
+from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
@@ -24,6 +25,8 @@ from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.lease import Lease
 from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
+
+T = TypeVar("T")
 
 #: The counters of a run (J1), in the order in which they are shown.
 COUNTS: Final = (
@@ -104,7 +107,10 @@ class Run:
     limit: int = 0
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    #: until when the lease holds for sure, in monotonic seconds
+    lease_until: float = float("inf")
     _counting: threading.Lock = field(default_factory=threading.Lock)
+    _saving: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def id(self) -> int:
@@ -133,6 +139,33 @@ class Run:
         if self.wires.stop is not None:
             self.wires.stop(EndReason.STORE_FAILED)
 
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers in a reading transaction; see ``Database.ask``."""
+        return self.database.ask(work)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers in a transaction under the lease; see ``Database.transact``. Raises LeaseLost."""
+
+        def under_lease(transaction: Transaction) -> T:
+            leases.check(transaction, self.lease)
+            return work(transaction)
+
+        return self.database.transact(under_lease)
+
+    def write_counted(self, work: Callable[[Transaction], Mapping[str, int]]) -> None:
+        """The same for what adds to counters: ``work`` answers how much. A crash loses none of them."""
+
+        def counted(transaction: Transaction) -> Mapping[str, int]:
+            added = work(transaction)
+            with self._counting:
+                sums = {name: self.counts[name] + added.get(name, 0) for name in COUNTS}
+            run_table.set_counts(transaction, self.id, sums)
+            return added
+
+        # What is committed is counted before others save their sums.
+        with self._saving:
+            self.count(**self.write(counted))
+
     def save_counts(self, transaction: Transaction) -> None:
         """Writes the counters, so that a crash does not lose them."""
         run_table.set_counts(transaction, self.id, self.counted())
@@ -140,23 +173,30 @@ class Run:
     def beat(self) -> None:
         """Renews the lease; raises LeaseLost."""
         passing("lease.renew")
-        with self.database.write() as transaction:
+
+        def renew(transaction: Transaction) -> float:
+            until = clock.monotonic() + leases.EXPIRY_MS / 1000
             leases.renew(transaction, self.lease, now_ms())
+            return until
+
+        self.lease_until = self.database.transact(renew)
 
     def end(self, reason: str, exit_code: int) -> None:
         """Writes how the run ended and gives the lease back; raises LeaseLost."""
-        with self.database.write() as transaction:
-            leases.check(transaction, self.lease)
+
+        def end(transaction: Transaction) -> None:
             horizon = self.row.horizon_ms
             self.counts["to_fetch"] = url_table.count_todo(transaction, self.source_id, horizon)
             self.counts["discovered"] = sum(
                 self.counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected")
             )
-            self.save_counts(transaction)
+            run_table.set_counts(transaction, self.id, self.counted())
             run_table.end(transaction, self.id, now_ms=now_ms(), reason=reason, exit_code=exit_code)
             if reason == "finished":
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
             leases.release(transaction, self.lease)
+
+        self.write(end)
 
 
 def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:
@@ -165,23 +205,15 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     Raises SourceBusy while another process runs the source, ConfigurationError for its rules.
     """
     boundary = boundary_of(source)
-    with database.write() as transaction:
-        source_id = run_table.source_id(transaction, source.name)
-        lease = leases.take(transaction, source_id, name=source.name, now_ms=now_ms())
-    passing("lease.taken")
     print_now = fingerprint(source, versions=versions)
-    with database.write() as transaction:
-        leases.check(transaction, lease)
-        url_table.recover(transaction, source_id)
-        made_with = run_table.made_with(transaction, source_id)
-        if made_with is None:
-            run_table.set_fingerprint(transaction, source_id, print_now)
-        forced = tuple(changed_keys(made_with or print_now, print_now))
-        row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
-        if any(key.startswith("scope.") for key in forced):
-            # These codes say only that a rule refused the URL: it may be allowed now.
-            for code in (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL):
-                url_table.reopen_code(transaction, source_id, code)
+
+    def take(transaction: Transaction) -> tuple[int, Lease]:
+        source_id = run_table.source_id(transaction, source.name)
+        return source_id, leases.take(transaction, source_id, name=source.name, now_ms=now_ms())
+
+    source_id, lease = database.transact(take)
+    passing("lease.taken")
+    row, forced = database.transact(lambda transaction: _start(transaction, lease, print_now))
     run = Run(
         project=project,
         source=source,
@@ -195,3 +227,20 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     )
     run.counts.update(row.counts)
     return run
+
+
+def _start(transaction: Transaction, lease: Lease, print_now: str) -> tuple[RunRow, tuple[str, ...]]:
+    """The run that begins or goes on, and the keys that have changed since the last one."""
+    source_id = lease.source_id
+    leases.check(transaction, lease)
+    url_table.recover(transaction, source_id)
+    made_with = run_table.made_with(transaction, source_id)
+    if made_with is None:
+        run_table.set_fingerprint(transaction, source_id, print_now)
+    forced = tuple(changed_keys(made_with or print_now, print_now))
+    row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
+    if any(key.startswith("scope.") for key in forced):
+        # These codes say only that a rule refused the URL: it may be allowed now.
+        for code in (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL):
+            url_table.reopen_code(transaction, source_id, code)
+    return row, forced

@@ -54,5 +54,8 @@ MEMUSAGE_LIMIT_MB = 2048
 LOG_LEVEL = "INFO"
 LOG_VERSIONS: list[str] = []
 
+# How long a crawl waits for a store that is locked or out of reach; then it ends with exit 7.
+SEARCHCRAWL_STORE_PATIENCE_SECONDS = 120
+
 # How long the end of a run waits for an index that cannot be reached; then its documents wait.
 SEARCHCRAWL_INDEX_PATIENCE_SECONDS = 60

@@ -41,8 +41,7 @@ def exit_code(run: Run, reason: str) -> int:
         return STORE_FAILED
     if run.delivery_failure is not None:
         return INDEX_AWAY
-    with run.database.read() as transaction:
-        held = document_table.totals(transaction, run.source_id)["quarantined"]
+    held = run.read(lambda transaction: document_table.totals(transaction, run.source_id)["quarantined"])
     if reason != EndReason.FINISHED:
         return ENDED_EARLY
     if _every_start_failed(run):
@@ -53,8 +52,7 @@ def exit_code(run: Run, reason: str) -> int:
 def _every_start_failed(run: Run) -> bool:
     """Whether this run brought nothing from any start URL; what failed in an earlier one does not count."""
     keys = [urls.key(urls.resolve(url)) for url in start_urls(run.project, run.source)]
-    with run.database.read() as transaction:
-        rows = url_table.known(transaction, run.source_id, keys)
+    rows = run.read(lambda transaction: url_table.known(transaction, run.source_id, keys))
     if not rows:
         return False
     counts = run.counted()

@@ -14,8 +14,9 @@ from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
 from searchcrawl.items import Document, Link, Outcome
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import start_urls
-from searchcrawl.store import lease, run_table
+from searchcrawl.store import run_table
 from searchcrawl.store.batch_table import SealedBatch
+from searchcrawl.store.database import Transaction
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +57,7 @@ class CachePipeline:
             await asyncio.to_thread(self._writer.finish)
 
     def _open(self, run: Run) -> GroupCommit:
-        with run.database.read() as transaction:
-            known = run_table.count_urls(transaction, run.source_id, without=REFUSED)
+        known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))
         admission = Admission(
             source_id=run.source_id,
             boundary=run.boundary,
@@ -76,10 +76,13 @@ class CachePipeline:
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
         links = [Link(urls.resolve(url)) for url in start_urls(run.project, run.source)]
-        with run.database.write() as transaction:
-            lease.check(transaction, run.lease)
+
+        def admit(transaction: Transaction) -> dict[str, int]:
+            admission.rolled_back()
             discovered, rejected = admission.admit(transaction, [Found(None, 0, links)])
-            run.count(discovered=discovered, rejected=rejected)
+            return {"discovered": discovered, "rejected": rejected}
+
+        run.write_counted(admit)
         admission.committed()
         for link in links:
             decision = run.boundary.decide(link.url, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 import orjson
@@ -38,6 +39,10 @@ class Group:
     found: list[Found] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0
+
+    def copied(self) -> Group:
+        """One whose lists can be added to without changing these: a transaction may have to be repeated."""
+        return Group(**{name: copy(getattr(self, name)) for name in Group.__slots__})
 
 
 def decide(items: Sequence[Document | Outcome], source: Source, *, horizon_ms: int = 0) -> Group:

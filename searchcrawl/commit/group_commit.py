@@ -2,6 +2,7 @@
 
 A group is appended to the open segment and synced, then its rows, documents, links and counters
 are written in one transaction. A crash loses the group as a whole; its rows are fetched again.
+While the store is away the group waits, and what is settled meanwhile behind it (findings S4, S9).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,11 +19,12 @@ from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit import decide, group_rows, redirect_chains
-from searchcrawl.exceptions import CacheError, DamagedRecord
+from searchcrawl.commit.decide import Group
+from searchcrawl.exceptions import DamagedRecord, SearchcrawlError
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, document_table, lease, run_table, url_table
+from searchcrawl.store import batch_table, document_table, run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Transaction
 
@@ -64,9 +66,8 @@ class GroupCommit:
         self._in_flight = in_flight
         self._listeners = listeners
         self._queue: queue.SimpleQueue[Document | Outcome | None] = queue.SimpleQueue()
-        with run.database.read() as transaction:
-            self._segment, committed = run_table.open_segment(transaction, run.source_id)
-            self._unsent_bytes = document_table.waiting(transaction, run.source_id)[1]
+        self._segment, committed = run.read(lambda transaction: run_table.open_segment(transaction, run.source_id))
+        self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
         try:
             self._writer = cache.open_writer(self._segment, committed)
         except DamagedRecord as error:
@@ -102,7 +103,8 @@ class GroupCommit:
                     # Whatever it is: nothing more is written, the rows are visited again.
                     self._failed = True
                     self._admission.rolled_back()
-                    logger.error("the writer stops: %s", error, exc_info=not isinstance(error, CacheError))
+                    # The command says which error ended the run.
+                    logger.warning("the writer stops: %s", error, exc_info=not isinstance(error, SearchcrawlError))
                     self._listeners.failed(error)
             if last:
                 return
@@ -134,28 +136,41 @@ class GroupCommit:
     def _commit(self, items: Sequence[Document | Outcome]) -> None:
         run = self._run
         if any(map(redirect_chains.leads_on, items)):
-            with run.database.read() as transaction:
-                items = redirect_chains.cut(transaction, items, max_redirects=run.source.fetch.max_redirects)
-        group = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
-        places = self._append(group.stored)
-        with run.database.write() as transaction:
-            lease.check(transaction, run.lease)
-            group_rows.write(transaction, run.source_id, group, places)
-            passing("row.updated")
-            discovered, rejected = self._admission.admit(transaction, _with_depths_now(transaction, items, group.found))
-            group.counts["discovered"] += discovered
-            group.counts["rejected"] += rejected
-            url_table.settle(transaction, group.settled)
-            url_table.release(transaction, group.released)
-            run_table.set_segment(transaction, run.source_id, self._segment, self._writer.position)
-            run.count(**group.counts)
-            run.save_counts(transaction)
+            items = self._without_long_chains(items)
+        decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
+        places = self._append(decided.stored)
+        run.write_counted(lambda transaction: self._write(transaction, items, decided.copied(), places))
         passing("links.committed")
         self._admission.committed()
         self._listeners.committed(len(items))
-        self._unsent_bytes += sum(len(document.body) for document in group.stored if document.code == 200)
+        self._unsent_bytes += sum(len(document.body) for document in decided.stored if document.code == 200)
         if self._unsent_bytes >= run.project.cache.threshold_bytes:
             self._seal()
+
+    def _without_long_chains(self, items: Sequence[Document | Outcome]) -> Sequence[Document | Outcome]:
+        most = self._run.source.fetch.max_redirects
+        return self._run.read(lambda transaction: redirect_chains.cut(transaction, items, max_redirects=most))
+
+    def _write(
+        self,
+        transaction: Transaction,
+        items: Sequence[Document | Outcome],
+        group: Group,
+        places: Mapping[int, Place],
+    ) -> Mapping[str, int]:
+        """The rows of a group; what it adds to the counters."""
+        run = self._run
+        # Of a transaction before, that has to be repeated.
+        self._admission.rolled_back()
+        group_rows.write(transaction, run.source_id, group, places)
+        passing("row.updated")
+        discovered, rejected = self._admission.admit(transaction, _with_depths_now(transaction, items, group.found))
+        group.counts["discovered"] += discovered
+        group.counts["rejected"] += rejected
+        url_table.settle(transaction, group.settled)
+        url_table.release(transaction, group.released)
+        run_table.set_segment(transaction, run.source_id, self._segment, self._writer.position)
+        return group.counts
 
     def _append(self, documents: Sequence[Document]) -> dict[int, Place]:
         """Writes the records of indexable pages and syncs them; their places by row id."""
@@ -169,11 +184,7 @@ class GroupCommit:
 
     def _seal(self) -> None:
         """Closes the batch: what is cached is sent, and a new segment is begun (E1)."""
-        run = self._run
-        with run.database.write() as transaction:
-            lease.check(transaction, run.lease)
-            batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
-            run_table.set_segment(transaction, run.source_id, self._segment + 1, 0)
+        batch = self._run.write(self._sealed)
         passing("batch.sealed")
         self._writer.close()
         self._segment += 1
@@ -181,6 +192,12 @@ class GroupCommit:
         self._unsent_bytes = 0
         if batch is not None:
             self._listeners.sealed(batch)
+
+    def _sealed(self, transaction: Transaction) -> SealedBatch | None:
+        run = self._run
+        batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
+        run_table.set_segment(transaction, run.source_id, self._segment + 1, 0)
+        return batch
 
 
 def _bytes_of(item: Document | Outcome) -> int:

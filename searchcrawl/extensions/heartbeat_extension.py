@@ -44,9 +44,7 @@ class HeartbeatExtension:
         while not self._over.wait(BEAT_SECONDS):
             try:
                 self._run.beat()
-            except LeaseLost as error:
+            except (LeaseLost, StoreError) as error:
+                logger.warning("the lease could not be renewed: %s", error)
                 self._run.fail(error)
                 return
-            except StoreError as error:
-                # The writer finds out whether it is gone for good.
-                logger.warning("the lease could not be renewed: %s", error)

@@ -65,7 +65,10 @@ class ProgressExtension:
         with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
             task = progress.add_task("", total=None)
             while not self._over.wait(_PAUSE_SECONDS):
-                line = self._meter.line(self._run.counted(), self._queued(), clock.monotonic())
+                if self._run.database.endurance.away:
+                    line = "waiting for the store"
+                else:
+                    line = self._meter.line(self._run.counted(), self._queued(), clock.monotonic())
                 progress.update(task, description=f"{self._run.source.name}: {line}", refresh=True)
 
     def _queued(self) -> int:

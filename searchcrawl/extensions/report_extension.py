@@ -38,5 +38,5 @@ class ReportExtension:
         except (StoreError, LeaseLost) as error:
             run.exit_code = outcome.STORE_FAILED
             run.failure = run.failure or error
-            logger.error("the end of the run could not be written: %s", error)
+            logger.warning("the end of the run could not be written: %s", error)
         logger.info("run %d of %s ended: %s, exit %s", run.id, run.source.name, ended, run.exit_code)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from searchcrawl import clock
+from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
-from searchcrawl.store import host_table, lease, url_table
+from searchcrawl.store import host_table, url_table
 from searchcrawl.store.database import Transaction
 
 logger = logging.getLogger(__name__)
@@ -97,8 +98,8 @@ class Claiming:
             self._wake.clear()
             try:
                 pause = self._round()
-            except Exception as error:  # noqa: BLE001  # the edge of the thread: whatever it is ends the run
-                logger.error("claiming stops: %s", error)
+            except Exception as error:  # the edge of the thread: whatever it is ends the run
+                logger.warning("claiming stops: %s", error, exc_info=not isinstance(error, SearchcrawlError))
                 self._failed(error)
                 return
             if pause is None:
@@ -115,11 +116,7 @@ class Claiming:
                 self._look = _Look(quiet=self._outstanding == 0)
                 self._dry = True
         look, run = self._look, self._run
-        with run.database.read() as transaction:
-            hosts = url_table.hosts_with_work(
-                transaction, run.source_id, run.row.horizon_ms, after=self._cursor, limit=_HOSTS_A_ROUND
-            )
-            self._learn_names(transaction, hosts)
+        hosts = run.read(self._hosts_with_work)
         self._cursor = hosts[-1] if len(hosts) == _HOSTS_A_ROUND else 0
         claimed = self._claim(hosts)
         if claimed:
@@ -131,9 +128,17 @@ class Claiming:
         # What the window holds back is claimed once a commit, or the next look, finds it drained.
         return _IDLE_SECONDS if look.claimed or look.held_back else self._pause(quiet=look.quiet)
 
+    def _hosts_with_work(self, transaction: Transaction) -> list[int]:
+        run = self._run
+        hosts = url_table.hosts_with_work(
+            transaction, run.source_id, run.row.horizon_ms, after=self._cursor, limit=_HOSTS_A_ROUND
+        )
+        self._learn_names(transaction, hosts)
+        return hosts
+
     def _pause(self, *, quiet: bool) -> float | None:
-        with self._run.database.read() as transaction:
-            due_ms = url_table.next_due_ms(transaction, self._run.source_id)
+        run = self._run
+        due_ms = run.read(lambda transaction: url_table.next_due_ms(transaction, run.source_id))
         if due_ms is None:
             return None if quiet else _IDLE_SECONDS
         return min(max((due_ms - clock.now_ms()) / 1000, 0.001), _IDLE_SECONDS)
@@ -151,15 +156,7 @@ class Claiming:
         self._look.held_back |= len(wanted) < len(hosts)
         if not wanted:
             return 0
-        claims: dict[int, list[Claim]] = {}
-        with self._run.database.write() as transaction:
-            lease.check(transaction, self._run.lease)
-            room = WINDOW_ROWS - self._window.size
-            for host, rows in wanted.items():
-                claims[host] = self._claim_host(transaction, host, min(rows, room))
-                room -= len(claims[host])
-                if room <= 0:
-                    break
+        claims = self._run.write(lambda transaction: self._claim_hosts(transaction, wanted))
         total = sum(len(rows) for rows in claims.values())
         with self._counting:
             self._outstanding += total
@@ -167,6 +164,16 @@ class Claiming:
             if host_claims:
                 self._window.fill(self._names[host], host_claims)
         return total
+
+    def _claim_hosts(self, transaction: Transaction, wanted: Mapping[int, int]) -> dict[int, list[Claim]]:
+        claims: dict[int, list[Claim]] = {}
+        room = WINDOW_ROWS - self._window.size
+        for host, rows in wanted.items():
+            claims[host] = self._claim_host(transaction, host, min(rows, room))
+            room -= len(claims[host])
+            if room <= 0:
+                break
+        return claims
 
     def _claim_host(self, transaction: Transaction, host: int, rows: int) -> list[Claim]:
         run = self._run

@@ -8,11 +8,12 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
+from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.run import Run
-from searchcrawl.store import lease, url_table
+from searchcrawl.store import url_table
 from searchcrawl.store.states import EndReason
 
 #: Failures of the connection: they say something about the host, not about the page.
@@ -69,7 +70,11 @@ class Frontier:
         """The next claim that may go now, with its host."""
         if self._closed or (self._limit and self._documents + self.window.in_flight >= self._limit):
             return None
-        found = self.window.pop(clock.monotonic())
+        now = clock.monotonic()
+        if self._run.database.endurance.away or now > self._run.lease_until:
+            # What is fetched now cannot be written down, and another process may hold the source.
+            return None
+        found = self.window.pop(now)
         if self.window.runs_low:
             self._claiming.runs_low()
         return found
@@ -98,15 +103,23 @@ class Frontier:
         """So many visits are settled in the store; any thread may call it."""
         self._claiming.committed(visits)
 
+    def hand_out_no_more(self) -> None:
+        """From now on there is no next claim."""
+        self._closed = True
+
     def close(self) -> None:
-        """Ends claiming; what was not handed out goes back into the table."""
+        """Ends claiming; what was not handed out goes back into the table. Blocks while the store is away.
+
+        Where that fails the next run takes the rows back.
+        """
         self._closed = True
         self._claiming.stop()
-        waiting = self.window.drain()
+        waiting = [claim.url_id for claim in self.window.drain()]
         if waiting and self._run.failure is None:
-            with self._run.database.write() as transaction:
-                lease.check(transaction, self._run.lease)
-                url_table.release(transaction, [claim.url_id for claim in waiting])
+            try:
+                self._run.write(lambda transaction: url_table.release(transaction, waiting))
+            except (StoreError, LeaseLost) as error:
+                self._listeners.failed(error)
 
     def _claims_came(self) -> None:
         for name, code in self.window.parked_hosts():

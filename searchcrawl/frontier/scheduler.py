@@ -15,6 +15,8 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from searchcrawl import clock, urls
@@ -79,6 +81,8 @@ class Scheduler(BaseScheduler):
         wires.committed.append(self._frontier.committed)
         wires.in_flight = lambda: window.in_flight
         wires.stop = self._stop
+        # Nothing was handed out while the store was away.
+        run.database.endurance.on_return.append(self._wake_from_thread)
         if fetch.max_minutes:
             self._loop.call_later(fetch.max_minutes * 60, self._stop, EndReason.MAX_MINUTES)
 
@@ -109,14 +113,19 @@ class Scheduler(BaseScheduler):
             self._sleep()
         return request
 
-    def close(self, reason: str) -> None:
+    def close(self, reason: str) -> Deferred[None]:
         passing("shutdown.begin")
         if self._timer is not None:
             self._timer.cancel()
         # In flight when the engine closed: handed out, but never sent. The redirected ones wait in the window.
         for request in self._woken:
             self._release(request)
-        self._frontier.close()
+        self._frontier.hand_out_no_more()
+        return deferred_from_coro(self._give_back())
+
+    async def _give_back(self) -> None:
+        # In a thread: the store may have to be waited for.
+        await asyncio.to_thread(self._frontier.close)
         passing("shutdown.drain")
 
     def item_dropped(self, item: object, exception: Exception) -> None:

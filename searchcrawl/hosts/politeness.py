@@ -7,7 +7,7 @@ from typing import Protocol
 
 from searchcrawl import clock
 from searchcrawl.store import host_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.database import Database, Transaction
 
 
 class HostClock(Protocol):
@@ -53,6 +53,8 @@ class Turns:
         self._hosts.rest(host)
 
     def _book(self, host: str, delay_ms: int) -> int:
-        with self._database.write() as transaction:
+        def book(transaction: Transaction) -> int:
             host_id = host_table.ids(transaction, [host])[host]
             return host_table.book(transaction, host_id, now_ms=clock.now_ms(), requests=1, delay_ms=delay_ms)
+
+        return self._database.transact(book)

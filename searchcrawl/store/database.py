@@ -1,23 +1,28 @@
 """The connection to the store: transactions, and bringing an older database up to date.
 
-``write()`` and ``read()`` are the only ways in; every error of the driver becomes a StoreError.
+``transact()`` and ``ask()`` repeat a transaction while the store is away, ``write()`` and ``read()`` are one try;
+there is no other way in. Every error of the driver becomes a StoreError.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, inspect, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from searchcrawl.exceptions import StoreError
+from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
+from searchcrawl.store.endurance import Endurance
+from searchcrawl.store.outages import kind_of
 
 #: What the table modules take; made by ``Database.write`` and ``Database.read`` alone.
 Transaction = Connection
+
+T = TypeVar("T")
 
 #: The newest revision in migrations/versions.
 HEAD = "0002"
@@ -30,17 +35,54 @@ class Database:
 
     Several threads may use it; within the process writers queue on a lock. Raises StoreError where it
     cannot be opened, StoreNewer for one of a newer release, ConfigurationError where its driver is missing.
+
+    ``patience_seconds`` is how long a store that is locked, or was reached before and is out of reach,
+    is waited for; then StoreAway is raised.
     """
 
-    def __init__(self, url: str, root: Path) -> None:
+    def __init__(self, url: str, root: Path, *, patience_seconds: float = 0.0) -> None:
         parsed = make_url(url)
+        self.endurance = Endurance(patience_seconds)
         #: As messages show it, without a password.
         self.name = parsed.render_as_string()
         self._writing = threading.Lock()
         with self._translated():
             self._engine = _engine(parsed, root)
         self._writer, self._reader = _doors(self._engine)
-        self._migrate()
+        # One that cannot be reached now has perhaps never been there.
+        self.endurance.attempt(self._migrate, only=StoreLocked)
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers in a writing transaction; both are repeated while the store is away (S4, S9).
+
+        ``work`` may be called several times, and changes nothing but the transaction. Where the
+        connection was lost and nobody knows whether the transaction was committed, the store is asked first:
+        none is done twice. Raises StoreAway when patience is at its end.
+        """
+        unknown: tuple[str, T] | None = None
+
+        def attempt() -> T:
+            nonlocal unknown
+            with self.write() as transaction:
+                if unknown is not None and self._was_committed(transaction, unknown[0]):
+                    return unknown[1]
+                unknown = None
+                result = work(transaction)
+                number = _number(transaction)
+                if number is not None:
+                    unknown = (number, result)
+            return result
+
+        return self.endurance.attempt(attempt)
+
+    def ask(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers in a reading transaction; repeated as in ``transact``."""
+
+        def attempt() -> T:
+            with self.read() as transaction:
+                return work(transaction)
+
+        return self.endurance.attempt(attempt, writes=False)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -70,7 +112,17 @@ class Database:
             yield
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
-            raise StoreError(f"store {self.name}: {_reason(cause)}") from error
+            raise kind_of(error)(f"store {self.name}: {_reason(cause)}") from error
+
+    def _was_committed(self, transaction: Transaction, number: str) -> bool:
+        """Whether an earlier transaction, whose end nobody saw, was committed; only PostgreSQL is asked."""
+        query = text("SELECT pg_xact_status(CAST(:number AS xid8))")
+        status = transaction.execute(query, {"number": number}).scalar()
+        if status == "in progress":
+            raise StoreAway(f"store {self.name}: a transaction of a lost connection has not ended yet")
+        if status not in {"committed", "aborted"}:
+            raise StoreError(f"store {self.name}: does not know any more how transaction {number} ended")
+        return bool(status == "committed")
 
     def _migrate(self) -> None:
         with self.read() as connection:
@@ -101,6 +153,13 @@ def _doors(engine: Engine) -> tuple[Engine, Engine]:
         return engine.execution_options(immediate=True), engine
     reading: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     return engine, engine.execution_options(**reading)
+
+
+def _number(transaction: Transaction) -> str | None:
+    """By which number the server knows a transaction; None for SQLite, where a commit that fails is none."""
+    if transaction.dialect.name == "sqlite":
+        return None
+    return str(transaction.exec_driver_sql("SELECT pg_current_xact_id()::text").scalar_one())
 
 
 def _reason(cause: BaseException) -> str:
