@@ -50,7 +50,11 @@ class Database:
             self._engine = _engine(parsed, root)
         self._writer, self._reader = _doors(self._engine)
         # One that cannot be reached now has perhaps never been there.
-        self.endurance.attempt(self._migrate, only=StoreLocked)
+        try:
+            self.endurance.attempt(self._migrate, only=StoreLocked)
+        except BaseException:
+            self.close()
+            raise
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """What ``work`` answers in a writing transaction; both are repeated while the store is away (S4, S9).

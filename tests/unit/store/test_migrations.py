@@ -1,24 +1,69 @@
-"""The migrations make the tables that the code expects."""
+"""The migrations make the tables that the code expects; older stores become today's, newer ones are refused."""
 
 from __future__ import annotations
 
-import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import text
 
 from searchcrawl.exceptions import StoreError, StoreNewer
-from searchcrawl.store.database import Database
+from searchcrawl.store import run_table, url_table
+from searchcrawl.store.database import HEAD, Database
+from searchcrawl.store.migrating import newest
 from searchcrawl.store.schema import metadata
+from tests.older_store import copy_to_older, opened, revision_of, tables_of
+from tests.postgres_server import PASSWORD
+from tests.site.client import ROOT
+from tests.unit.store.support_store import SOURCE, add, claim, document, row, settle, store
 
 URL = "sqlite:///var/store.db"
+#: Opens a store as a process of its own.
+_OPEN = """
+import sys
+from pathlib import Path
+from searchcrawl.store.database import Database
+Database(sys.argv[1], Path(sys.argv[2])).close()
+"""
 
 
-def test_migrations_when_run_then_they_equal_the_tables_of_the_code(tmp_path: Path) -> None:
-    database = Database(URL, tmp_path)
+def start_opening(url: str, root: Path, **variables: str) -> subprocess.Popen[str]:
+    """A process that opens the store and ends."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _OPEN, url, str(root)],
+        env={"PYTHONPATH": str(ROOT), "PATH": "", **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.fixture
+def older(tmp_path: Path, empty_store_url: str) -> str:
+    """The URL of a store of revision 0001 with two fetched pages, one to do and one in hand."""
+    newer = "sqlite:///var/newer.db"
+    with closing(Database(newer, tmp_path)) as database:
+        with database.write() as transaction:
+            run_table.source_id(transaction, "demo")
+        ids = add(database, ["a", "b", "c", "d"])
+        settle(database, ids[:2])
+        store(database, ids[:2])
+        assert claim(database, limit=1) == [ids[2]]
+    copy_to_older(newer, empty_store_url, tmp_path, "0001")
+    return empty_store_url
+
+
+def test_head_when_it_is_named_without_alembic_then_it_is_the_newest() -> None:
+    assert newest() == HEAD
+
+
+def test_migrations_when_run_then_they_equal_the_tables_of_the_code(empty_store_url: str, tmp_path: Path) -> None:
+    database = Database(empty_store_url, tmp_path)
 
     with database.read() as transaction:
         context = MigrationContext.configure(transaction, opts={"compare_type": True, "compare_server_default": True})
@@ -28,24 +73,109 @@ def test_migrations_when_run_then_they_equal_the_tables_of_the_code(tmp_path: Pa
     assert differences == []
 
 
-def test_store_when_opened_again_then_its_rows_are_still_there(tmp_path: Path) -> None:
-    with closing(Database(URL, tmp_path)) as database, database.write() as transaction:
-        transaction.exec_driver_sql("INSERT INTO sources (name) VALUES ('demo')")
+def test_indexes_when_they_are_partial_then_both_stores_have_them_so(tmp_path: Path, empty_postgres_url: str) -> None:
+    partial = {index.name for table in metadata.tables.values() for index in table.indexes if index.dialect_kwargs}
+    for url in (URL, empty_postgres_url):
+        Database(url, tmp_path).close()
 
-    with closing(Database(URL, tmp_path)) as database, database.read() as transaction:
-        names = transaction.exec_driver_sql("SELECT name FROM sources").scalars().all()
+    with opened(URL, tmp_path) as connection:
+        in_file = connection.execute(text("SELECT name FROM sqlite_master WHERE sql LIKE '%INDEX%WHERE%'")).scalars()
+        found = [set(in_file)]
+    with opened(empty_postgres_url, tmp_path) as connection:
+        in_server = connection.execute(text("SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%WHERE%'")).scalars()
+        found.append(set(in_server))
 
-    assert names == ["demo"]
+    assert found == [partial, partial]
 
 
-def test_store_when_written_by_a_newer_release_then_refused_and_untouched(tmp_path: Path) -> None:
-    Database(URL, tmp_path).close()
-    with closing(sqlite3.connect(tmp_path / "var/store.db")) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-        connection.commit()
+def test_store_when_opened_again_then_its_rows_are_still_there(empty_store_url: str, tmp_path: Path) -> None:
+    with closing(Database(empty_store_url, tmp_path)) as database, database.write() as transaction:
+        run_table.source_id(transaction, "demo")
 
-    with pytest.raises(StoreNewer, match="newer release"):
-        Database(URL, tmp_path)
+    with closing(Database(empty_store_url, tmp_path)) as database, database.read() as transaction:
+        names = run_table.source_names(transaction)
+
+    assert names == {SOURCE: "demo"}
+
+
+def test_older_store_when_opened_then_its_rows_are_there_and_work_goes_on(older: str, tmp_path: Path) -> None:
+    assert revision_of(older, tmp_path) == "0001"
+
+    with closing(Database(older, tmp_path)) as database:
+        with database.write() as transaction:
+            recovered = url_table.recover(transaction, SOURCE)
+        fresh = add(database, ["e"])
+        claimed = claim(database)
+
+        assert [document(database, url_id).body_digest for url_id in (1, 2)] == [b"body 1", b"body 2"]
+        assert (row(database, 1).sitemap_id, document(database, 1).canonical_key) == (None, None)
+    assert (recovered, fresh, claimed) == (1, [5], [3, 4, 5, 1, 2])
+    assert revision_of(older, tmp_path) == HEAD
+
+
+def test_older_store_when_the_process_dies_in_the_middle_of_the_migration_then_it_is_as_before(
+    older: str, tmp_path: Path
+) -> None:
+    before = tables_of(older, tmp_path)
+
+    died = start_opening(older, tmp_path, SEARCHCRAWL_FAILPOINT="migrate.mid")
+    died.communicate(timeout=60)
+    between = tables_of(older, tmp_path)
+    revision = revision_of(older, tmp_path)
+    again = start_opening(older, tmp_path)
+    said, _ = again.communicate(timeout=60)
+
+    assert (died.returncode, between, revision) == (-9, before, "0001")
+    assert (again.returncode, said, revision_of(older, tmp_path)) == (0, "", HEAD)
+    with closing(Database(older, tmp_path)) as database:
+        assert document(database, 2).body_digest == b"body 2"
+
+
+def test_empty_store_when_the_process_dies_in_the_middle_of_its_first_start_then_the_next_makes_it(
+    empty_store_url: str, tmp_path: Path
+) -> None:
+    died = start_opening(empty_store_url, tmp_path, SEARCHCRAWL_FAILPOINT="migrate.mid")
+    died.communicate(timeout=60)
+    between = tables_of(empty_store_url, tmp_path)
+    again = start_opening(empty_store_url, tmp_path)
+    again.communicate(timeout=60)
+
+    assert (died.returncode, between) == (-9, {})
+    assert (again.returncode, revision_of(empty_store_url, tmp_path)) == (0, HEAD)
+
+
+def test_older_store_when_processes_open_it_at_once_then_one_migrates_and_all_are_well(
+    older: str, tmp_path: Path
+) -> None:
+    processes = [start_opening(older, tmp_path) for _ in range(4)]
+    ended = [(process.communicate(timeout=60)[0], process.returncode) for process in processes]
+
+    assert ended == [("", 0)] * 4
+    assert revision_of(older, tmp_path) == HEAD
+
+
+def test_empty_store_when_processes_open_it_at_once_then_one_makes_the_tables(
+    empty_store_url: str, tmp_path: Path
+) -> None:
+    processes = [start_opening(empty_store_url, tmp_path) for _ in range(4)]
+    ended = [(process.communicate(timeout=60)[0], process.returncode) for process in processes]
+
+    assert ended == [("", 0)] * 4
+    assert revision_of(empty_store_url, tmp_path) == HEAD
+
+
+def test_store_when_written_by_a_newer_release_then_refused_and_untouched(empty_store_url: str, tmp_path: Path) -> None:
+    Database(empty_store_url, tmp_path).close()
+    with opened(empty_store_url, tmp_path) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    before = tables_of(empty_store_url, tmp_path)
+
+    with pytest.raises(StoreNewer, match="newer release") as caught:
+        Database(empty_store_url, tmp_path)
+
+    assert PASSWORD not in str(caught.value)
+    assert revision_of(empty_store_url, tmp_path) == "9999"
+    assert tables_of(empty_store_url, tmp_path) == before
 
 
 def test_store_when_the_file_is_no_database_then_a_store_error_names_it(tmp_path: Path) -> None:
@@ -56,17 +186,17 @@ def test_store_when_the_file_is_no_database_then_a_store_error_names_it(tmp_path
         Database(URL, tmp_path)
 
 
-def test_write_when_the_block_raises_then_nothing_is_written(tmp_path: Path) -> None:
-    with closing(Database(URL, tmp_path)) as database:
+def test_write_when_the_block_raises_then_nothing_is_written(empty_store_url: str, tmp_path: Path) -> None:
+    with closing(Database(empty_store_url, tmp_path)) as database:
         with pytest.raises(StoreError):
             _write_twice(database)
         with database.read() as transaction:
-            rows = transaction.exec_driver_sql("SELECT count(*) FROM sources").scalar_one()
+            names = run_table.source_names(transaction)
 
-    assert rows == 0
+    assert names == {}
 
 
 def _write_twice(database: Database) -> None:
     with database.write() as transaction:
         for _ in range(2):
-            transaction.exec_driver_sql("INSERT INTO sources (name) VALUES ('demo')")
+            transaction.execute(text("INSERT INTO sources (name) VALUES ('demo')"))
