@@ -20,6 +20,8 @@ from searchcrawl.store.states import EndReason
 _CONNECTION_CODES: Final = frozenset(
     {Code.TIMEOUT, Code.CONNECTION_REFUSED, Code.ADDRESS_NOT_FOUND, Code.CERTIFICATE, Code.IO_ERROR}
 )
+#: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
+_BUSY_CODES: Final = frozenset({429, 503})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +96,12 @@ class Frontier:
                 self._close(EndReason.LIMIT)
         if host is None:
             return
-        if isinstance(item, Outcome) and item.code in _CONNECTION_CODES:
+        if isinstance(item, Document):
+            self.window.answered(host)
+        elif item.code in _CONNECTION_CODES:
             self._give_up(self.window.failed(host, item.code), host)
+        elif item.code in _BUSY_CODES and item.retry_after_seconds:
+            self._give_up(self.window.told_to_wait(host, item.code, item.retry_after_seconds), host)
         else:
             self.window.answered(host)
 
@@ -122,14 +128,15 @@ class Frontier:
                 self._listeners.failed(error)
 
     def _claims_came(self) -> None:
-        for name, code in self.window.parked_hosts():
-            self._give_up(self.window.failed(name, code), name)
+        for name, _ in self.window.parked_hosts():
+            self._give_up(self.window.give_up(name), name)
         self._listeners.filled()
 
     def _give_up(self, claims: list[Claim], host: str) -> None:
         code = self.window.parked(host)
+        why = "as it asked (Retry-After)" if code in _BUSY_CODES else "after failed connections in a row"
         for claim in claims:
-            error = f"{host}: left alone for this run after failed connections in a row"
+            error = f"{host}: left alone for this run {why}"
             self._listeners.settle(Outcome(claim=claim, code=code or Code.IO_ERROR, error=error))
 
     def _nothing_left(self) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.items import Claim
+from searchcrawl.rules.freshness import MAX_RETRY_PAUSE_SECONDS
 
 #: Rows held ahead of need: of a host without delay, of a host with one, of all together.
 HOST_ROWS: Final = 192
@@ -21,6 +22,9 @@ DELAYED_HOST_ROWS: Final = 2
 WINDOW_ROWS: Final = 384
 #: After so many connection failures in a row a host is left alone for the rest of the run.
 FAILURES_TO_PARK: Final = 5
+#: So many answers in a row that ask for a pause longer than a run waits, and the host gets it.
+LONG_PAUSES_TO_PARK: Final = 2
+_TOO_MANY_REQUESTS: Final = 429
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class _Host:
     next_at: float = 0.0
     queued: bool = False
     failures: int = 0
+    long_pauses: int = 0
     parked: int | None = None
     #: whether a visit ended here: its robots.txt is known then
     met: bool = False
@@ -171,7 +176,7 @@ class Window:
         """The host gave an answer."""
         host = self._hosts.get(name)
         if host is not None:
-            host.failures = 0
+            host.failures = host.long_pauses = 0
 
     def failed(self, name: str, code: int) -> list[Claim]:
         """A connection to the host failed with ``code``; the claims to give up where it is parked now."""
@@ -180,12 +185,29 @@ class Window:
             host.failures += 1
             if host.parked is None and host.failures >= FAILURES_TO_PARK:
                 host.parked = code
-            if host.parked is None:
+            return self._given_up(host)
+
+    def told_to_wait(self, name: str, code: int, seconds: float) -> list[Claim]:
+        """The host answered ``code`` with a Retry-After; the claims to give up where it is left alone now.
+
+        All requests to it wait, up to a minute. A longer pause means the rest of the run: at once
+        after 429, which is about us; after 503 once no page came between two of them, as one page
+        that is always under repair must not cost the others.
+        """
+        with self._lock:
+            host = self._host(name)
+            if seconds <= MAX_RETRY_PAUSE_SECONDS:
+                host.next_at = max(host.next_at, clock.monotonic() + seconds)
                 return []
-            claims = [claim for _, claim in host.waiting]
-            host.waiting.clear()
-            self._size -= len(claims)
-            return claims
+            host.long_pauses += 1
+            if host.parked is None and (code == _TOO_MANY_REQUESTS or host.long_pauses >= LONG_PAUSES_TO_PARK):
+                host.parked = code
+            return self._given_up(host)
+
+    def give_up(self, name: str) -> list[Claim]:
+        """The claims that came in for a host that is left alone."""
+        with self._lock:
+            return self._given_up(self._host(name))
 
     def parked(self, name: str) -> int | None:
         """The code of a host that is left alone for the rest of the run."""
@@ -205,6 +227,15 @@ class Window:
                 host.waiting.clear()
             self._size = 0
             return claims
+
+    def _given_up(self, host: _Host) -> list[Claim]:
+        """What waits for a host that is left alone."""
+        if host.parked is None:
+            return []
+        claims = [claim for _, claim in host.waiting]
+        host.waiting.clear()
+        self._size -= len(claims)
+        return claims
 
     def _host(self, name: str) -> _Host:
         host = self._hosts.get(name)

@@ -181,6 +181,54 @@ def test_failed_when_an_answer_comes_in_between_then_counting_begins_anew(now: l
     assert tested.parked(HOST) is None
 
 
+@pytest.mark.parametrize("code", [429, 503])
+def test_r10_host_when_it_asks_for_a_short_pause_then_all_its_claims_wait(now: list[float], code: int) -> None:
+    tested = met(window(), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+
+    given_up = tested.told_to_wait(HOST, code, 30.0)
+
+    assert given_up == []
+    assert popped(tested, now[0] + 29) is None
+    assert popped(tested, now[0] + 30) == 1
+
+
+def test_r10_host_when_it_asks_for_an_hour_with_429_then_is_left_alone_at_once(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+
+    given_up = tested.told_to_wait(HOST, 429, 3600.0)
+    tested.fill(HOST, [claim(3)])
+
+    assert [one.url_id for one in given_up] == [1, 2]
+    assert tested.parked(HOST) == 429
+    assert [one.url_id for one in tested.give_up(HOST)] == [3]
+    assert tested.size == 0
+
+
+def test_r10_host_when_one_page_alone_asks_for_an_hour_then_the_others_go_on(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    tested.told_to_wait(HOST, 503, 3600.0)
+    tested.answered(HOST)
+    tested.told_to_wait(HOST, 503, 3600.0)
+
+    assert tested.parked(HOST) is None
+    assert popped(tested, now[0]) == 1
+
+
+def test_r10_host_when_503_asks_for_an_hour_again_then_is_left_alone(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    tested.told_to_wait(HOST, 503, 3600.0)
+    given_up = tested.told_to_wait(HOST, 503, 3600.0)
+
+    assert [one.url_id for one in given_up] == [1]
+    assert tested.parked(HOST) == 503
+
+
 def test_wanted_when_claims_wait_then_no_more_than_there_is_room_for(now: list[float]) -> None:
     slow, quick = window(delay_seconds=1.0), window()
     quick.fill(HOST, [claim() for _ in range(WINDOW_ROWS - 10)])
