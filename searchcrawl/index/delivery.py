@@ -6,18 +6,16 @@ import logging
 import queue
 import threading
 
-from searchcrawl import clock
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
-from searchcrawl.failpoints import passing
-from searchcrawl.index import removing
+from searchcrawl.index import outbox, removing, resending
 from searchcrawl.index.patience import Patience
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.index.shipping import Shipping, free_segments
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, lease, run_table
+from searchcrawl.store import batch_table
 from searchcrawl.store.batch_table import SealedBatch
-from searchcrawl.store.states import BatchState, EndReason
+from searchcrawl.store.states import EndReason
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +34,8 @@ class Delivery:
         self._patience = Patience(patience_seconds)
         self._shipping = Shipping(run, receiver, cache, self._patience)
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
-        with run.database.read() as transaction:
-            for batch in batch_table.unfinished(transaction, run.source_id):
-                self._queue.put(batch)
+        for batch in self._unfinished():
+            self._queue.put(batch)
         self._thread = threading.Thread(target=self._work, name="delivery", daemon=True)
         self._thread.start()
 
@@ -51,47 +48,42 @@ class Delivery:
         run = self._run
         if not self._is_full():
             return True
-        self._free_segments()
+        free_segments(self._run, self._cache)
         if not self._is_full():
             return True
         # No page comes in now that would fill the batch.
         self._seal()
-        with run.database.read() as transaction:
-            if not batch_table.unfinished(transaction, run.source_id):
-                return True
+        if not self._unfinished():
+            return True
         self._patience.nothing_else_to_do()
         if run.delivery_failure is not None and run.wires.stop is not None:
             run.wires.stop(EndReason.INDEX_AWAY)
         return False
 
+    def _unfinished(self) -> list[SealedBatch]:
+        run = self._run
+        return run.read(lambda transaction: batch_table.unfinished(transaction, run.source_id))
+
     def _is_full(self) -> bool:
         return sum(size for _, size in self._cache.segments()) >= self._run.project.cache.max_bytes
 
-    def _free_segments(self) -> None:
-        cache = self._run.project.cache
-        free_segments(self._run, self._cache, preserve=cache.preserve, max_bytes=cache.max_bytes)
-
     def _seal(self, *, rotate: bool = False) -> None:
-        """Puts what is cached into a batch; ``rotate`` has the next record begin a new segment."""
-        run = self._run
-        with run.database.write() as transaction:
-            lease.check(transaction, run.lease)
-            batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
-            if rotate:
-                number, _ = run_table.open_segment(transaction, run.source_id)
-                run_table.set_segment(transaction, run.source_id, number + 1, 0)
+        batch = outbox.seal(self._run, rotate=rotate)
         if batch is not None:
-            passing("batch.sealed")
             self._queue.put(batch)
 
-    def finish(self) -> None:
-        """Sends what is left, waits for all receipts, carries out the removals; blocks."""
+    def finish(self, reason: str) -> None:
+        """Sends what is left, waits for all receipts, carries out the removals; blocks.
+
+        The receiver hears ``failed`` where documents wait too; ``reason`` is why the crawl ended.
+        """
         self._patience.run_is_ending()
         if self._run.failure is None:
             self._last_batch()
         self._queue.put(None)
         self._thread.join()
-        self._receiver.end("failed" if self._run.failure else "finished")
+        failed = self._run.failure or self._run.delivery_failure
+        self._receiver.end("failed" if failed else "finished" if reason == EndReason.FINISHED else "stopped")
 
     def _last_batch(self) -> None:
         try:
@@ -106,10 +98,12 @@ class Delivery:
         try:
             self._receiver.begin(run.source.name, run.id)
             removing.finish_removals(run, self._shipping)
+            if run.failure is None:
+                resending.go_on(self._shipping)
             # The batches of a run that failed stay sealed; the next run sends them.
             while (batch := self._queue.get()) is not None:
                 if run.failure is None:
-                    self._deliver(batch)
+                    outbox.deliver(self._shipping, batch)
             if run.failure is None:
                 removing.remove_leaving(run, self._shipping)
         except DeliveryError as error:
@@ -118,10 +112,3 @@ class Delivery:
         except Exception as error:
             logger.exception("the delivery stops")
             run.fail(error)
-
-    def _deliver(self, batch: SealedBatch) -> None:
-        if batch.state < BatchState.ACKNOWLEDGED:
-            self._shipping.documents(batch)
-        self._shipping.commit(batch)
-        removing.remove_copies(self._run, self._shipping)
-        self._free_segments()

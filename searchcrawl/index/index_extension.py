@@ -54,12 +54,13 @@ class IndexExtension:
             return
         try:
             if self._delivery is not None:
-                await asyncio.to_thread(self._delivery.finish)
+                await asyncio.to_thread(self._delivery.finish, reason)
         except Exception as error:
             logger.exception("the delivery cannot end")
             self._run.fail(error)
         for tell in self._run.wires.finished:
-            tell(reason)
+            # In a thread: the store may have to be waited for.
+            await asyncio.to_thread(tell, reason)
 
     def _open(self) -> Delivery:
         run = self._run

@@ -10,59 +10,61 @@ from searchcrawl.failpoints import passing
 from searchcrawl.index.shipping import Shipping
 from searchcrawl.rules import removal
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, document_table, lease, outlink_table, url_table
+from searchcrawl.store import batch_table, document_table, outlink_table, url_table
 from searchcrawl.store.batch_table import Leaving, SealedBatch
 from searchcrawl.store.database import Transaction
 
 logger = logging.getLogger(__name__)
 
 
-def remove_copies(run: Run, shipping: Shipping) -> None:
-    """Takes copies out of the index whose survivor is there (909): at once, outside the limits."""
-    with run.database.write() as transaction:
-        lease.check(transaction, run.lease)
+def remove_copies(run: Run, shipping: Shipping) -> int:
+    """Takes copies out of the index whose survivor is there (909): at once, outside the limits. How many."""
+
+    def select(transaction: Transaction) -> tuple[SealedBatch, list[Leaving]] | None:
         surplus = batch_table.surplus_copies(transaction, run.source_id)
-        if not surplus:
-            return
-        batch = _seal(transaction, run, surplus)
-    _send(shipping, batch, surplus)
+        return (_seal(transaction, run, surplus), surplus) if surplus else None
+
+    selected = run.write(select)
+    return 0 if selected is None else _send(shipping, *selected)
 
 
 def remove_leaving(run: Run, shipping: Shipping) -> None:
     """Carries out the removals that visits brought evidence for, or holds all of them back."""
+    selected = run.write(lambda transaction: _within_limits(transaction, run))
+    if selected is not None:
+        passing("delete.selected")
+        _send(shipping, *selected)
+
+
+def _within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[Leaving]] | None:
+    """The removals that are to be carried out now; puts all into quarantine where they are too many."""
     lifecycle = run.source.lifecycle
-    with run.database.write() as transaction:
-        lease.check(transaction, run.lease)
-        leaving = _with_evidence(transaction, batch_table.leaving(transaction, run.source_id))
-        if not leaving:
-            return
-        documents = document_table.totals(transaction, run.source_id)["documents"]
-        allowed = removal.within_limits(
-            len(leaving),
-            documents,
-            max_delete_percent=lifecycle.max_delete_percent,
-            max_delete_documents=lifecycle.max_delete_documents,
-        )
-        if not allowed:
-            batch_table.quarantine(transaction, [row.url_id for row in leaving], run.id)
-            logger.warning(
-                "%d of %d documents would leave the index: they wait in quarantine (searchcrawl quarantine list %s)",
-                len(leaving),
-                documents,
-                run.source.name,
-            )
-            return
-        batch = _seal(transaction, run, leaving)
-    passing("delete.selected")
-    _send(shipping, batch, leaving)
+    leaving = _with_evidence(transaction, batch_table.leaving(transaction, run.source_id))
+    if not leaving:
+        return None
+    documents = document_table.totals(transaction, run.source_id)["documents"]
+    allowed = removal.within_limits(
+        len(leaving),
+        documents,
+        max_delete_percent=lifecycle.max_delete_percent,
+        max_delete_documents=lifecycle.max_delete_documents,
+    )
+    if allowed:
+        return _seal(transaction, run, leaving), leaving
+    batch_table.quarantine(transaction, [row.url_id for row in leaving], run.id)
+    logger.warning(
+        "%d of %d documents would leave the index: they wait in quarantine (searchcrawl quarantine list %s)",
+        len(leaving),
+        documents,
+        run.source.name,
+    )
+    return None
 
 
-def finish_removals(run: Run, shipping: Shipping) -> None:
-    """Sends again what a dead process was removing."""
-    with run.database.read() as transaction:
-        under_way = batch_table.removing(transaction, run.source_id)
-    for _, batch, leaving in under_way:
-        _send(shipping, batch, leaving)
+def finish_removals(run: Run, shipping: Shipping) -> int:
+    """Sends again what a dead process was removing; how many."""
+    under_way = run.read(lambda transaction: batch_table.removing(transaction, run.source_id))
+    return sum(_send(shipping, batch, leaving) for _, batch, leaving in under_way)
 
 
 def _seal(transaction: Transaction, run: Run, leaving: list[Leaving]) -> SealedBatch:
@@ -71,9 +73,10 @@ def _seal(transaction: Transaction, run: Run, leaving: list[Leaving]) -> SealedB
     )
 
 
-def _send(shipping: Shipping, batch: SealedBatch, leaving: list[Leaving]) -> None:
-    shipping.removals(batch, leaving, counted=True)
+def _send(shipping: Shipping, batch: SealedBatch, leaving: list[Leaving]) -> int:
+    removed = shipping.removals(batch, leaving, counted=True)
     shipping.commit(batch)
+    return removed
 
 
 def _with_evidence(transaction: Transaction, leaving: list[Leaving]) -> list[Leaving]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event
 from typing import Final
 
@@ -19,8 +20,9 @@ from searchcrawl.index.patience import Patience
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, lease, run_table, url_table
+from searchcrawl.store import batch_table, resend_table, run_table, url_table
 from searchcrawl.store.batch_table import Leaving, SealedBatch, Shipment
+from searchcrawl.store.database import Transaction
 from searchcrawl.store.states import BatchState
 
 logger = logging.getLogger(__name__)
@@ -33,27 +35,36 @@ _REMOVALS_A_PART: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Shipping:
-    """Delivers sealed batches of one run; each method may be repeated without harm (D8)."""
+    """Delivers sealed batches of one run; each method may be repeated without harm (D8).
+
+    ``told`` hears how many documents went on; without ``counted`` the run's counters stay as they are.
+    """
 
     run: Run
     receiver: Receiver
     cache: DocumentCache
     patience: Patience
+    counted: bool = True
+    told: Callable[[int], None] | None = None
     _checked: Event = field(default_factory=Event)
 
-    def documents(self, batch: SealedBatch) -> None:
-        """Sends what of a batch has no receipt yet; raises DeliveryError, LeaseLost, StoreError."""
+    def documents(self, batch: SealedBatch) -> tuple[int, int]:
+        """Sends what of a batch has no receipt yet; raises DeliveryError, LeaseLost, StoreError.
+
+        Returns how many documents the index took, and how many it refused or the cache has lost.
+        """
         self._check_index()
-        after = 0
+        after = taken = failed = 0
         while True:
-            with self.run.database.read() as transaction:
-                rows = batch_table.shipments(transaction, batch.number, after=after, limit=_PART_ROWS)
-                duplicates = batch_table.duplicates(transaction, [row.url_id for row in rows])
+            rows, duplicates = self.run.read(partial(_next_rows, number=batch.number, after=after))
             if not rows:
                 break
             after = rows[-1].url_id
-            self._rows(batch, rows, duplicates)
+            accepted = self._rows(batch, rows, duplicates)
+            taken += accepted
+            failed += len(rows) - accepted
         self._set_state(batch, BatchState.ACKNOWLEDGED)
+        return taken, failed
 
     def commit(self, batch: SealedBatch) -> None:
         """Makes an acknowledged batch durable and visible."""
@@ -78,7 +89,9 @@ class Shipping:
             self.patience.attempt(self.receiver.ping)
             self._checked.set()
 
-    def _rows(self, batch: SealedBatch, rows: Sequence[Shipment], duplicates: dict[int, list[str]]) -> None:
+    def _rows(self, batch: SealedBatch, rows: Sequence[Shipment], duplicates: dict[int, list[str]]) -> int:
+        """Sends some documents in parts; how many the index took."""
+        taken = 0
         part: list[tuple[int, IndexedDocument]] = []
         characters = 0
         lost: list[int] = []
@@ -95,17 +108,15 @@ class Shipping:
             part.append((row.url_id, document))
             characters += len(record.get("content", ""))
             if characters >= _PART_CHARACTERS:
-                self._part(batch, part)
+                taken += self._part(batch, part)
                 part, characters = [], 0
         if part:
-            self._part(batch, part)
+            taken += self._part(batch, part)
         if lost:
-            with self.run.database.write() as transaction:
-                lease.check(transaction, self.run.lease)
-                batch_table.lost_records(transaction, lost)
-                url_table.reopen(transaction, lost)
+            self.run.write(partial(_fetch_again, url_ids=lost))
+        return taken
 
-    def _part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> None:
+    def _part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:
         parcel = Batch(
             number=batch.number,
             source=self.run.source.name,
@@ -121,13 +132,17 @@ class Shipping:
         ]
         for url_id, reason in refused:
             logger.error("the index refuses document %d: %s", url_id, reason)
-        with self.run.database.write() as transaction:
-            lease.check(transaction, self.run.lease)
+
+        def note(transaction: Transaction) -> Mapping[str, int]:
             batch_table.accept(transaction, batch, accepted)
             batch_table.refuse(transaction, batch, refused)
-            self.run.count(indexed=len(accepted))
-            self.run.save_counts(transaction)
+            return {"indexed": len(accepted)}
+
+        self._write(note, counted=True)
         passing("batch.marked")
+        if self.told is not None:
+            self.told(len(part))
+        return len(accepted)
 
     def _deliver(self, batch: Batch, *, expected: int) -> Sequence[Receipt]:
         passing("batch.post.begin")
@@ -148,36 +163,61 @@ class Shipping:
         receipts = self.patience.attempt(lambda: self.receiver.deliver(parcel))
         passing("delete.sent")
         gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
-        with self.run.database.write() as transaction:
-            lease.check(transaction, self.run.lease)
+
+        def note(transaction: Transaction) -> Mapping[str, int]:
             batch_table.removed(transaction, [row.url_id for row in gone])
-            if counted:
-                self.run.count(deleted=sum(1 for row in gone if row.code != Code.DUPLICATE))
-                self.run.save_counts(transaction)
+            return {"deleted": sum(1 for row in gone if row.code != Code.DUPLICATE)}
+
+        self._write(note, counted=counted)
         passing("delete.marked")
         return len(gone)
 
+    def _write(self, note: Callable[[Transaction], Mapping[str, int]], *, counted: bool) -> None:
+        if counted and self.counted:
+            self.run.write_counted(note)
+        else:
+            self.run.write(note)
+
     def _set_state(self, batch: SealedBatch, state: BatchState) -> None:
-        with self.run.database.write() as transaction:
-            lease.check(transaction, self.run.lease)
-            batch_table.set_state(transaction, batch.number, state)
+        self.run.write(lambda transaction: batch_table.set_state(transaction, batch.number, state))
 
 
-def free_segments(run: Run, cache: DocumentCache, *, preserve: bool, max_bytes: int) -> None:
-    """Gives up records that the index has: all of them without ``preserve``, else the oldest beyond ``max_bytes``."""
+def free_segments(run: Run, cache: DocumentCache) -> None:
+    """Gives up records that the index has: all of them without ``cache.preserve``, else the oldest beyond ``max_gb``.
+
+    Nothing is given up while everything is being sent again.
+    """
+    preserve, max_bytes = run.project.cache.preserve, run.project.cache.max_bytes
     sizes = dict(cache.segments())
-    with run.database.read() as transaction:
-        opened, _ = run_table.open_segment(transaction, run.source_id)
-        used = batch_table.segments_in_use(transaction, run.source_id)
+    used = run.read(lambda transaction: _needed(transaction, run.source_id))
+    if used is None:
+        return
     total = sum(sizes.values())
     for number in sorted(sizes):
-        if number == opened or number in used or (preserve and total <= max_bytes):
+        if number in used or (preserve and total <= max_bytes):
             continue
-        with run.database.write() as transaction:
-            lease.check(transaction, run.lease)
-            batch_table.forget_segment(transaction, run.source_id, number)
+        run.write(partial(batch_table.forget_segment, source_id=run.source_id, number=number))
         cache.delete(number)
         total -= sizes[number]
+
+
+def _needed(transaction: Transaction, source_id: int) -> set[int] | None:
+    """The segments that may not be given up now; None: none at all may."""
+    if resend_table.version(transaction, source_id) is not None:
+        return None
+    opened, _ = run_table.open_segment(transaction, source_id)
+    return {opened, *batch_table.segments_in_use(transaction, source_id)}
+
+
+def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[list[Shipment], dict[int, list[str]]]:
+    """The next documents of a batch, and the URLs of their copies."""
+    rows = batch_table.shipments(transaction, number, after=after, limit=_PART_ROWS)
+    return rows, batch_table.duplicates(transaction, [row.url_id for row in rows])
+
+
+def _fetch_again(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
+    batch_table.lost_records(transaction, url_ids)
+    url_table.reopen(transaction, url_ids)
 
 
 def _place(row: Shipment) -> Place:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from scrapy import Spider
 
-from searchcrawl.exceptions import StoreError
+from searchcrawl.exceptions import IndexUnavailable, StoreError
 from searchcrawl.index import index_extension
 from searchcrawl.index.delivery import Delivery
 from searchcrawl.index.index_extension import IndexExtension
+from searchcrawl.index.receiver import Batch, Receipt
 from tests.answer_store import FilledStore
 
 
@@ -23,7 +24,7 @@ def filled(tmp_path: Path) -> Iterator[FilledStore]:
     store.close()
 
 
-def ended(filled: FilledStore) -> list[str]:
+def ended(filled: FilledStore, reason: str = "finished") -> list[str]:
     """Opens and closes the delivery of a run; what the run is told of its end."""
     told: list[str] = []
     filled.run.wires.finished.append(told.append)
@@ -31,7 +32,7 @@ def ended(filled: FilledStore) -> list[str]:
 
     async def both() -> None:
         await extension.spider_opened(Spider("demo"))
-        await extension.spider_closed(Spider("demo"), "finished")
+        await extension.spider_closed(Spider("demo"), reason)
 
     asyncio.run(both())
     return told
@@ -58,7 +59,7 @@ def test_extension_when_the_delivery_cannot_end_then_the_run_fails_and_is_ended(
 ) -> None:
     error = StoreError("no")
 
-    def refuse(_: Delivery) -> None:
+    def refuse(_: Delivery, reason: str) -> None:
         raise error
 
     monkeypatch.setattr(Delivery, "finish", refuse)
@@ -67,6 +68,50 @@ def test_extension_when_the_delivery_cannot_end_then_the_run_fails_and_is_ended(
 
     assert told == ["finished"]
     assert filled.run.failure is error
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"), [("finished", "finished"), ("limit", "stopped"), ("shutdown", "stopped")]
+)
+def test_extension_when_a_crawl_ends_then_its_receiver_hears_how(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch, reason: str, outcome: str
+) -> None:
+    heard = listening(monkeypatch)
+
+    ended(filled, reason)
+
+    assert heard == [outcome]
+
+
+def test_extension_when_documents_wait_then_its_receiver_hears_that_it_failed(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = listening(monkeypatch, error=IndexUnavailable("no"))
+
+    ended(filled, "finished")
+
+    assert heard == ["failed"]
+    assert isinstance(filled.run.delivery_failure, IndexUnavailable)
+    assert filled.run.failure is None
+
+
+def listening(monkeypatch: pytest.MonkeyPatch, *, error: Exception | None = None) -> list[str]:
+    """What the receivers of the project hear at the end of their runs; with an ``error`` they fail before."""
+    heard: list[str] = []
+
+    class Listening:
+        def begin(self, source: str, run: int) -> None:
+            if error is not None:
+                raise error
+
+        def deliver(self, batch: Batch) -> list[Receipt]:
+            return [Receipt(each.id, accepted=True) for each in [*batch.documents, *batch.removals]]
+
+        def end(self, outcome: str) -> None:
+            heard.append(outcome)
+
+    monkeypatch.setattr(index_extension, "open_index", lambda _: Listening())
+    return heard
 
 
 def test_extension_when_the_crawl_never_began_then_nothing_is_ended(filled: FilledStore) -> None:
