@@ -60,6 +60,17 @@ def clean_value(name: str, value: object) -> Scalar | None:
     return None if value is None else clean_value(name, str(value))
 
 
+def fault_of_id(document_id: str) -> str | None:
+    """Why no index can take the id, or None: an empty one would be anybody's, a long one is no term (I10)."""
+    if not document_id.strip():
+        return "the id is empty"
+    if clean_text(document_id) != document_id:
+        return "the id has characters that cannot be stored"
+    if len(document_id.encode()) > MAX_TERM_BYTES:
+        return f"the id is longer than {MAX_TERM_BYTES} bytes"
+    return None
+
+
 def is_text_field(name: str) -> bool:
     """Whether an index splits the values of the field into words."""
     return name in TEXT_FIELDS or name.endswith("_t") or name.startswith(("content_txt_", "title_txt_"))

@@ -22,6 +22,7 @@ import tantivy
 from searchcrawl import clock, failpoints
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable
 from searchcrawl.index import local_schema
+from searchcrawl.index.hygiene import fault_of_id
 from searchcrawl.index.local_query import QueryBuilder, facet_paths, sort_field, tokens_of
 from searchcrawl.index.local_snippet import hit_pattern, snippet
 from searchcrawl.index.query import parse, positive_terms
@@ -270,11 +271,11 @@ class LocalReceiver:
     def _failure(self, error: OSError | ValueError) -> DeliveryError:
         """What trouble with the folder means: to be tried again, or something for the user to mend."""
         if isinstance(error, OSError):
-            kind = IndexMisconfigured if error.errno in _USERS_TURN else IndexUnavailable
-            return kind(f"{self._path}: {error.strerror or error}")
+            reason = f"{self._path}: {error.strerror or error}"
+            return _misconfigured(reason) if error.errno in _USERS_TURN else IndexUnavailable(reason)
         if not (self._path / "meta.json").is_file():
             return IndexUnavailable(f"{self._path}: {error}")
-        return IndexMisconfigured(
+        return _misconfigured(
             f"{self._path}: damaged, or the index of another release ({error}); move the folder away, then send each"
             " source again with `searchcrawl resend NAME`"
         )
@@ -282,8 +283,11 @@ class LocalReceiver:
 
 def _put(writer: tantivy.IndexWriter, held: dict[str, int], batch: Batch) -> list[Receipt]:
     """Hands the batch to the writer, but for what is not newer than what is held."""
-    receipts = []
+    receipts: list[Receipt] = []
     for each in batch.documents:
+        if fault := fault_of_id(each.id):
+            receipts.append(Receipt(each.id, accepted=False, error=fault))
+            continue
         try:
             made = local_schema.document(each.id, each.fields, source=batch.source, crawl_version=batch.crawl_version)
         except (ValueError, TypeError, OverflowError) as error:
@@ -292,6 +296,9 @@ def _put(writer: tantivy.IndexWriter, held: dict[str, int], batch: Batch) -> lis
         _replace(writer, held, each.id, made, batch.crawl_version)
         receipts.append(Receipt(each.id, accepted=True))
     for removal in batch.removals:
+        if fault := fault_of_id(removal.id):
+            receipts.append(Receipt(removal.id, accepted=False, error=fault))
+            continue
         made = local_schema.tombstone(removal.id, source=batch.source, crawl_version=batch.crawl_version)
         _replace(writer, held, removal.id, made, batch.crawl_version)
         receipts.append(Receipt(removal.id, accepted=True))
@@ -335,7 +342,12 @@ def _refuse_foreign(path: Path) -> None:
     if not path.exists() or (path / "meta.json").is_file():
         return
     if not path.is_dir():
-        raise IndexMisconfigured(f"{path}: not a folder; name another one as index.path")
+        raise _misconfigured(f"{path}: not a folder")
     for name in sorted(entry.name for entry in path.iterdir()):
         if name != _LOCK_NAME and not name.startswith("."):
-            raise IndexMisconfigured(f"{path}: not an index (it holds {name}); name another folder as index.path")
+            raise _misconfigured(f"{path}: not an index (it holds {name}); name another folder")
+
+
+def _misconfigured(reason: str) -> IndexMisconfigured:
+    """What the user has to mend, in the file or in the folder that it names."""
+    return IndexMisconfigured(f"searchcrawl.toml: index.path: {reason}")

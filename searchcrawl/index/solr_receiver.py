@@ -11,7 +11,7 @@ import pysolr
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.solr_query import parameters, value_fields
-from searchcrawl.index.solr_transport import Refused, SolrSession, shown_url
+from searchcrawl.index.solr_transport import Refused, SolrSession, misconfigured, shown_url
 from searchcrawl.index.solr_update import SolrUpdates
 
 #: The fields of interface.md §4, and the mark of a tombstone.
@@ -152,11 +152,10 @@ class SolrReceiver:
             known = self._session.get(f"{self._solr.url}/schema/fields", params={"wt": "json"}).json()["fields"]
             missing = sorted(REQUIRED_FIELDS - {entry["name"] for entry in known})
         except (Refused, KeyError, TypeError, pysolr.SolrError) as error:
-            raise IndexMisconfigured(f"{self.url}: this is no core of searchcrawl: {error}") from error
+            raise misconfigured(self.url, f"this is no core of searchcrawl: {error}") from error
         if missing:
-            raise IndexMisconfigured(
-                f"{self.url}: its schema lacks {', '.join(missing)}: create the core from solr/configset"
-            )
+            reason = f"its schema lacks {', '.join(missing)}: create the core from solr/configset"
+            raise misconfigured(self.url, reason)
 
     def close(self) -> None:
         """Closes the connection; the receiver opens another if it is used again."""
@@ -204,7 +203,7 @@ def _address(url: str) -> tuple[str, tuple[str, str] | None]:
         good = False
     if not good:
         shown = url.rpartition("@")[2]
-        raise IndexMisconfigured(f"index.url: must be http(s)://HOST:PORT/solr/NAME (got {shown!r})")
+        raise IndexMisconfigured(f"searchcrawl.toml: index.url: must be http(s)://HOST:PORT/solr/NAME (got {shown!r})")
     auth = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")), auth
 

@@ -36,11 +36,14 @@ _MAX_CONNECT_SECONDS: Final = 10.0
 _MAX_RETRY_AFTER_SECONDS: Final = 3600.0
 _REFUSALS: Final = frozenset({400, 409, 413, 422})
 _HINTS: Final = {
-    401: "it asks for a login: put user and password into index.url",
+    401: "it asks for a login: user and password may stand in the URL",
     403: "access is forbidden",
-    404: "there is no such core or collection: create it, or correct index.url",
-    405: "there is no such core or collection: create it, or correct index.url",
+    404: "there is no such core or collection",
+    405: "there is no such core or collection",
 }
+
+# What OpenSSL calls an answer that is plain HTTP, in its old and new releases.
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 
 
 class Refused(DeliveryError):
@@ -97,7 +100,7 @@ class SolrSession(requests.Session):
             body += piece
             if len(body) > self.max_answer_bytes:
                 response.close()
-                raise IndexMisconfigured(f"{shown}: the answer is longer than {self.max_answer_bytes} bytes")
+                raise misconfigured(shown, f"the answer is longer than {self.max_answer_bytes} bytes")
         return bytes(body)
 
 
@@ -109,20 +112,25 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
         inner = header.get("status", 0)
         if inner == 0:
             if not _are_errors(header.get("errors")):
-                raise IndexMisconfigured(f"{shown}: the answer is not Solr's: {_excerpt(body)}; correct index.url")
+                raise misconfigured(shown, f"the answer is not Solr's: {_excerpt(body)}")
             return
         status = inner if isinstance(inner, int) and 400 <= inner < 600 else 500
     elif status == 200 and (not body.strip() or (answer is None and body.lstrip()[:1] == b"{")):
         raise IndexUnavailable(f"{shown}: the answer ends in its middle")
     elif status == 200:
-        raise IndexMisconfigured(f"{shown}: the answer is not Solr's: {_excerpt(body)}; correct index.url")
+        raise misconfigured(shown, f"the answer is not Solr's: {_excerpt(body)}")
     reason = _reason(answer) or _excerpt(body)
     if status in _REFUSALS:
         raise Refused(status, reason)
     if status in {408, 429} or status >= 500:
         raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=_seconds(retry_after))
     hint = "it redirects, and redirects are not followed" if 300 <= status < 400 else _HINTS.get(status, reason)
-    raise IndexMisconfigured(f"{shown}: HTTP {status}: {hint}")
+    raise misconfigured(shown, f"HTTP {status}: {hint}")
+
+
+def misconfigured(shown: str, reason: str) -> IndexMisconfigured:
+    """The error for what only an edit of the project, or of the server, can mend; names both (I6)."""
+    return IndexMisconfigured(f"searchcrawl.toml: index.url: {shown}: {reason}")
 
 
 def _are_errors(errors: object) -> bool:
@@ -140,9 +148,11 @@ def _unanswered(shown: str, error: Exception, expired_after_seconds: float | Non
     if expired_after_seconds is not None:
         return _too_late(shown, expired_after_seconds)
     if isinstance(error, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
-        return IndexMisconfigured(f"{shown}: {error}")
+        return misconfigured(shown, str(error))
     if isinstance(error, requests.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return IndexMisconfigured(f"{shown}: its certificate is refused: {error}")
+        return misconfigured(shown, f"its certificate is refused: {error}")
+    if isinstance(error, requests.exceptions.SSLError) and any(sign in str(error) for sign in _NO_TLS):
+        return misconfigured(shown, "it does not speak HTTPS")
     return IndexUnavailable(f"{shown}: {_cause(error)}")
 
 

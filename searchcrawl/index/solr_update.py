@@ -10,14 +10,16 @@ from typing import Any, Final
 import orjson
 
 from searchcrawl import failpoints
-from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
-from searchcrawl.index.hygiene import clean_fields
+from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.index.hygiene import clean_fields, fault_of_id
 from searchcrawl.index.receiver import Receipt
-from searchcrawl.index.solr_transport import Refused, SolrSession, errors_of, shown_url
+from searchcrawl.index.solr_transport import Refused, SolrSession, errors_of, misconfigured, shown_url
 from searchcrawl.items import IndexedDocument, Removal
 
 #: So many documents refused for one and the same reason, and none taken: it is not the documents.
 SAME_REFUSALS_MEAN_MISCONFIGURED: Final = 20
+#: A document is sent so often while the index says 409 and has nothing newer.
+_MOST_CONFLICTS: Final = 3
 _HEADERS: Final = {"Content-Type": "application/json"}
 # Messages that begin like this quote the document; whatever they go on with is about it.
 _ABOUT_THE_DOCUMENT: Final = ("ERROR: [doc=", "Exception writing document")
@@ -37,7 +39,9 @@ class _Entry:
 
     id: str
     body: bytes
+    crawl_version: int
     error: str | None = None
+    conflicts: int = 0
 
 
 @dataclass(slots=True)
@@ -58,7 +62,9 @@ class SolrUpdates:
 
     def __init__(self, session: SolrSession, url: str) -> None:
         self._session = session
+        self._core = url
         self._url = f"{url}/update"
+        self._shown = shown_url(self._url)
 
     def add(self, documents: Sequence[IndexedDocument], crawl_version: int) -> list[Receipt]:
         """Stores documents under a version; one receipt each. Raises as ``Receiver.deliver``."""
@@ -67,7 +73,7 @@ class SolrUpdates:
 
     def remove(self, removals: Sequence[Removal], crawl_version: int) -> list[Receipt]:
         """Removes ids up to a version, leaving tombstones; one receipt each. Raises as ``Receiver.deliver``."""
-        entries = [_entry(removal.id, orjson.dumps(removal.id)) for removal in removals]
+        entries = [_entry(removal.id, removal.id, crawl_version) for removal in removals]
         return self._settle(entries, _deletion, {"del_version": str(crawl_version)})
 
     def command(self, commands: dict[str, Any]) -> None:
@@ -75,9 +81,9 @@ class SolrUpdates:
         try:
             answer = self._post(orjson.dumps(commands), {})
         except Refused as refused:
-            raise IndexMisconfigured(f"{shown_url(self._url)}: {refused}") from refused
+            raise misconfigured(self._shown, str(refused)) from refused
         for _, message in errors_of(answer):
-            raise IndexUnavailable(f"{shown_url(self._url)}: {message}")
+            raise IndexUnavailable(f"{self._shown}: {message}")
 
     def _settle(
         self, entries: list[_Entry], body: Callable[[list[_Entry]], Iterator[bytes]], params: dict[str, str]
@@ -86,12 +92,12 @@ class SolrUpdates:
         parts = [[entry for entry in entries if entry.error is None]]
         while parts:
             part = parts.pop()
-            if part and not self._send(part, body, params, tally):
-                middle = len(part) // 2
-                # The last one is taken next: the order of the batch is kept.
-                parts += [part[middle:], part[:middle]]
+            parts += self._send(part, body, params, tally) if part else []
             if tally.means_misconfigured():
-                raise IndexMisconfigured(f"{shown_url(self._url)}: every document is refused: {tally.reasons[0]}")
+                raise misconfigured(self._shown, f"every document is refused: {tally.reasons[0]}")
+        if tally.reasons and not tally.accepted:
+            # Perhaps it takes nothing whatever: an empty update shows that.
+            self._send_nothing()
         return [Receipt(entry.id, entry.error is None, entry.error) for entry in entries]
 
     def _send(
@@ -100,26 +106,61 @@ class SolrUpdates:
         body: Callable[[list[_Entry]], Iterator[bytes]],
         params: dict[str, str],
         tally: _Tally,
-    ) -> bool:
-        """Whether the fate of each entry is known now; False: send its halves."""
+    ) -> list[list[_Entry]]:
+        """Notes the fate of each entry; what has to be sent once more for it, the last part first."""
         try:
             errors = dict(errors_of(self._post(body(part), params)))
         except Refused as refused:
             if len(part) > 1:
-                return False
-            # 409: the index has a newer version, which is what it shall have (I4).
-            errors = {} if refused.status == 409 else {part[0].id: refused.reason}
+                return _halves(part)
+            if refused.status == 409:
+                return self._conflicting(part, refused.reason, tally)
+            errors = {part[0].id: refused.reason}
         for message in errors.values():
             if not message.startswith(_ABOUT_THE_DOCUMENT) and _SERVER_FAILURES.search(message):
-                raise IndexUnavailable(f"{shown_url(self._url)}: {message}")
+                raise IndexUnavailable(f"{self._shown}: {message}")
         if not errors.keys() <= {entry.id for entry in part}:
             # An error that names nobody here.
             if len(part) > 1:
-                return False
+                return _halves(part)
             errors = {part[0].id: "; ".join(errors.values())}
+        again: list[list[_Entry]] = []
         for entry in part:
-            _judge(entry, errors.get(entry.id), tally)
-        return True
+            why = errors.get(entry.id)
+            if why is not None and _OLDER.match(why):
+                again += self._conflicting([entry], why, tally)
+            else:
+                _judge(entry, why, tally)
+        return again
+
+    def _conflicting(self, part: list[_Entry], reason: str, tally: _Tally) -> list[list[_Entry]]:
+        """Decides a version conflict by what the index has: a newer version is what it shall have (I4)."""
+        entry = part[0]
+        held = self._held_version(entry.id)
+        if held is not None and held >= entry.crawl_version:
+            _judge(entry, None, tally)
+            return []
+        entry.conflicts += 1
+        if entry.conflicts < _MOST_CONFLICTS:
+            return [part]
+        _judge(entry, f"{reason} (the index has {'none' if held is None else f'version {held}'})", tally)
+        return []
+
+    def _held_version(self, entry_id: str) -> int | None:
+        """The version that the index has of a document or tombstone, committed or not; None where it has none."""
+        wanted = {"id": entry_id, "fl": "crawl_version", "omitHeader": "false", "wt": "json"}
+        try:
+            found = self._session.get(f"{self._core}/get", params=wanted).json()["doc"]
+            return None if found is None else int(found.get("crawl_version", 0))
+        except (Refused, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise misconfigured(shown_url(f"{self._core}/get"), f"no version can be read: {error}") from error
+
+    def _send_nothing(self) -> None:
+        """Returns if an update without documents is taken; raises IndexMisconfigured where nothing is."""
+        try:
+            self._post(b"[]", {})
+        except Refused as refused:
+            raise misconfigured(self._shown, f"every update is refused: {refused.reason}") from refused
 
     def _post(self, body: bytes | Iterator[bytes], params: dict[str, str]) -> dict[str, Any]:
         response = self._session.post(self._url, params={"wt": "json", **params}, data=body, headers=_HEADERS)
@@ -127,24 +168,34 @@ class SolrUpdates:
         return answer
 
 
+def _halves(part: list[_Entry]) -> list[list[_Entry]]:
+    # The last one is taken next: the order of the batch is kept.
+    middle = len(part) // 2
+    return [part[middle:], part[:middle]]
+
+
 def _judge(entry: _Entry, message: str | None, tally: _Tally) -> None:
-    if message is None or _OLDER.match(message):
+    if message is None:
         tally.accepted += 1
         return
     entry.error = message
     tally.reasons.append(message.replace(entry.id, "…"))
 
 
-def _entry(entry_id: str, body: bytes) -> _Entry:
-    error = None if entry_id.strip() else "the id is empty"
-    return _Entry(id=entry_id, body=body, error=error)
+def _entry(entry_id: str, value: object, crawl_version: int) -> _Entry:
+    fault = fault_of_id(entry_id)
+    try:
+        body = b"" if fault else orjson.dumps(value)
+    except TypeError as error:
+        body, fault = b"", f"it cannot be written as JSON: {error}"
+    return _Entry(id=entry_id, body=body, crawl_version=crawl_version, error=fault)
 
 
 def _document_entry(document: IndexedDocument, crawl_version: int) -> _Entry:
     fields = clean_fields(document.fields)
     fields["id"] = document.id
     fields["crawl_version"] = crawl_version
-    return _entry(document.id, orjson.dumps(fields))
+    return _entry(document.id, fields, crawl_version)
 
 
 def _array(part: list[_Entry]) -> Iterator[bytes]:
