@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -22,6 +23,7 @@ from searchcrawl.exceptions import (
     CacheError,
     ConfigurationError,
     DeliveryError,
+    IndexMisconfigured,
     InvalidFile,
     InvalidUrl,
     LeaseLost,
@@ -154,7 +156,7 @@ def error_lines(error: Exception) -> list[str]:
     """An error as lines for people; those of a file are ``FILE: KEY: what is wrong (got …)``."""
     if isinstance(error, InvalidFile):
         return [one_line(str(each)) for each in error.errors]
-    if isinstance(error, ConfigurationError):
+    if isinstance(error, ConfigurationError | IndexMisconfigured):
         return [one_line(str(error))]
     return [one_line(f"searchcrawl: {error}")]
 
@@ -195,6 +197,26 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
         # As a title of the table it would be folded to the width of the columns.
         console.print(Text(one_line(title)), soft_wrap=True)
     console.print(table)
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Draws how many of how many are done, on standard error; None where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415  # heavy
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(one_line(title), total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def console_for_answers() -> Console:

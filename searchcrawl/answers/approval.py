@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 from searchcrawl import clock
+from searchcrawl.answers.holding import held
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.index.patience import Patience
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.index.shipping import Shipping
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import boundary_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import answer_queries, batch_table, lease, run_table
 from searchcrawl.store.batch_table import Leaving, SealedBatch
@@ -54,7 +50,7 @@ def approve(
     and DeliveryError where the index cannot be reached; removals that are sealed by then are sent by
     the next run, or by another call.
     """
-    with _run_of(project, source, database) as run:
+    with held(project, source, database) as run:
         if run is None:
             return _sent(source, 0, 0)
         if isinstance(receiver, SearchIndex):
@@ -85,7 +81,7 @@ def _sealed(run: Run) -> list[tuple[SealedBatch, list[Leaving]]]:
 
 def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:
     """Drops the waiting removals: the documents stay until new evidence comes; raises SourceBusy."""
-    with _run_of(project, source, database) as run:
+    with held(project, source, database) as run:
         if run is None:
             return _sent(source, 0, 0)
         with database.write() as transaction:
@@ -102,47 +98,3 @@ def _reason(row: Leaving) -> str:
 
 def _sent(source: Source, documents: int, removed: int) -> dict[str, Any]:
     return {"source": source.name, "documents": documents, "removed": removed, "failed": documents - removed}
-
-
-@contextmanager
-def _run_of(project: Project, source: Source, database: Database) -> Iterator[Run | None]:
-    """The last run of a source under its lease, which is renewed meanwhile; None where it never ran."""
-    with database.write() as transaction:
-        source_id = run_table.find_source(transaction, source.name)
-        row = None if source_id is None else run_table.last(transaction, source_id)
-        if source_id is None or row is None:
-            held = None
-        else:
-            held = lease.take(transaction, source_id, name=source.name, now_ms=clock.now_ms())
-    if source_id is None or row is None or held is None:
-        yield None
-        return
-    run = Run(
-        project=project,
-        source=source,
-        database=database,
-        boundary=boundary_of(source),
-        source_id=source_id,
-        lease=held,
-        row=row,
-        fingerprint=row.fingerprint or "",
-    )
-    over = threading.Event()
-    beating = threading.Thread(target=_beat, args=(run, over), name="heartbeat", daemon=True)
-    beating.start()
-    try:
-        yield run
-    finally:
-        over.set()
-        beating.join()
-        with database.write() as transaction:
-            lease.release(transaction, held)
-
-
-def _beat(run: Run, over: threading.Event) -> None:
-    while not over.wait(lease.BEAT_SECONDS):
-        try:
-            run.beat()
-        except (LeaseLost, StoreError) as error:
-            # The next write finds out whether it is gone for good.
-            logger.warning("the lease could not be renewed: %s", error)

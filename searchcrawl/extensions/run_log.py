@@ -45,6 +45,8 @@ def install_run_log(project: Project, source: Source, *, copy_to: str | None = N
     screen.setLevel(logging.ERROR)
     screen.setFormatter(_Brief("%(levelname)s: %(message)s"))
     root = logging.getLogger()
+    for before in root.handlers:
+        before.close()
     root.handlers[:] = [*files, screen]
     for file in files:
         # Scrapy opens the root logger to everything: what is below the level has to be stopped here.
