@@ -72,6 +72,8 @@ class CrawlCommand(Command):
         if not issubclass(spider, SourceSpider):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         self._check_settings(opts)
+        # A line of a start list that is no URL is an error of the configuration: nothing has begun yet.
+        start_urls(spider.project, spider.source)
         install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
         database = Database(spider.project.database_url, spider.project.root)
         run = begin(spider.project, spider.source, database, VERSIONS)
@@ -104,8 +106,9 @@ class CrawlCommand(Command):
         ours = {name: value for name, value in vars(shipped).items() if name.isupper()}
         changed = changed_promise(ours, settings)
         if changed is not None:
-            message = f"must stay as searchcrawl.settings has it: begin with from searchcrawl.settings import * (got {shown(settings[changed])})"
-            raise ConfigurationError("settings module", changed, message)
+            message = "must stay as it is in searchcrawl.settings: begin with from searchcrawl.settings import *"
+            got = f" (got {shown(settings[changed])})"
+            raise ConfigurationError("settings module", changed, message + got)
 
     def _crawl(self, spider: type[Spider], arguments: dict[str, Any]) -> bool:
         """Runs the reactor until the spider is closed; whether the crawl began at all."""
