@@ -1,0 +1,93 @@
+"""A store of an earlier release in the middle of a crawl: migrated at start, crawled on; a newer one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.store.database import HEAD
+from tests import kill_site
+from tests.crawl_forks import Forks
+from tests.final_state import FinalState, differences, inconsistencies, last_counts, read_state
+from tests.older_store import copy_to_older, revision_of, tables_of
+from tests.site.client import SiteProcess
+from tests.stored_rows import execute, query, store_url
+
+KILLED = -9
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(1) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        kill_site.fill(site)
+        yield site
+
+
+@pytest.fixture(scope="module")
+def undisturbed(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> FinalState:
+    folder = kill_site.project(tmp_path_factory.mktemp("undisturbed") / "project", site, "demo")
+    assert forks.run(folder, "crawl", "demo") == 0
+    return read_state(folder, "demo")
+
+
+@pytest.fixture
+def older(forks: Forks, site: SiteProcess, tmp_path: Path, empty_store_url: str) -> Path:
+    """A project that was killed with documents on their way, and whose store is of revision 0001 since."""
+    newer = tmp_path / "newer"
+    folder = kill_site.project(newer, site, "demo", settings={"store": {"url": "sqlite:///var/searchcrawl.db"}})
+    assert forks.run(folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT="batch.marked:2") == KILLED
+    assert query(folder, "SELECT count(*) FROM batches WHERE state < 2") != [(0,)]
+    copy_to_older("sqlite:///var/searchcrawl.db", empty_store_url, folder, "0001")
+    path = folder / "searchcrawl.toml"
+    path.write_text(path.read_text("utf-8").replace("sqlite:///var/searchcrawl.db", empty_store_url), "utf-8")
+    assert (store_url(folder), revision_of(empty_store_url, folder)) == (empty_store_url, "0001")
+    return folder
+
+
+def test_older_store_when_its_crawl_was_killed_then_it_is_migrated_and_ends_as_if_undisturbed(
+    forks: Forks, older: Path, undisturbed: FinalState
+) -> None:
+    code = forks.run(older, "crawl", "demo")
+    state = read_state(older, "demo")
+    again = forks.run(older, "crawl", "demo")
+
+    assert (code, again, revision_of(store_url(older), older)) == (0, 0, HEAD)
+    assert differences(undisturbed, state) == []
+    assert inconsistencies(state) == []
+    assert last_counts(older)["indexed"] == 0
+
+
+def test_older_store_when_killed_in_the_middle_of_its_migration_then_the_next_start_goes_on(
+    forks: Forks, older: Path, undisturbed: FinalState
+) -> None:
+    url = store_url(older)
+    before = tables_of(url, older)
+
+    killed = forks.run(older, "crawl", "demo", SEARCHCRAWL_FAILPOINT="migrate.mid")
+    between = (revision_of(url, older), tables_of(url, older))
+    code = forks.run(older, "crawl", "demo")
+
+    assert (killed, between) == (KILLED, ("0001", before))
+    assert (code, revision_of(url, older)) == (0, HEAD)
+    assert differences(undisturbed, read_state(older, "demo")) == []
+
+
+def test_newer_store_when_a_command_opens_it_then_exit_7_and_it_is_untouched(forks: Forks, older: Path) -> None:
+    execute(older, "UPDATE alembic_version SET version_num = '9999'")
+    before = (tables_of(store_url(older), older), query(older, "SELECT * FROM urls ORDER BY id"))
+
+    codes = [forks.run(older, *command) for command in (("crawl", "demo"), ("status",), ("urls", "demo"))]
+
+    assert codes == [7, 7, 7]
+    assert (tables_of(store_url(older), older), query(older, "SELECT * FROM urls ORDER BY id")) == before
+    said = (older / "output.txt").read_text("utf-8")
+    assert said.count("written by a newer release (revision 9999)") == len(codes)
+    assert "s3cret" not in said
