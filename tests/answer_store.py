@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from searchcrawl import clock, urls
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.index.local_receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
@@ -132,4 +135,42 @@ class FilledStore:
             etag=None,
             last_modified="Mon, 01 Jan 2024 00:00:00 GMT",
             last_changed_ms=1,
+        )
+
+
+class CachedStore(FilledStore):
+    """The same, whose documents have their records in the cache."""
+
+    def __init__(self, root: Path, name: str = "demo") -> None:
+        super().__init__(root, name)
+        self.cache = DocumentCache(self.project.cache_dir / name)
+        self._writer = self.cache.open_writer(1, 0)
+        #: where the record of each path lies
+        self.places: dict[str, Place] = {}
+
+    def close(self) -> None:
+        self._writer.close()
+        self.cache.close()
+        super().close()
+
+    def _stored(self, path: str, code: int) -> StoredDocument:
+        stored = super()._stored(path, code)
+        if code != 200:
+            return stored
+        page = StoredPage(
+            url=SITE + path,
+            status=200,
+            headers=(),
+            body=path.encode(),
+            fetched_at=clock.now(),
+            fields={"title": f"Page {path}", "content": "some words"},
+        )
+        place = self.places[path] = self._writer.append(page)
+        self._writer.sync()
+        return replace(
+            stored,
+            segment=place.segment,
+            record_offset=place.offset,
+            response_bytes=place.response_bytes,
+            fields_bytes=place.fields_bytes,
         )

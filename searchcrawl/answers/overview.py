@@ -10,7 +10,7 @@ from searchcrawl.answers import outcome
 from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.store import answer_queries, document_table, lease, run_table, url_table
+from searchcrawl.store import answer_queries, document_table, lease, resend_table, run_table, url_table
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.states import EndReason
@@ -32,6 +32,7 @@ def status_of(
         executing = lease.held(transaction, source_id, clock.now_ms())
         refused = answer_queries.refused_documents(transaction, source_id)
         lost = answer_queries.indexed_without_record(transaction, source_id) if preserve else 0
+        resending = resend_table.version(transaction, source_id) is not None
         return {
             "source": source.name,
             "state": _state(run, executing=executing),
@@ -46,7 +47,7 @@ def status_of(
             **totals,
             "force_recrawl": _force_recrawl(run_table.made_with(transaction, source_id), source, versions),
             "warnings": [
-                *_warnings_of_run(source.name, run, totals["waiting"], executing=executing),
+                *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
                 *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
             ],
         }
@@ -89,7 +90,9 @@ def _force_recrawl(made_with: str | None, source: Source, versions: Mapping[str,
     return f"changed: {', '.join(changed)}" if changed else None
 
 
-def _warnings_of_run(name: str, run: RunRow, waiting: int, *, executing: bool) -> Iterator[dict[str, str]]:
+def _warnings_of_run(
+    name: str, run: RunRow, waiting: int, *, resending: bool, executing: bool
+) -> Iterator[dict[str, str]]:
     if executing:
         return
     if run.ended_ms is None:
@@ -97,7 +100,14 @@ def _warnings_of_run(name: str, run: RunRow, waiting: int, *, executing: bool) -
     if run.exit_code == outcome.NO_START:
         yield _warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
     if waiting:
-        yield _warning("waiting", f"{waiting} documents or deletions wait for the index: the next run sends them")
+        yield _warning(
+            "waiting",
+            f"{waiting} documents or deletions wait for the index: the next run, or searchcrawl flush {name}, sends them",
+        )
+    if resending:
+        yield _warning(
+            "resend", f"a resend was cut off: the next run, or searchcrawl flush {name}, sends what is left of it"
+        )
 
 
 def _warnings_of_documents(name: str, quarantined: int, *, refused: int, lost: int) -> Iterator[dict[str, str]]:
