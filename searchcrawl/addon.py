@@ -23,7 +23,10 @@ from searchcrawl.fetch.headers_middleware import HeadersMiddleware
 from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
 from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
 from searchcrawl.fetch.robots_middleware import RobotsMiddleware
+from searchcrawl.fetch.sitemap_extension import SitemapExtension
+from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.index.index_extension import IndexExtension
+from searchcrawl.sources.refused_settings import applied
 
 _Wired = Sequence[tuple[type[Any], int]]
 
@@ -48,11 +51,17 @@ _PIPELINES: Final[_Wired] = (
 )
 
 _EXTENSIONS: Final[_Wired] = (
+    (SitemapExtension, 50),
     (IndexExtension, 100),
     (HeartbeatExtension, 200),
     (ProgressExtension, 300),
     (ReportExtension, 900),
 )
+
+#: Where components of users' own may keep a page to themselves.
+_OF_USERS: Final = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
+#: Nearest to the engine: it sees what all others let pass.
+_LAST: Final = -10_000
 
 COMPONENTS: Final[Mapping[str, _Wired]] = {
     "DOWNLOADER_MIDDLEWARES": _MIDDLEWARES,
@@ -90,12 +99,14 @@ class SearchcrawlAddon:
             "DOWNLOADER_MIDDLEWARES_BASE": {},
             "SPIDER_MIDDLEWARES_BASE": {},
         }
-        for name, value in (values | dict(run.source.settings)).items():
+        for name, value in (values | applied(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
         if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":
             handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
             settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
+        if any(settings.getdict(name) for name in _OF_USERS):
+            settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         for name, components in COMPONENTS.items():
             for component, number in components:
                 settings.setdefault_in_component_priority_dict(name, component, number)

@@ -139,3 +139,37 @@ class Removal:
     id: str
     url: str
     code: int
+
+
+class ListedUrl(NamedTuple):
+    """A URL of a sitemap: its identity, and when it changed last (ms since 1970), None where that is not said."""
+
+    url: str
+    lastmod_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitemapEnd:
+    """How the reading of a sitemap ended: ``code`` as for a URL, 304 where it is what it was.
+
+    ``whole`` tells that it lists nothing else.
+    """
+
+    code: int
+    error: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitemapPart:
+    """What a sitemap lists, a part at a time; the last part has the ``end``.
+
+    ``url`` is its identity, ``children`` are sitemaps that it names.
+    """
+
+    url: str
+    urls: tuple[ListedUrl, ...] = ()
+    children: tuple[str, ...] = ()
+    end: SitemapEnd | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
@@ -12,11 +12,13 @@ from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.decision import Decision
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.loading import boundary_of
+from searchcrawl.sources.loading import boundary_of, display_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease as leases
 from searchcrawl.store import run_table, url_table
@@ -60,25 +62,45 @@ class Politeness(Protocol):
         """A request to the host is over: its delay begins now."""
 
 
+class RobotsRules(Protocol):
+    """The robots.txt in force at an origin."""
+
+    @property
+    def sitemaps(self) -> Sequence[str]:
+        """What its Sitemap lines name, absolute."""
+
+    def decide(self, url: str) -> Decision:
+        """Whether a URL of the origin may be requested."""
+
+
 @dataclass(slots=True)
 class Wires:
     """Who tells whom: stages that must not know each other hear of each other here.
 
     ``ended`` (a visit is over) is called by the reactor, ``committed`` (so many visits are in the
-    store) and ``sealed`` (a batch may be sent) by the writer thread, ``finished`` (with the reason,
-    after the last delivery) at the end. The others are set by the
-    stage that can do it: ``settle`` takes an outcome that needed no request, ``in_flight`` counts
-    requests, ``may_claim`` says whether the cache has room, ``stop`` ends the crawl for a reason;
-    any thread may call them.
+    store), ``listed`` (a part of a sitemap is) and ``sealed`` (a batch may be sent) by the writer
+    thread, ``finished`` (with the reason, after the last delivery) at the end. The others are set
+    by the stage that can do it: ``settle`` takes an outcome that needed no request, ``list_urls`` a
+    part of a sitemap, ``in_flight`` counts requests, ``may_claim`` says whether the cache has room,
+    ``may_revisit`` whether rows that are due again may be claimed, ``stop`` ends the crawl for a
+    reason, ``hold`` keeps it from being over until what it answers is called; any thread may call
+    them. ``robots_of`` (an origin) is for the reactor, as is ``robots_read``: an origin, and what
+    its Sitemap lines name.
     """
 
     ended: list[Callable[[Document | Outcome], None]] = field(default_factory=list)
     committed: list[Callable[[int], None]] = field(default_factory=list)
+    listed: list[Callable[[SitemapPart], None]] = field(default_factory=list)
     sealed: list[Callable[[SealedBatch], None]] = field(default_factory=list)
     finished: list[Callable[[str], None]] = field(default_factory=list)
+    robots_read: list[Callable[[str, Sequence[str]], None]] = field(default_factory=list)
     settle: Callable[[Outcome], None] | None = None
+    list_urls: Callable[[SitemapPart], None] | None = None
     in_flight: Callable[[], int] | None = None
     may_claim: Callable[[], bool] | None = None
+    may_revisit: Callable[[], bool] | None = None
+    hold: Callable[[], Callable[[], None]] | None = None
+    robots_of: Callable[[str], Awaitable[RobotsRules]] | None = None
     stop: Callable[[str], None] | None = None
 
 
@@ -100,6 +122,7 @@ class Run:
     row: RunRow
     fingerprint: str
     forced: tuple[str, ...] = ()
+    display: DisplayMap | None = field(init=False)
     wires: Wires = field(default_factory=Wires)
     politeness: Politeness | None = None
     failure: Exception | None = None
@@ -111,6 +134,9 @@ class Run:
     lease_until: float = float("inf")
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _saving: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.display = display_of(self.source)
 
     @property
     def id(self) -> int:

@@ -53,6 +53,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.fetch.ending import VisitEnded
 from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.run import Wires
 from searchcrawl.sources.config import Fetch, Robots
 from searchcrawl.sources.project import Project
 
@@ -105,6 +106,7 @@ class VisitingSpider(Spider):
             project=Project(root=Path.cwd(), contact="crawl@example.test"),
             boundary=Boundary(**JOB.get("scope", {"allow_all": True})),
             politeness=Politeness(),
+            wires=Wires(),
         )
         return spider
 

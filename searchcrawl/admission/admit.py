@@ -89,6 +89,10 @@ class Admission:
         self._come_nearer(transaction, {row.id: link.depth for row, link in nearer})
         return group.discovered, group.rejected
 
+    def row_of(self, key: int) -> int:
+        """The row of a URL that the last call admitted or refused, by key."""
+        return self._group.ids[key]
+
     def committed(self) -> None:
         """Remembers the rows of the last call."""
         for key, url_id in self._group.ids.items():

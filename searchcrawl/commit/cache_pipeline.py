@@ -11,7 +11,7 @@ from searchcrawl import urls
 from searchcrawl.admission.admit import REFUSED, Admission, Found, rule_text
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
-from searchcrawl.items import Document, Link, Outcome
+from searchcrawl.items import Document, Link, Outcome, SitemapPart
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import start_urls
 from searchcrawl.store import run_table
@@ -39,6 +39,7 @@ class CachePipeline:
         self._space = asyncio.Event()
         self._writer = await asyncio.to_thread(self._open, run)
         run.wires.settle = self._writer.submit
+        run.wires.list_urls = self._writer.submit
 
     async def process_item(self, item: object) -> object:
         if not isinstance(item, Document | Outcome) or self._writer is None:
@@ -54,6 +55,7 @@ class CachePipeline:
     async def close_spider(self) -> None:
         if self._writer is not None:
             self._run.wires.settle = None
+            self._run.wires.list_urls = None
             await asyncio.to_thread(self._writer.finish)
 
     def _open(self, run: Run) -> GroupCommit:
@@ -71,7 +73,9 @@ class CachePipeline:
             DocumentCache(run.project.cache_dir / run.source.name),
             admission,
             in_flight=lambda: wires.in_flight() if wires.in_flight else 0,
-            listeners=Listeners(committed=self._committed, sealed=self._sealed, failed=self._failed),
+            listeners=Listeners(
+                committed=self._committed, listed=self._listed, sealed=self._sealed, failed=self._failed
+            ),
         )
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
@@ -93,6 +97,10 @@ class CachePipeline:
         for tell in self._run.wires.committed:
             tell(visits)
         self._loop.call_soon_threadsafe(self._space.set)
+
+    def _listed(self, part: SitemapPart) -> None:
+        for tell in self._run.wires.listed:
+            tell(part)
 
     def _sealed(self, batch: SealedBatch) -> None:
         for tell in self._run.wires.sealed:

@@ -20,9 +20,10 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit import decide, group_rows, redirect_chains
 from searchcrawl.commit.decide import Group
+from searchcrawl.commit.sitemap_rows import SitemapRows, found_in
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError
 from searchcrawl.failpoints import passing
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
 from searchcrawl.store import batch_table, document_table, run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
@@ -36,12 +37,18 @@ GROUP_SECONDS: Final = 0.2
 MAX_BACKLOG: Final = 64
 
 
+#: What the writer takes.
+Item = Document | Outcome | SitemapPart
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
     """Whom the writer thread tells: each is called in that thread."""
 
     #: (visits committed) after each group
     committed: Callable[[int], None]
+    #: a part of a sitemap was committed
+    listed: Callable[[SitemapPart], None]
     #: a batch was sealed
     sealed: Callable[[SealedBatch], None]
     #: nothing can be written any more
@@ -65,7 +72,7 @@ class GroupCommit:
         self._admission = admission
         self._in_flight = in_flight
         self._listeners = listeners
-        self._queue: queue.SimpleQueue[Document | Outcome | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._segment, committed = run.read(lambda transaction: run_table.open_segment(transaction, run.source_id))
         self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
         try:
@@ -74,6 +81,7 @@ class GroupCommit:
             logger.error("%s; the cache goes on in a new segment, what is missing is fetched again when needed", error)
             self._segment += 1
             self._writer = cache.open_writer(self._segment, 0)
+        self._sitemaps = SitemapRows(run.source_id, run.id)
         self._failed = False
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
         self._thread.start()
@@ -83,8 +91,8 @@ class GroupCommit:
         """How many visits wait."""
         return self._queue.qsize()
 
-    def submit(self, item: Document | Outcome) -> None:
-        """Hands over a settled visit."""
+    def submit(self, item: Item) -> None:
+        """Hands over a settled visit, or a part of a sitemap."""
         self._queue.put(item)
 
     def finish(self) -> None:
@@ -109,7 +117,7 @@ class GroupCommit:
             if last:
                 return
 
-    def _next_group(self) -> tuple[list[Document | Outcome], bool]:
+    def _next_group(self) -> tuple[list[Item], bool]:
         """Waits for a group: full, or old enough, or enough for a batch, or nothing else is in flight."""
         first = self._queue.get()
         if first is None:
@@ -133,16 +141,21 @@ class GroupCommit:
             room -= _bytes_of(item)
         return group, False
 
-    def _commit(self, items: Sequence[Document | Outcome]) -> None:
+    def _commit(self, group: Sequence[Item]) -> None:
         run = self._run
+        parts = [item for item in group if isinstance(item, SitemapPart)]
+        items: Sequence[Document | Outcome] = [item for item in group if not isinstance(item, SitemapPart)]
         if any(map(redirect_chains.leads_on, items)):
             items = self._without_long_chains(items)
         decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
         places = self._append(decided.stored)
-        run.write_counted(lambda transaction: self._write(transaction, items, decided.copied(), places))
+        run.write_counted(lambda transaction: self._write(transaction, items, parts, decided.copied(), places))
         passing("links.committed")
         self._admission.committed()
+        self._sitemaps.committed()
         self._listeners.committed(len(items))
+        for part in parts:
+            self._listeners.listed(part)
         self._unsent_bytes += sum(len(document.body) for document in decided.stored if document.code == 200)
         if self._unsent_bytes >= run.project.cache.threshold_bytes:
             self._seal()
@@ -155,6 +168,7 @@ class GroupCommit:
         self,
         transaction: Transaction,
         items: Sequence[Document | Outcome],
+        parts: Sequence[SitemapPart],
         group: Group,
         places: Mapping[int, Place],
     ) -> Mapping[str, int]:
@@ -164,7 +178,9 @@ class GroupCommit:
         self._admission.rolled_back()
         group_rows.write(transaction, run.source_id, group, places)
         passing("row.updated")
-        discovered, rejected = self._admission.admit(transaction, _with_depths_now(transaction, items, group.found))
+        found = _with_depths_now(transaction, items, group.found)
+        discovered, rejected = self._admission.admit(transaction, found + found_in(parts))
+        self._sitemaps.write(transaction, parts, self._admission.row_of)
         group.counts["discovered"] += discovered
         group.counts["rejected"] += rejected
         url_table.settle(transaction, group.settled)
@@ -200,7 +216,7 @@ class GroupCommit:
         return batch
 
 
-def _bytes_of(item: Document | Outcome) -> int:
+def _bytes_of(item: Item) -> int:
     return len(item.body) if isinstance(item, Document) else 0
 
 

@@ -51,8 +51,8 @@ def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:
 
 
 def _at_home(request: Request) -> bool:
-    """Whether the request goes to the origin of its row."""
+    """Whether the request goes to the origin of its row, or to one of the source itself (a sitemap)."""
     claim = claim_of(request)
     if claim is None:
-        return False
+        return bool(request.meta.get("own_headers"))
     return not trail_of(request) or urls.parse(request.url).origin == urls.parse(claim.url).origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -57,12 +57,22 @@ class _Copy:
     memory_bytes: int = 0
 
 
+class RobotsUnavailable(Exception):
+    """The robots.txt of an origin cannot be had now; ``pause_seconds`` is when to ask again, None: not at all."""
+
+    def __init__(self, message: str, *, code: Code, pause_seconds: float | None) -> None:
+        self.code = code
+        self.pause_seconds = pause_seconds
+        super().__init__(message)
+
+
 class RobotsMiddleware:
     """Ends visits that robots.txt forbids (951, ``rule`` is its line).
 
     Where it answers 5xx or 429, all visits of that origin end with 951 and ``robots.unavailable``;
     where the host cannot be reached, with the code of that; both are asked again after a pause.
-    ``download`` fetches a robots request through the downloader.
+    ``download`` fetches a robots request through the downloader; ``read`` are told of each file that
+    was read: its origin, and the sitemaps that it names.
     """
 
     def __init__(
@@ -73,10 +83,12 @@ class RobotsMiddleware:
         user_agent: str,
         obey: bool,
         max_crawl_delay_seconds: float | None,
+        read: Sequence[Callable[[str, Sequence[str]], None]] = (),
         pause_seconds: float = _PAUSE_SECONDS,
         max_memory_bytes: int = _MAX_MEMORY_BYTES,
     ) -> None:
         self._download = download
+        self._tell = read
         self._politeness = politeness
         self._user_agent = user_agent
         self._obey = obey
@@ -100,14 +112,17 @@ class RobotsMiddleware:
                 raise RuntimeError("robots.txt was asked for before the engine started")
             return await crawler.engine.download_async(request)
 
-        return cls(
+        middleware = cls(
             download=download,
+            read=run.wires.robots_read,
             # Asked for each time: the host table's clock starts after the middlewares.
             politeness=lambda: run.politeness,
             user_agent=robots.user_agent or run.project.user_agent,
             obey=robots.obey,
             max_crawl_delay_seconds=robots.max_crawl_delay_seconds if robots.crawl_delay else None,
         )
+        run.wires.robots_of = middleware.file_of if robots.obey else None
+        return middleware
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         if not self._obey:
@@ -122,17 +137,29 @@ class RobotsMiddleware:
         self._judge(request, claim, copy)
         return None
 
+    async def file_of(self, origin: str) -> RobotsFile:
+        """The rules in force at ``scheme://host[:port]``, asked for where they are not known; or RobotsUnavailable."""
+        copy = self._copies.get(origin)
+        if copy is None or copy.expires <= clock.monotonic():
+            copy = await self._asked(origin)
+        if copy.file is None:
+            pause = max(copy.expires - clock.monotonic(), 0.0) if copy.transient else None
+            raise RobotsUnavailable(copy.error, code=copy.code, pause_seconds=pause)
+        return copy.file
+
     async def _ask_then_judge(self, request: Request, claim: Claim, origin: str) -> None:
+        self._judge(request, claim, await self._asked(origin))
+        # The page's own turn went by while the file was fetched.
+        await self._turn(request.url)
+
+    async def _asked(self, origin: str) -> _Copy:
         task = self._under_way.get(origin)
         if task is None:
             task = asyncio.ensure_future(self._ask(origin))
             self._under_way[origin] = task
             task.add_done_callback(lambda _: self._under_way.pop(origin, None))
         # One page that is cancelled must not take the answer from the others.
-        copy = await asyncio.shield(task)
-        self._judge(request, claim, copy)
-        # The page's own turn went by while the file was fetched.
-        await self._turn(request.url)
+        return await asyncio.shield(task)
 
     def _judge(self, request: Request, claim: Claim, copy: _Copy) -> None:
         if copy.file is None:
@@ -174,6 +201,9 @@ class RobotsMiddleware:
             copy = _Copy(expires=_in(self._pause_seconds), code=code, error=text, transient=failing.transient)
         copy = self._or_last_good(origin, copy)
         self._keep(origin, copy)
+        if copy.file is not None:
+            for tell in self._tell:
+                tell(origin, copy.file.sitemaps)
         return copy
 
     def _or_last_good(self, origin: str, copy: _Copy) -> _Copy:

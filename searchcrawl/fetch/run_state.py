@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
 from searchcrawl.fetch.address_guard import AddressGuard
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.run import RobotsRules
 
 
 class FetchSettings(Protocol):
@@ -77,6 +78,15 @@ class Politeness(Protocol):
         """A request to ``host:port`` is over: its delay begins now."""
 
 
+class Wires(Protocol):
+    """Where the fetch stage tells and asks (``searchcrawl.run.Wires``)."""
+
+    robots_of: Callable[[str], Awaitable[RobotsRules]] | None
+
+    @property
+    def robots_read(self) -> Sequence[Callable[[str, Sequence[str]], None]]: ...
+
+
 class Run(Protocol):
     """One run over one source."""
 
@@ -88,6 +98,8 @@ class Run(Protocol):
     def boundary(self) -> Boundary: ...
     @property
     def politeness(self) -> Politeness | None: ...
+    @property
+    def wires(self) -> Wires: ...
 
 
 def run_of(spider: object) -> Run:

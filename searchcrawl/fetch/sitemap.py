@@ -11,7 +11,7 @@ import codecs
 import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
@@ -19,6 +19,7 @@ from searchcrawl.fetch.content_coding import BrokenCoding, pieces_of
 from searchcrawl.fetch.sitemap_dates import moment_ms
 from searchcrawl.fetch.sitemap_scanner import Entry, FeedScanner, LineScanner, Scanner, SitemapScanner
 from searchcrawl.html.encoding_labels import codec_of, encoding_of
+from searchcrawl.items import ListedUrl
 
 #: The protocol's limits on one file; what is beyond is not read.
 MAX_URLS: Final = 50_000
@@ -75,13 +76,6 @@ class NotASitemap(Exception):
     """The body is none of the formats that list URLs."""
 
 
-class Listed(NamedTuple):
-    """One URL of a sitemap, as an identity (``urls.resolve``), and the moment of its last change."""
-
-    url: str
-    lastmod_ms: int | None = None
-
-
 class SitemapReader:
     """Reads one body, in constant memory beside it.
 
@@ -110,13 +104,13 @@ class SitemapReader:
         self.note = ""
         self.whole = False
 
-    def batches(self) -> Iterator[list[Listed]]:
+    def batches(self) -> Iterator[list[ListedUrl]]:
         """The entries, BATCH_URLS at a time, in the order of the file.
 
         Raises NotASitemap, or BrokenCoding where not even the beginning can be decoded.
         """
         count = 0
-        batch: list[Listed] = []
+        batch: list[ListedUrl] = []
         for entry in self._entries():
             listed = self._listed(entry)
             if count == self._max_urls or self.skipped > self._max_urls:
@@ -134,7 +128,7 @@ class SitemapReader:
         if batch:
             yield batch
 
-    def _listed(self, entry: Entry) -> Listed | None:
+    def _listed(self, entry: Entry) -> ListedUrl | None:
         text = _unescaped(entry.url).strip(_BLANK)
         if not _ABSOLUTE(text):
             text = _unescaped(entry.other).strip(_BLANK)
@@ -144,7 +138,7 @@ class SitemapReader:
             url = urls.resolve(text)
         except InvalidUrl:
             return None
-        return Listed(url, moment_ms(_unescaped(entry.date).strip(_BLANK)) if entry.date else None)
+        return ListedUrl(url, moment_ms(_unescaped(entry.date).strip(_BLANK)) if entry.date else None)
 
     def _entries(self) -> Iterator[Entry]:
         texts = self._texts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 _HOSTS_A_ROUND: Final = 64
 _IDLE_SECONDS: Final = 1.0
+#: No row is due by then.
+_NEVER_MS: Final = -1
 
 
 @dataclass(slots=True)
@@ -76,6 +79,12 @@ class Claiming:
         if not self._dry:
             self._wake.set()
 
+    def hold(self) -> Callable[[], None]:
+        """Keeps the run from being over, as an outstanding row does, until what is returned is called."""
+        with self._counting:
+            self._outstanding += 1
+        return functools.partial(self.committed, 1)
+
     def committed(self, visits: int) -> None:
         """So many claimed rows are settled in the store."""
         with self._counting:
@@ -131,10 +140,15 @@ class Claiming:
     def _hosts_with_work(self, transaction: Transaction) -> list[int]:
         run = self._run
         hosts = url_table.hosts_with_work(
-            transaction, run.source_id, run.row.horizon_ms, after=self._cursor, limit=_HOSTS_A_ROUND
+            transaction, run.source_id, self._horizon_ms(), after=self._cursor, limit=_HOSTS_A_ROUND
         )
         self._learn_names(transaction, hosts)
         return hosts
+
+    def _horizon_ms(self) -> int:
+        """Settled rows due by then are claimed; none while it is not known which of them changed."""
+        may_revisit = self._run.wires.may_revisit
+        return self._run.row.horizon_ms if may_revisit is None or may_revisit() else _NEVER_MS
 
     def _pause(self, *, quiet: bool) -> float | None:
         run = self._run
@@ -187,7 +201,7 @@ class Claiming:
             host,
             limit=rows,
             now_ms=now_ms,
-            horizon_ms=run.row.horizon_ms,
+            horizon_ms=self._horizon_ms(),
             forced=bool(run.forced),
         )
         if delay_ms and claims:

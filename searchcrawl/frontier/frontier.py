@@ -105,6 +105,10 @@ class Frontier:
         else:
             self.window.answered(host)
 
+    def hold(self) -> Callable[[], None]:
+        """Keeps the run from being over until what is returned is called; any thread may do both."""
+        return self._claiming.hold()
+
     def committed(self, visits: int) -> None:
         """So many visits are settled in the store; any thread may call it."""
         self._claiming.committed(visits)

@@ -80,6 +80,7 @@ class Scheduler(BaseScheduler):
         wires.ended.append(self._frontier.ended)
         wires.committed.append(self._frontier.committed)
         wires.in_flight = lambda: window.in_flight
+        wires.hold = self._frontier.hold
         wires.stop = self._stop
         # Nothing was handed out while the store was away.
         run.database.endurance.on_return.append(self._wake_from_thread)

@@ -13,7 +13,8 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.fetch.content_coding import BrokenCoding
-from searchcrawl.fetch.sitemap import BATCH_URLS, Listed, NotASitemap, SitemapKind, SitemapReader
+from searchcrawl.fetch.sitemap import BATCH_URLS, NotASitemap, SitemapKind, SitemapReader
+from searchcrawl.items import ListedUrl
 
 CONFORMANCE = Path(__file__).resolve().parents[4] / "shared" / "conformance" / "sitemaps.json"
 #: Where we decide otherwise than the library whose tests these are, by name: the URLs that we read, and why.
@@ -45,7 +46,7 @@ WITHOUT_ZONE = {"http://www.example.com/article_5"}
 END_OF_DAY_MS = 86_400_000 - 1
 
 
-def read(body: bytes | str, **options: Any) -> list[Listed]:
+def read(body: bytes | str, **options: Any) -> list[ListedUrl]:
     reader = SitemapReader(body.encode() if isinstance(body, str) else body, **options)
     return [listed for batch in reader.batches() for listed in batch]
 
@@ -72,7 +73,7 @@ def conformance_cases() -> list[dict[str, Any]]:
     return cases
 
 
-def agrees(case: dict[str, Any], kind: str, listed: Sequence[Listed]) -> bool:
+def agrees(case: dict[str, Any], kind: str, listed: Sequence[ListedUrl]) -> bool:
     name, expected = case["name"], case["expected_urls"]
     diverging = name in DIVERGENCES and (case["expected_kind"] == "error" or expected != [one.url for one in listed])
     if diverging:
@@ -83,7 +84,7 @@ def agrees(case: dict[str, Any], kind: str, listed: Sequence[Listed]) -> bool:
     return all(one.url in WITHOUT_ZONE or same_moment(one, text) for one, text in zip(listed, dates, strict=True))
 
 
-def same_moment(listed: Listed, text: str | None) -> bool:
+def same_moment(listed: ListedUrl, text: str | None) -> bool:
     if text is None:
         return listed.lastmod_ms is None
     expected_ms = clock.to_ms(datetime.fromisoformat(text))
@@ -189,7 +190,7 @@ def test_entries_when_fed_byte_by_byte_then_the_same_is_read() -> None:
 
     found = read(coded)
 
-    assert found == [Listed("http://a.test/1?%C3%BC", 1_577_836_800_000), Listed("http://a.test/2")]
+    assert found == [ListedUrl("http://a.test/1?%C3%BC", 1_577_836_800_000), ListedUrl("http://a.test/2")]
 
 
 def zlib_in_pieces(body: bytes) -> bytes:
