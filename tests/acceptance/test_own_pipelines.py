@@ -59,3 +59,52 @@ def test_crawl_when_a_pipeline_drops_or_fails_then_the_row_says_so_and_the_run_e
     }
     assert "cannot cope" in rows[f"{HOST}/broken.html"]["error"]
     assert project.indexed() == [f"{HOST}/", f"{HOST}/good.html", f"{HOST}/late.html"]
+
+
+SWALLOWING: Final = """
+class Pipeline:
+    def process_item(self, item):
+        if item.claim.url.endswith("/nothing.html"):
+            return None
+        return {"other": 1} if item.claim.url.endswith("/other.html") else item
+
+class Late:
+    def process_item(self, item):
+        return None
+
+class Middleware:
+    async def process_spider_output(self, response, result):
+        async for each in result:
+            if not response.url.endswith("/swallowed.html"):
+                yield each
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "failed"),
+    [
+        (("-s", 'ITEM_PIPELINES={"mine.Pipeline": 50}'), {"nothing", "other"}),
+        (("-s", 'ITEM_PIPELINES={"mine.Late": 950}'), set()),
+        (("-s", 'SPIDER_MIDDLEWARES={"mine.Middleware": 50}'), {"swallowed"}),
+    ],
+    ids=["pipeline", "late", "middleware"],
+)
+def test_crawl_when_a_component_swallows_pages_then_their_rows_fail_and_the_run_ends(
+    site: SiteProcess, tmp_path: Path, options: tuple[str, ...], failed: set[str]
+) -> None:
+    names = ("good", "nothing", "other", "swallowed")
+    pages(site, "swallowing.acme.test", **{name: page(f"page {name}") for name in names})
+    project = new_project(tmp_path, site, **source(site, "swallowing.acme.test"))
+    (tmp_path / "mine.py").write_text(SWALLOWING, "utf-8")
+
+    ended = project.crawl(*options)
+
+    rows = project.rows()
+    codes = {name: rows[f"swallowing.acme.test/{name}.html"]["code"] for name in names}
+    assert ended.exit_code == 0
+    assert codes == {name: 903 if name in failed else 200 for name in names}
+    assert all(
+        "handed no page on" in (row["error"] or "") or "made" in row["error"]
+        for row in rows.values()
+        if row["code"] == 903
+    )

@@ -1,0 +1,66 @@
+"""Ends visits whose page a component of a user's own kept to itself: their rows would be in flight for ever (D3)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from searchcrawl.codes import Code
+from searchcrawl.hosts.request_rows import claim_of
+from searchcrawl.items import Claim, Document, Outcome
+
+
+class SettlingMiddleware:
+    """The last spider middleware; wired only beside pipelines and spider middlewares of users' own.
+
+    What is known of a page that none of them handed on stays: the visit failed (903).
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> SettlingMiddleware:
+        middleware = cls(crawler)
+        crawler.signals.connect(middleware.item_scraped, signal=signals.item_scraped)
+        return middleware
+
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Hands on what comes, and ends the visit where its page did not come."""
+        claim = None if response.request is None else claim_of(response.request)
+        missing = claim is not None
+        async for item in result:
+            missing = missing and claim is not None and not _is_of(item, claim)
+            yield item
+        if missing and claim is not None:
+            yield _failed(claim, "a spider middleware handed no page on")
+
+    def item_scraped(self, item: object, response: Response | Failure | None) -> None:
+        """An item went through all pipelines: the writer has its page, or a pipeline made something else of it."""
+        request = getattr(response, "request", None)
+        claim = None if request is None else claim_of(request)
+        if claim is None or _is_of(item, claim):
+            return
+        why = f"a pipeline made {type(item).__name__} of the page"
+        # The scheduler hears this one, and knows whether the visit is over already.
+        self._crawler.signals.send_catch_log(
+            signals.item_error,
+            item=_failed(claim, why),
+            response=response,
+            spider=self._crawler.spider,
+            failure=Failure(TypeError(why)),  # type: ignore[no-untyped-call]  # Twisted's
+        )
+
+
+def _is_of(item: object, claim: Claim) -> bool:
+    """Whether an item ends the visit of a row."""
+    return isinstance(item, Document | Outcome) and item.claim.url_id == claim.url_id
+
+
+def _failed(claim: Claim, why: str) -> Outcome:
+    return Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=f"{why}: {claim.url}")
