@@ -23,8 +23,10 @@ from searchcrawl.fetch.headers_middleware import HeadersMiddleware
 from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
 from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
 from searchcrawl.fetch.robots_middleware import RobotsMiddleware
+from searchcrawl.fetch.sitemap_extension import SitemapExtension
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.index.index_extension import IndexExtension
+from searchcrawl.sources.refused_settings import applied
 
 _Wired = Sequence[tuple[type[Any], int]]
 
@@ -49,6 +51,7 @@ _PIPELINES: Final[_Wired] = (
 )
 
 _EXTENSIONS: Final[_Wired] = (
+    (SitemapExtension, 50),
     (IndexExtension, 100),
     (HeartbeatExtension, 200),
     (ProgressExtension, 300),
@@ -96,7 +99,7 @@ class SearchcrawlAddon:
             "DOWNLOADER_MIDDLEWARES_BASE": {},
             "SPIDER_MIDDLEWARES_BASE": {},
         }
-        for name, value in (values | dict(run.source.settings)).items():
+        for name, value in (values | applied(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
         if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":
