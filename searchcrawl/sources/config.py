@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, model_validator
 
+from searchcrawl import urls
 from searchcrawl.sources.refused_settings import why_refused
 from searchcrawl.sources.values import (
     LIST,
@@ -33,6 +34,7 @@ from searchcrawl.sources.values import (
     Ports,
     PositiveAmount,
     PositiveCount,
+    PrefixUrl,
     ResolvedHost,
     Sitemaps,
     Table,
@@ -168,8 +170,16 @@ class Keep(Table):
 class Display(Table):
     """A ``[[display]]``: access URLs that begin with ``from`` are shown with ``to`` instead (A4)."""
 
-    from_: WebUrl = Field(alias="from")
-    to: WebUrl
+    from_: PrefixUrl = Field(alias="from")
+    to: PrefixUrl
+
+
+def _each_from_once(displays: tuple[Display, ...]) -> tuple[Display, ...]:
+    seen = [urls.resolve(display.from_) for display in displays]
+    for number, prefix in enumerate(seen):
+        if prefix in seen[:number]:
+            raise refused(f"the same prefix twice: {prefix}", key=f"[{number}].from")
+    return displays
 
 
 def _settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -194,7 +204,7 @@ class Tables(Table):
     change: Change = Field(default_factory=Change)
     lifecycle: Lifecycle = Field(default_factory=Lifecycle)
     keep: Keep = Field(default_factory=Keep)
-    display: Annotated[tuple[Display, ...], LIST] = ()
+    display: Annotated[tuple[Display, ...], LIST, AfterValidator(_each_from_once)] = ()
     settings: Annotated[Mapping[str, Any], AfterValidator(_settings)] = Field(default_factory=dict)
 
 

@@ -44,6 +44,8 @@ def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
             # A key at its built-in value is left out, so that a release with a new key changes nothing.
             if dumped[table][key] != built_in[table][key]:
                 values[f"{table}.{key}"] = _without_secrets(dumped[table][key], f"{table}.{key}", source)
+    if source.display:
+        values["display"] = dumped["display"]
     values |= {f"settings.{name}": source.settings[name] for name in _SETTINGS if name in source.settings}
     digests = {key: _digest(value) for key, value in values.items()}
     return json.dumps(digests, sort_keys=True, separators=(",", ":"))

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, UnknownSource
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostRules
 from searchcrawl.sources import config, project
 from searchcrawl.sources.checking import all_of, dotted, guess, one_line, read_toml, recognised, shown, validated
@@ -185,6 +186,11 @@ def boundary_of(source: Source) -> Boundary:
         max_repeated_segments=scope.max_repeated_segments,
         file=source.file,
     )
+
+
+def display_of(source: Source) -> DisplayMap | None:
+    """How access URLs of a source become display URLs (A4); None where they are the same."""
+    return DisplayMap((pair.from_, pair.to) for pair in source.display) if source.display else None
 
 
 def _loaded(value: T | None, errors: Sequence[ConfigurationError]) -> T:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from searchcrawl.sources.secrets import Concealed
+
 _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
 _BY_TABLE: Final = "the URL table is the queue and remembers what was seen"
@@ -125,6 +127,15 @@ def changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) -> st
         if not kept and effective.get(name) != value:
             return name
     return None
+
+
+def applied(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a source as Scrapy gets them: what it prints of them shows no credential."""
+    return {
+        # Scrapy folds long texts at blanks: what filters its log could not find them again.
+        name: Concealed(value) if type(value) is str and is_credential(name) else value
+        for name, value in settings.items()
+    }
 
 
 def is_credential(name: str) -> bool:

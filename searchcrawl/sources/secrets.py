@@ -57,6 +57,15 @@ class Secret(str):
         return f"{{{self.kind} = {json.dumps(self.source, ensure_ascii=False)}}}"
 
 
+class Concealed(str):
+    """A credential that stands in a file of the project itself; its ``repr`` does not show it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+
 def is_reference(value: object) -> bool:
     """Whether a value of a file is ``{env = …}`` or ``{file = …}``, right or wrong."""
     return isinstance(value, Mapping) and len(value) == 1 and set(value) <= _KINDS

@@ -54,6 +54,12 @@ def _web_url(text: str) -> str:
     return text
 
 
+def _prefix_url(text: str) -> str:
+    if "#" in text:
+        raise refused("must have no fragment: it is no part of a URL's identity")
+    return text
+
+
 def _contact(text: str) -> str:
     printable = text.isascii() and text.isprintable() and not set(text) & set(" ()")
     if printable and _MAIL.fullmatch(text):
@@ -182,6 +188,7 @@ FilePath = Annotated[Text, _checked(_file_path)]
 FilePaths = Annotated[tuple[FilePath, ...], LIST]
 Texts = Annotated[tuple[Text, ...], LIST]
 WebUrl = Annotated[str, _checked(_web_url)]
+PrefixUrl = Annotated[WebUrl, _checked(_prefix_url)]
 WebUrls = Annotated[tuple[WebUrl, ...], LIST]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_sitemaps)]
 Contact = Annotated[str, _checked(_contact)]
