@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from searchcrawl.codes import Code
 from searchcrawl.items import Claim
+from searchcrawl.store.among import among
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState
@@ -83,7 +84,7 @@ def known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list
     found: list[KnownUrl] = []
     for start in range(0, len(keys), _CHUNK):
         query = select(urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code).where(
-            urls.c.source_id == source_id, urls.c.key.in_(keys[start : start + _CHUNK])
+            urls.c.source_id == source_id, among(transaction, urls.c.key, keys[start : start + _CHUNK])
         )
         found.extend(KnownUrl(*row) for row in transaction.execute(query))
     return found
