@@ -10,7 +10,7 @@ from searchcrawl.answers import outcome
 from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.store import answer_queries, document_table, lease, resend_table, run_table, url_table
+from searchcrawl.store import answer_queries, document_table, lease, resend_table, run_table, sitemap_table, url_table
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.states import EndReason
@@ -32,6 +32,8 @@ def status_of(
         executing = lease.held(transaction, source_id, clock.now_ms())
         refused = answer_queries.refused_documents(transaction, source_id)
         lost = answer_queries.indexed_without_record(transaction, source_id) if preserve else 0
+        named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
+        unread = sitemap_table.failures(transaction, source_id, named)
         resending = resend_table.version(transaction, source_id) is not None
         return {
             "source": source.name,
@@ -49,6 +51,7 @@ def status_of(
             "warnings": [
                 *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
                 *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
+                *(_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
             ],
         }
 

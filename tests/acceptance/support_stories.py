@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, Ended, new_project
+from tests.site.behaviour import is_aside
 from tests.site.client import LogEntry, SiteProcess
 
 _AT_ONCE = 3
@@ -36,7 +37,7 @@ class Run:
     @property
     def bodies(self) -> int:
         """How many pages the site sent whole."""
-        return sum(entry["status"] == 200 and entry["path"] != "/robots.txt" for entry in self.log)
+        return sum(entry["status"] == 200 and not is_aside(entry["path"]) for entry in self.log)
 
 
 Story = Callable[[CrawlProject], list[Run]]

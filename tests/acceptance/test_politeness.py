@@ -80,7 +80,12 @@ def test_delay_when_set_then_no_gap_between_requests_is_shorter_robots_and_redir
 ) -> None:
     entries = _of(tell("delay")[number].log, host)
 
-    assert {entry["path"] for entry in entries} == {"/robots.txt", "/", *(f"/{letter}.html" for letter in "abcd")}
+    assert {entry["path"] for entry in entries} == {
+        "/robots.txt",
+        "/sitemap.xml",
+        "/",
+        *(f"/{letter}.html" for letter in "abcd"),
+    }
     assert min(_gaps(entries)) >= 0.3 - TOLERANCE_SECONDS
     assert {entry["open"] for entry in entries} == {1}
 

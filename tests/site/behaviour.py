@@ -10,9 +10,14 @@ from typing import Any, Final
 MODES: Final = frozenset({"reset", "hang", "cut", "slow-headers", "drip", "endless-body"})
 
 
+def is_aside(path: str) -> bool:
+    """Whether a path is none of a page: robots.txt and sitemaps."""
+    return path == "/robots.txt" or path.startswith("/sitemap")
+
+
 @dataclass(slots=True, kw_only=True)
 class Behaviour:
-    """One rule for ``host`` ("*": all) and ``path`` (exact; null: each but /robots.txt) or ``prefix``.
+    """One rule for ``host`` ("*": all) and ``path`` (exact; null: each page, but not what is_aside) or ``prefix``.
 
     ``status`` replaces the answer's, with ``body`` as its text; ``headers`` are added; ``delay_seconds`` is waited
     before; ``mode`` is one of MODES; ``times`` is how often it still applies (null: always).
@@ -40,7 +45,7 @@ class Behaviour:
             return path == self.path
         if self.prefix is not None:
             return path.startswith(self.prefix)
-        return path != "/robots.txt"
+        return not is_aside(path)
 
     @property
     def place(self) -> tuple[str, str | None, str | None]:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypedDict
 
 from tests import backends
+from tests.site.behaviour import is_aside
 from tests.site.toml_text import to_toml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -136,7 +137,7 @@ class SiteProcess:
         self.change("page", method="DELETE", host=host, path=path)
 
     def set_behaviour(self, host: str = "*", path: str | None = None, **fields: Any) -> None:
-        """Switches a rule on; ``Behaviour`` names the fields. Without path and prefix: each page but /robots.txt."""
+        """Switches a rule on; ``Behaviour`` names the fields. Without path and prefix: each page."""
         self.change("behaviour", host=host, path=path, **fields)
 
     def clear_behaviours(self) -> None:
@@ -157,16 +158,16 @@ class SiteProcess:
         return served
 
     def log(self, *, host: str | None = None, robots: bool = True) -> list[LogEntry]:
-        """The requests so far, in order of arrival; of one host, and without those for robots.txt, where asked."""
+        """The requests so far, in order of arrival; of one host, and without those for robots.txt and sitemaps, where asked."""
         entries: list[LogEntry] = self.change("log", method="GET")["requests"]
         return [
             entry
             for entry in entries
-            if (host is None or entry["host"] == host) and (robots or entry["path"] != "/robots.txt")
+            if (host is None or entry["host"] == host) and (robots or not is_aside(entry["path"]))
         ]
 
     def requested(self) -> list[str]:
-        """``host/path?query`` of each request but those for robots.txt, in order of arrival."""
+        """``host/path?query`` of each request but those for robots.txt and sitemaps, in order of arrival."""
         return [entry["host"] + _target(entry) for entry in self.log(robots=False)]
 
     def clear_log(self) -> None:

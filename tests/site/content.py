@@ -4,11 +4,13 @@ A file is the page of its path (``index.html`` of its folder); ``NAME.pdf.txt`` 
 ``@PORT@`` is the site's port and ``@NAV@`` the host's ``_nav.html``. A ``[[page]]`` table of the manifest
 names a ``url`` (host, path and query) and what differs from the default: ``file`` (of another page),
 ``type`` ("" for none), ``encode``, ``status``, ``headers``, ``encoding``, ``links`` (of a PDF),
-``validators`` (false: none), ``modified`` (a date), ``text`` (the body itself), ``repeat_to_bytes``.
+``validators`` (false: none), ``modified`` (a date), ``text`` (the body itself), ``repeat_to_bytes``, ``compress``
+(true: a gzip file).
 """
 
 from __future__ import annotations
 
+import gzip
 import tomllib
 import zlib
 from datetime import UTC, datetime, timedelta
@@ -92,4 +94,5 @@ def _body(text: str, suffix: str, entry: dict[str, Any]) -> bytes:
         start, rows, end = text.split("<!-- repeat -->")
         count = wanted // len(rows.encode("utf-8")) + 1
         text = start + "".join(rows.replace("@NUMBER@", str(number)) for number in range(1, count + 1)) + end
-    return text.encode(entry.get("encode", "utf-8"))
+    encoded = text.encode(entry.get("encode", "utf-8"))
+    return gzip.compress(encoded, mtime=0) if entry.get("compress") else encoded

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
+from tests.site.behaviour import is_aside
 from tests.site.content import read_stage
 
 _FORBIDDEN: Final = (
@@ -92,7 +93,7 @@ def codes(*, changed: bool = False) -> dict[str, int]:
     found = {
         host + path: page.status
         for (host, path), page in pages.items()
-        if host.endswith(".acme.test") and not host.startswith("bad.") and path != "/robots.txt"
+        if host.endswith(".acme.test") and not host.startswith("bad.") and not is_aside(path)
     }
     found |= _CODES
     left_out = NEVER_REQUESTED.difference(_FORBIDDEN) | OPEN | {*_ENDS}
