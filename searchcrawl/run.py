@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from searchcrawl import clock
@@ -29,6 +30,9 @@ from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
 
 T = TypeVar("T")
+
+#: Codes that say only that a rule refused the URL.
+_REFUSED_BY_RULES: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
 
 #: The counters of a run (J1), in the order in which they are shown.
 COUNTS: Final = (
@@ -240,6 +244,8 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     source_id, lease = database.transact(take)
     passing("lease.taken")
     row, forced = database.transact(lambda transaction: _start(transaction, lease, print_now))
+    if any(key.startswith("scope.") for key in forced):
+        _look_again(database, lease)
     run = Run(
         project=project,
         source=source,
@@ -265,8 +271,16 @@ def _start(transaction: Transaction, lease: Lease, print_now: str) -> tuple[RunR
         run_table.set_fingerprint(transaction, source_id, print_now)
     forced = tuple(changed_keys(made_with or print_now, print_now))
     row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
-    if any(key.startswith("scope.") for key in forced):
-        # These codes say only that a rule refused the URL: it may be allowed now.
-        for code in (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL):
-            url_table.reopen_code(transaction, source_id, code)
     return row, forced
+
+
+def _look_again(database: Database, lease: Lease) -> None:
+    """Reopens what rules refused: it may be allowed now. Cut off, it begins anew with the next start of the run."""
+
+    def reopen(transaction: Transaction, after: int) -> int | None:
+        leases.renew(transaction, lease, now_ms())
+        return url_table.reopen_codes(transaction, lease.source_id, _REFUSED_BY_RULES, after=after)
+
+    after: int | None = 0
+    while after is not None:
+        after = database.transact(partial(reopen, after=after))

@@ -59,13 +59,10 @@ class CachePipeline:
             await asyncio.to_thread(self._writer.finish)
 
     def _open(self, run: Run) -> GroupCommit:
-        known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))
-        admission = Admission(
-            source_id=run.source_id,
-            boundary=run.boundary,
-            max_urls=run.source.scope.max_urls,
-            known_urls=known,
-        )
+        known, most = 0, run.source.scope.max_urls
+        if most:
+            known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))
+        admission = Admission(source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known)
         self._admit_start(run, admission)
         wires = run.wires
         return GroupCommit(
