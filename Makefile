@@ -16,6 +16,12 @@ ARGS ?=
 UV ?= $(BIN)/uv
 LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
+# Beside an SQLite file with the embedded index, which tests use where nothing else is said.
+PAIRS := postgresql+local sqlite+solr postgresql+solr
+on_each_pair = for pair in $(PAIRS); do \
+	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} \
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(1) tests/acceptance; done
+
 .PHONY: help demo site test check bench solr soak venv lock clean
 
 help:  ## show these targets
@@ -27,9 +33,10 @@ demo: $(STAMP)  ## crawl the test site, search it, change it, crawl and search a
 site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.venv/bin/scrapy); PORT=…
 	$(BIN)/python -m tests.site --port $(PORT)
 
-test: $(STAMP)  ## all tests but the soak, with a real Solr; ARGS="-k robots" picks some
-	scripts/bootstrap java
+test: $(STAMP)  ## all tests but the soak, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
+	scripts/bootstrap java postgresql
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(if $(ARGS),,$(call on_each_pair,-m matrix))
 
 check: $(STAMP)  ## ruff, mypy --strict, import layers, layout
 	$(BIN)/ruff check
@@ -46,9 +53,10 @@ solr: $(STAMP)  ## a real Solr for development
 	scripts/bootstrap java
 	$(BIN)/python solr/server/run.py $(ARGS)
 
-soak: $(STAMP)  ## kill -9 at every passing of every failpoint, and at random moments; takes long
-	scripts/bootstrap java
+soak: $(STAMP)  ## kill -9 at every passing of every failpoint, and all stores with all indexes; takes long
+	scripts/bootstrap java postgresql
 	$(BIN)/python -m pytest -m soak $(ARGS)
+	$(if $(ARGS),,$(call on_each_pair,))
 
 venv: $(STAMP)  ## the virtual environment alone
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.site.toml_text import to_toml
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     # The demo writes projects too, and has neither.
     from tests.postgres_server import RunningPostgres
     from tests.solr_server import RunningSolr
+
+
+STORE: Final = "SEARCHCRAWL_TEST_STORE"
+INDEX: Final = "SEARCHCRAWL_TEST_INDEX"
 
 
 @dataclass(slots=True)
@@ -106,8 +110,8 @@ def in_use(
     postgres: Callable[[], RunningPostgres], solr: Callable[[], RunningSolr], environment: Mapping[str, str]
 ) -> Iterator[None]:
     """Makes ``current`` what the environment asks for; the servers are started only where they are needed."""
-    store = wanted(environment, "SEARCHCRAWL_TEST_STORE", ("sqlite", "postgresql"))
-    index = wanted(environment, "SEARCHCRAWL_TEST_INDEX", ("local", "solr"))
+    store = wanted(environment, STORE, ("sqlite", "postgresql"))
+    index = wanted(environment, INDEX, ("local", "solr"))
     current.postgres = postgres() if store == "postgresql" else None
     current.solr = solr() if index == "solr" else None
     try:
@@ -125,9 +129,9 @@ def wanted(environment: Mapping[str, str], name: str, values: tuple[str, ...]) -
     return value
 
 
-def is_default() -> bool:
+def asks_for_default(environment: Mapping[str, str]) -> bool:
     """Whether projects use an SQLite file and the embedded index."""
-    return current.postgres is None and current.solr is None
+    return not {STORE, INDEX} & environment.keys()
 
 
 def _name(folder: Path) -> str:

@@ -17,6 +17,21 @@ from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Names the marks of tests that run with more than the default store and index."""
+    config.addinivalue_line("markers", "matrix: also run with PostgreSQL, with Solr and with both; `make test`")
+    config.addinivalue_line("markers", "other_backends: not run with an SQLite file and the embedded index")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what says nothing new of the default store and index."""
+    if not backends.asks_for_default(os.environ):
+        return
+    left_out = [item for item in items if item.get_closest_marker("other_backends")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(scope="session")
 def ci() -> bool:
     """Whether the tests run under CI, where nothing may be missing."""

@@ -17,6 +17,8 @@ from tests.site import expected
 from tests.site.client import SiteProcess
 from tests.site.expected import short
 
+pytestmark = pytest.mark.matrix
+
 
 class Crawled(NamedTuple):
     """A project after its first run, and what the site saw."""

@@ -97,6 +97,15 @@ def test_maintenance_crawl_when_killed_at_each_failpoint_then_ends_as_if_undistu
     assert maintenance.rounds(kill_rounds.cuts(maintenance.passed, skip=[_BEAT])) == []
 
 
+@pytest.mark.matrix
+@pytest.mark.other_backends
+def test_crawls_when_killed_once_at_each_failpoint_then_end_as_if_undisturbed(initial: Kind, maintenance: Kind) -> None:
+    lines = initial.rounds(kill_rounds.cuts(initial.passed, first=1, skip=[_BEAT]))
+    lines += maintenance.rounds([Cut((name,)) for name in _SOLR_MAINTENANCE])
+
+    assert lines == []
+
+
 def test_crawl_that_preserves_nothing_when_killed_around_freeing_then_ends_as_if_undisturbed(forgetful: Kind) -> None:
     points = {name: forgetful.passed[name] for name in ("cache.freed", "batch.marked", "commit.sent")}
 

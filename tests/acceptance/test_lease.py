@@ -13,6 +13,8 @@ from tests.final_state import inconsistencies, read_state, settled
 from tests.site.client import SiteProcess, write_project
 from tests.stored_rows import execute, is_being_written, query
 
+pytestmark = pytest.mark.matrix
+
 PAGES = 60
 START = f"/n/{PAGES},delay=0.1/"
 #: All that a run writes.

@@ -11,6 +11,8 @@ from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run,
 from tests.site import expected
 from tests.site.client import write_project
 
+pytestmark = pytest.mark.matrix
+
 HOST = "www.acme.test"
 
 
