@@ -196,10 +196,6 @@ class Run:
         with self._saving:
             self.count(**self.write(counted))
 
-    def save_counts(self, transaction: Transaction) -> None:
-        """Writes the counters, so that a crash does not lose them."""
-        run_table.set_counts(transaction, self.id, self.counted())
-
     def beat(self) -> None:
         """Renews the lease; raises LeaseLost."""
         passing("lease.renew")

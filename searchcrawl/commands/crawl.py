@@ -74,9 +74,12 @@ class CrawlCommand(Command):
         self._check_settings(opts)
         # A line of a start list that is no URL is an error of the configuration: nothing has begun yet.
         start_urls(spider.project, spider.source)
-        install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
-        database = Database(spider.project.database_url, spider.project.root)
+        logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
+        patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
+        database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
         run = begin(spider.project, spider.source, database, VERSIONS)
+        for log in logs:
+            log.on_failure(run.fail)
         if not self._crawl(spider, {**arguments, "run": run}):
             raise StoreError(f"the crawl of {args[0]} could not begin: see its log in {spider.project.logs_dir}")
         return self._report(run, as_json=opts.json)
@@ -127,6 +130,18 @@ class CrawlCommand(Command):
         for error in (run.failure, run.delivery_failure):
             if isinstance(error, SearchcrawlError):
                 print_error(error)
+        try:
+            self._show_status(run, as_json=as_json)
+        except StoreError as error:
+            # That the store is gone was said already, where it ended the run.
+            if run.failure is None:
+                print_error(error)
+        if run.exit_code is None:
+            _leave_at_once()
+        run.database.close()
+        return run.exit_code if run.failure is None else Exit.STORE_FAILED
+
+    def _show_status(self, run: Run, *, as_json: bool) -> None:
         status = status_of(run.source, run.database, VERSIONS, preserve=run.project.cache.preserve)
         if as_json:
             print_object(status)
@@ -134,10 +149,6 @@ class CrawlCommand(Command):
             show_summary(status)
         if run.exit_code == Exit.NO_START:
             _print_failed_starts(run)
-        if run.exit_code is None:
-            _leave_at_once()
-        run.database.close()
-        return run.exit_code
 
 
 def _leave_at_once() -> NoReturn:

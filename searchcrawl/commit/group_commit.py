@@ -111,8 +111,11 @@ class GroupCommit:
                     # Whatever it is: nothing more is written, the rows are visited again.
                     self._failed = True
                     self._admission.rolled_back()
-                    # The command says which error ended the run.
-                    logger.warning("the writer stops: %s", error, exc_info=not isinstance(error, SearchcrawlError))
+                    if isinstance(error, SearchcrawlError):
+                        # The command says on the screen what ended the run.
+                        logger.warning("the writer stops: %s", error)
+                    else:
+                        logger.exception("the writer stops")
                     self._listeners.failed(error)
             if last:
                 return

@@ -1,4 +1,4 @@
-"""Renews the lease of the source while the run goes on (decision 10 of requirements.md)."""
+"""Renews the lease of the source while the run goes on (decision 10 of requirements.md), and looks at the disks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.cache.disk_space import refuse_low
+from searchcrawl.exceptions import DiskLow, LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.store.lease import BEAT_SECONDS
 
@@ -17,10 +18,15 @@ logger = logging.getLogger(__name__)
 
 
 class HeartbeatExtension:
-    """Beats in a thread of its own, so that a busy reactor does not lose the lease."""
+    """Beats in a thread of its own, so that a busy reactor does not lose the lease.
 
-    def __init__(self, run: Run) -> None:
+    The run ends where the lease is lost, and where a disk has less than ``min_free_bytes`` left:
+    then all that was fetched can still be written down (findings D18).
+    """
+
+    def __init__(self, run: Run, *, min_free_bytes: int) -> None:
         self._run = run
+        self._min_free_bytes = min_free_bytes
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
@@ -29,7 +35,7 @@ class HeartbeatExtension:
         run: Run | None = getattr(crawler.spider, "run", None)
         if run is None:
             raise NotConfigured("the spider is not that of a source")
-        extension = cls(run)
+        extension = cls(run, min_free_bytes=round(crawler.settings.getfloat("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20)))
         crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
         run.wires.finished.append(extension.finished)
         return extension
@@ -41,10 +47,19 @@ class HeartbeatExtension:
         self._over.set()
 
     def _beat(self) -> None:
-        while not self._over.wait(BEAT_SECONDS):
-            try:
+        try:
+            self._look_at_disks()
+            while not self._over.wait(BEAT_SECONDS):
                 self._run.beat()
-            except (LeaseLost, StoreError) as error:
-                logger.warning("the lease could not be renewed: %s", error)
-                self._run.fail(error)
-                return
+                self._look_at_disks()
+        except (LeaseLost, StoreError, DiskLow) as error:
+            logger.warning("the heart stops: %s", error)
+            self._run.fail(error)
+
+    def _look_at_disks(self) -> None:
+        if self._min_free_bytes:
+            project = self._run.project
+            folders = [project.cache_dir, project.logs_dir]
+            folders += [project.index_dir] if project.index.type == "local" else []
+            folders += [self._run.database.folder] if self._run.database.folder else []
+            refuse_low(folders, min_free_bytes=self._min_free_bytes)

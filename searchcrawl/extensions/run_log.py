@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final
 
-from searchcrawl.exceptions import CacheError
+from searchcrawl.extensions.log_file import LogFile
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redacted
@@ -34,13 +33,18 @@ class _Brief(_OneLine):
         return super().format(brief)
 
 
-def install_run_log(project: Project, source: Source, *, copy_to: str | None = None, level: str | None = None) -> None:
-    """Sends the log of this process to the source's file, and to ``copy_to``; raises CacheError for no such file.
+def install_run_log(
+    project: Project, source: Source, *, copy_to: str | None = None, level: str | None = None
+) -> list[LogFile]:
+    """Sends the log of this process to the source's file, and to ``copy_to`` (as scrapyd shows it); both files.
 
-    ``level`` goes before ``logs.level``.
+    ``level`` goes before ``logs.level``. Raises LogError where a file cannot be opened.
     """
     level = level or project.logs.level
-    files = [_run_file(project, source), *([_copy(Path(copy_to))] if copy_to else [])]
+    path, logs = project.logs_dir / f"{source.name}.log", project.logs
+    files = [LogFile(path, max_bytes=logs.max_bytes, backups=logs.backups)]
+    if copy_to:
+        files.append(LogFile(Path(copy_to)))
     screen = logging.StreamHandler(sys.stderr)
     screen.setLevel(logging.ERROR)
     screen.setFormatter(_Brief("%(levelname)s: %(message)s"))
@@ -56,22 +60,4 @@ def install_run_log(project: Project, source: Source, *, copy_to: str | None = N
         logging.getLogger(name).setLevel(level)
     for noisy in ("alembic", "asyncio", "aiohttp", "urllib3", "pysolr", "scrapy.middleware", "scrapy.statscollectors"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-
-
-def _run_file(project: Project, source: Source) -> logging.Handler:
-    path = project.logs_dir / f"{source.name}.log"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return RotatingFileHandler(
-            path, maxBytes=project.logs.max_bytes, backupCount=project.logs.backups, encoding="utf-8"
-        )
-    except OSError as error:
-        raise CacheError(f"log {path}: {error.strerror or error}") from error
-
-
-def _copy(path: Path) -> logging.Handler:
-    """The log of one job, as scrapyd shows it."""
-    try:
-        return logging.FileHandler(path, encoding="utf-8")
-    except OSError as error:
-        raise CacheError(f"log {path}: {error.strerror or error}") from error
+    return files

@@ -107,8 +107,12 @@ class Claiming:
             self._wake.clear()
             try:
                 pause = self._round()
+            except SearchcrawlError as error:
+                logger.warning("claiming stops: %s", error)
+                self._failed(error)
+                return
             except Exception as error:  # the edge of the thread: whatever it is ends the run
-                logger.warning("claiming stops: %s", error, exc_info=not isinstance(error, SearchcrawlError))
+                logger.exception("claiming stops")
                 self._failed(error)
                 return
             if pause is None:

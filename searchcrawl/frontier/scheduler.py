@@ -210,7 +210,9 @@ class Scheduler(BaseScheduler):
                 self._closing = True
                 self._close_task = asyncio.ensure_future(engine.close_spider_async(reason=reason))
 
-        self._loop.call_soon_threadsafe(close)
+        # A log that fails at last has nothing to stop.
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(close)
 
     _closing = False
     _close_task: asyncio.Future[None] | None = None

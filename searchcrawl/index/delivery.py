@@ -90,7 +90,7 @@ class Delivery:
             # The segment that was written to last is complete: it can be given up as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
-            logger.error("the last batch cannot be sealed: %s", error)
+            logger.warning("the last batch cannot be sealed: %s", error)
             self._run.fail(error)
 
     def _work(self) -> None:
@@ -109,6 +109,9 @@ class Delivery:
         except DeliveryError as error:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)
+        except SearchcrawlError as error:
+            logger.warning("the delivery stops: %s", error)
+            run.fail(error)
         except Exception as error:
             logger.exception("the delivery stops")
             run.fail(error)

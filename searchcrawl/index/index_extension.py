@@ -13,6 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.index.delivery import Delivery
 from searchcrawl.index.opening import open_index
 from searchcrawl.run import Run
@@ -41,6 +42,10 @@ class IndexExtension:
     async def spider_opened(self, spider: Spider) -> None:
         try:
             self._delivery = await asyncio.to_thread(self._open)
+        except SearchcrawlError as error:
+            logger.warning("the delivery cannot begin: %s", error)
+            self._run.fail(error)
+            return
         except Exception as error:
             logger.exception("the delivery cannot begin")
             self._run.fail(error)

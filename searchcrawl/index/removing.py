@@ -62,9 +62,11 @@ def _within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, lis
 
 
 def finish_removals(run: Run, shipping: Shipping) -> int:
-    """Sends again what a dead process was removing; how many."""
+    """Sends again what a dead process was removing, and takes out the copies that it left; how many."""
     under_way = run.read(lambda transaction: batch_table.removing(transaction, run.source_id))
-    return sum(_send(shipping, batch, leaving) for _, batch, leaving in under_way)
+    removed = sum(_send(shipping, batch, leaving) for _, batch, leaving in under_way)
+    # It may have died between the receipt of a survivor and the removal of its copies.
+    return removed + remove_copies(run, shipping)
 
 
 def _seal(transaction: Transaction, run: Run, leaving: list[Leaving]) -> SealedBatch:

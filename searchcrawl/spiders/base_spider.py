@@ -41,7 +41,8 @@ class SourceSpider(Spider):
     ) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         if run is None:
-            database = Database(cls.project.database_url, cls.project.root)
+            patience_seconds = crawler.settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
+            database = Database(cls.project.database_url, cls.project.root, patience_seconds=patience_seconds)
             run = begin(cls.project, cls.source, database, VERSIONS)
         run.limit = int(limit)
         spider.run = run

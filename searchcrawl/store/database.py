@@ -49,6 +49,8 @@ class Database:
         with self._translated():
             self._engine = _engine(parsed, root)
         self._writer, self._reader = _doors(self._engine)
+        #: Where the file of an SQLite database is.
+        self.folder = _folder(self._engine.url)
         # One that cannot be reached now has perhaps never been there.
         try:
             self.endurance.attempt(self._migrate, only=StoreLocked)
@@ -157,6 +159,11 @@ def _doors(engine: Engine) -> tuple[Engine, Engine]:
         return engine.execution_options(immediate=True), engine
     reading: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     return engine, engine.execution_options(**reading)
+
+
+def _folder(url: URL) -> Path | None:
+    is_file = url.get_backend_name() == "sqlite" and url.database not in {None, "", ":memory:"}
+    return Path(str(url.database)).parent if is_file else None
 
 
 def _number(transaction: Transaction) -> str | None:

@@ -9,7 +9,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from searchcrawl.exceptions import StoreError
 
-_BUSY_TIMEOUT_SECONDS: Final = 30
+#: Who can wait longer tries again (store.endurance).
+_BUSY_TIMEOUT_SECONDS: Final = 5
 
 
 def open_engine(url: URL, root: Path) -> Engine:

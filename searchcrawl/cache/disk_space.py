@@ -1,0 +1,32 @@
+"""How much room is left on the disks of a project (findings D18)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from searchcrawl.exceptions import DiskLow
+
+_MB = 1 << 20
+
+
+def refuse_low(folders: Iterable[Path], *, min_free_bytes: int) -> None:
+    """Raises DiskLow where the disk of a folder, there already or not, has less room left for us."""
+    for folder in folders:
+        free_bytes = _free_bytes(folder)
+        if free_bytes < min_free_bytes:
+            raise DiskLow(
+                f"{folder}: only {free_bytes // _MB} MB are left on its disk, and {min_free_bytes // _MB} MB"
+                " are kept free (SEARCHCRAWL_MIN_FREE_MB)"
+            )
+
+
+def _free_bytes(folder: Path) -> int:
+    while True:
+        try:
+            found = os.statvfs(folder)
+        except FileNotFoundError:
+            folder = folder.parent
+            continue
+        return found.f_bavail * found.f_frsize

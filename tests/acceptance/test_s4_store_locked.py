@@ -1,0 +1,195 @@
+"""A store that another process locks: fetching pauses, nothing is lost; for good: exit 7 (S4, S2)."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests import backends, kill_site
+from tests.crawl_forks import Forks, Running, started
+from tests.final_state import differences, inconsistencies, last_counts, read_state, settled
+from tests.kill_rounds import Kind, initial
+from tests.site.client import SiteProcess
+from tests.store_outages import locked
+from tests.stored_rows import query
+
+pytestmark = pytest.mark.skipif(not backends.is_default(), reason="the lock is that of a file")
+
+PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90")
+HURRIED: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=1")
+WAITING: Final = "fetching pauses, waiting up to"
+BACK: Final = "the store answers again"
+_TABLES: Final = ("urls", "documents", "outlinks", "segments", "batches", "runs")
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(1) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="module")
+def kind(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+    with SiteProcess() as site:
+        kill_site.fill(site)
+        kind = initial(forks, site, tmp_path_factory.mktemp("locked"))
+        kind.reference()
+        yield kind
+
+
+@pytest.fixture
+def project(kind: Kind, request: pytest.FixtureRequest) -> Path:
+    name = request.node.name.removeprefix("test_s4_")[:40]
+    kind.site.clear_log()
+    kind.prepare(kind.folder / name, name)
+    return kind.folder / name
+
+
+def log(folder: Path) -> str:
+    path = folder / "var" / "log" / "demo.log"
+    return path.read_text("utf-8") if path.exists() else ""
+
+
+def output(folder: Path) -> str:
+    return (folder / "output.txt").read_text("utf-8")
+
+
+def in_its_middle(forks: Forks, folder: Path, *options: str) -> Running:
+    running = forks.start(folder, "crawl", "demo", *options)
+    running.until(lambda: len(settled(folder)) >= 20)
+    return running
+
+
+def quiet(running: Running, kind: Kind) -> int:
+    """How many requests the site has got once none came for two seconds."""
+    seen, since = -1, time.monotonic()
+
+    def rests() -> bool:
+        nonlocal seen, since
+        now = len(kind.site.log())
+        if now != seen:
+            seen, since = now, time.monotonic()
+        return time.monotonic() - since > 2
+
+    running.until(rests)
+    return seen
+
+
+def as_undisturbed(kind: Kind, folder: Path) -> list[str]:
+    state = read_state(folder, "demo")
+    counts = last_counts(folder)
+    wrong = [
+        f"{name}: {counts[name]}" for name in ("fetched", "new", "duplicates") if counts[name] != kind.counts[name]
+    ]
+    return differences(kind.expected, state) + inconsistencies(state) + wrong
+
+
+def test_s4_store_when_locked_for_a_while_then_fetching_pauses_and_nothing_is_lost(
+    kind: Kind, forks: Forks, project: Path
+) -> None:
+    with started(in_its_middle(forks, project, *PATIENT)) as running:
+        with locked(project):
+            running.until(lambda: WAITING in log(project))
+            asked = quiet(running, kind)
+            before = len(settled(project))
+            # Two more beats of the lease fail.
+            running.until(lambda: quiet(running, kind) == asked)
+        code = running.wait()
+
+    assert (code, before < len(kind.expected.rows)) == (0, True)
+    assert as_undisturbed(kind, project) == []
+    assert set(kill_site.requests(kind.site)[project.name].elements()) == set(kind.asked)
+    assert kill_site.requests(kind.site)[project.name] == kind.asked
+    assert (log(project).count(WAITING), log(project).count(BACK)) == (1, 1)
+    assert "ERROR" not in log(project)
+
+
+def test_s4_store_when_locked_at_the_start_then_it_is_waited_for(kind: Kind, forks: Forks, project: Path) -> None:
+    forks.run(project, "status")
+
+    with locked(project), started(forks.start(project, "crawl", "demo", *HURRIED)) as running:
+        hurried = running.wait()
+    with started(forks.start(project, "crawl", "demo", *PATIENT)) as running:
+        with locked(project):
+            running.until(lambda: WAITING in log(project))
+        patient = running.wait()
+
+    assert (hurried, patient) == (7, 0)
+    assert output(project).count("database is locked") == 1
+    assert as_undisturbed(kind, project) == []
+
+
+def test_s4_store_when_another_process_took_the_source_over_meanwhile_then_nothing_is_written(
+    kind: Kind, forks: Forks, project: Path
+) -> None:
+    with started(in_its_middle(forks, project, *PATIENT)) as running:
+        with locked(project) as holder:
+            running.until(lambda: WAITING in log(project))
+            before = {table: query(project, f"SELECT * FROM {table}") for table in _TABLES}
+            holder.let_go("UPDATE leases SET fence = fence + 1, renewed_ms = NULL")
+        code = running.wait()
+
+    assert code == 7
+    assert {table: query(project, f"SELECT * FROM {table}") for table in _TABLES} == before
+    assert "another process took this source over" in output(project)
+    assert "Traceback" not in output(project) + log(project)
+    assert forks.run(project, "crawl", "demo") == 0
+    assert as_undisturbed(kind, project) == []
+
+
+def test_s2_crawl_when_terminated_and_then_killed_while_the_store_is_locked_then_nothing_is_lost(
+    kind: Kind, forks: Forks, project: Path
+) -> None:
+    with started(in_its_middle(forks, project, *PATIENT)) as running, locked(project):
+        running.until(lambda: WAITING in log(project))
+        running.signal(signal.SIGTERM)
+        running.until(lambda: "SIGTERM" in log(project))
+        running.signal(signal.SIGKILL)
+        code = running.wait()
+    again = forks.run(project, "crawl", "demo")
+
+    assert (code, again) == (-signal.SIGKILL, 0)
+    assert as_undisturbed(kind, project) == []
+
+
+def test_s2_crawl_when_terminated_while_the_store_is_locked_then_it_ends_with_the_patience(
+    kind: Kind, forks: Forks, project: Path
+) -> None:
+    patience = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=12")
+    with started(in_its_middle(forks, project, *patience)) as running, locked(project):
+        running.until(lambda: WAITING in log(project))
+        running.signal(signal.SIGTERM)
+        code = running.wait()
+    again = forks.run(project, "crawl", "demo")
+
+    assert (code, again) == (7, 0)
+    assert as_undisturbed(kind, project) == []
+
+
+def test_s4_commands_when_the_store_is_locked_then_readers_answer_and_writers_refuse(
+    kind: Kind, forks: Forks, project: Path
+) -> None:
+    forks.run(project, "crawl", "demo")
+    with locked(project):
+        reading = [
+            forks.run(project, *words)
+            for words in (
+                ("status",),
+                ("urls", "demo"),
+                ("search", "page"),
+                ("verify",),
+                ("quarantine", "list", "demo"),
+            )
+        ]
+        (project / "output.txt").unlink()
+        writing = forks.run(project, "quarantine", "approve", "demo")
+        said = output(project).splitlines()
+
+    assert (reading, writing) == ([0] * 5, 7)
+    assert len(said) == 1
+    assert "var/searchcrawl.db: database is locked" in said[0]
