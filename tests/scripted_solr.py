@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import socket
 import struct
 import sys
@@ -58,6 +59,11 @@ class ScriptedSolr:
     received: list[Received] = field(default_factory=list)
     #: What /admin/metrics says of the cores, as JSON; such requests are neither scripted nor noted.
     metrics: bytes = b"{}"
+    #: The crawl_version that /get finds, by id; these are not scripted either, but noted in ``read_back``.
+    versions: dict[str, int] = field(default_factory=dict)
+    read_back: list[str] = field(default_factory=list)
+    #: So many updates are reset before they are read.
+    unread: int = 0
     stopping: threading.Event = field(default_factory=threading.Event)
     _server: ThreadingHTTPServer = field(init=False)
 
@@ -124,6 +130,10 @@ class Exchange(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         address = urlsplit(self.path)
+        if self.solr.unread and address.path.endswith("/update"):
+            self.solr.unread -= 1
+            self.reset()
+            return
         raw = self._body()
         request = Received(
             method=self.command,
@@ -134,9 +144,18 @@ class Exchange(BaseHTTPRequestHandler):
         if address.path.endswith("/admin/metrics"):
             self.send(200, b'{"responseHeader":{"status":0},"metrics":%s}' % self.solr.metrics)
             return
+        if address.path.endswith("/get"):
+            self._read_back(request.parameters["id"][0])
+            return
         # The client may be gone, as tests of its time limits want it.
         with contextlib.suppress(OSError):
             self.solr.step(request)(self, request)
+
+    def _read_back(self, entry_id: str) -> None:
+        self.solr.read_back.append(entry_id)
+        held = self.solr.versions.get(entry_id)
+        found = None if held is None else {"crawl_version": held}
+        self.send(200, orjson.dumps({"responseHeader": {"status": 0}, "doc": found}))
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
@@ -200,6 +219,24 @@ def cut(exchange: Exchange, request: Received) -> None:
     """Half an answer, then the end of the connection."""
     exchange.close_connection = True
     exchange.send(200, b'{"responseHeader":{"sta', length=41)
+
+
+def bomb(exchange: Exchange, request: Received) -> None:
+    """An answer of 200 MB, packed into 200 KB."""
+    exchange.send(200, gzip.compress(b" " * 1_000_000) * 200, headers={"Content-Encoding": "gzip"})
+
+
+def zipped(exchange: Exchange, request: Received) -> None:
+    """A good answer, compressed."""
+    exchange.send(200, gzip.compress(b'{"responseHeader":{"status":0}}'), headers={"Content-Encoding": "gzip"})
+
+
+def endless(exchange: Exchange, request: Received) -> None:
+    """An answer that does not end, as fast as it is read."""
+    exchange.close_connection = True
+    exchange.wfile.write(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"responseHeader":{"a":"')
+    while not exchange.solr.stopping.is_set():
+        exchange.wfile.write(b"a" * 65_536)
 
 
 def reset(exchange: Exchange, request: Received) -> None:

@@ -1,23 +1,21 @@
-"""What becomes of a delivery, for each way in which Solr, or what stands before it, may answer (D13, I1–I7, I10)."""
+"""What becomes of the documents of a delivery, by what Solr says of them (D13, I3, I4, I9, I10)."""
 
 from __future__ import annotations
-
-import socket
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
-from searchcrawl.index.receiver import Batch, Receipt
+from searchcrawl.index.receiver import Receipt
 from searchcrawl.index.solr_receiver import SolrReceiver
-from searchcrawl.items import IndexedDocument
 from tests import scripted_solr as scripts
-from tests.scripted_solr import ScriptedSolr, Step, small_batch
-from tests.solr_server import free_port
+from tests.scripted_solr import ScriptedSolr, small_batch
 
 REFUSED_ALIKE = b'{"error":{"msg":"unknown update chain","code":400}}'
+CONFLICT = b'{"error":{"msg":"version conflict for a","code":409}}'
+
+
+def repr_of_id(value: str) -> str:
+    return ascii(value[:3])
 
 
 def test_deliver_when_all_is_taken_then_documents_are_streamed_and_acknowledged(
@@ -48,7 +46,7 @@ def test_deliver_when_ids_are_removed_then_their_version_travels_with_them(
     assert scripted_solr.received[1].parameters["del_version"] == ["7"]
 
 
-def test_deliver_when_an_id_is_empty_then_it_is_refused_and_never_sent(
+def test_i10_deliver_when_an_id_is_empty_then_it_is_refused_and_never_sent(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.good]
@@ -59,7 +57,7 @@ def test_deliver_when_an_id_is_empty_then_it_is_refused_and_never_sent(
     assert [request.ids for request in scripted_solr.received] == [["a"], ["c"]]
 
 
-def test_deliver_when_200_carries_errors_then_these_documents_are_refused(
+def test_i3_deliver_when_200_carries_errors_then_these_documents_are_refused(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.tolerant({"b": "ERROR: [doc=b] no number"})]
@@ -69,7 +67,7 @@ def test_deliver_when_200_carries_errors_then_these_documents_are_refused(
     assert receipts == [Receipt("a", True), Receipt("b", False, "ERROR: [doc=b] no number"), Receipt("c", True)]
 
 
-def test_deliver_when_an_error_names_nobody_then_its_document_is_found_by_halving(
+def test_i3_deliver_when_an_error_names_nobody_then_its_document_is_found_by_halving(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     def anonymous(exchange: scripts.Exchange, request: scripts.Received) -> None:
@@ -84,7 +82,7 @@ def test_deliver_when_an_error_names_nobody_then_its_document_is_found_by_halvin
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_deliver_when_one_document_spoils_the_request_then_halving_finds_it(
+def test_i3_deliver_when_one_document_spoils_the_request_then_halving_finds_it(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, status: int
 ) -> None:
     names = [f"d{number}" for number in range(50)]
@@ -97,20 +95,7 @@ def test_deliver_when_one_document_spoils_the_request_then_halving_finds_it(
     assert len(scripted_solr.received) <= 13
 
 
-def test_deliver_when_the_request_is_too_large_then_smaller_ones_are_sent(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
-) -> None:
-    names = [f"d{number}" for number in range(16)]
-    scripted_solr.script = [scripts.refusing(413, when=lambda ids: len(ids) > 4)]
-
-    receipts = scripted_receiver.deliver(small_batch(*names))
-
-    assert all(receipt.accepted for receipt in receipts)
-    taken = [name for request in scripted_solr.received if len(request.ids) <= 4 for name in request.ids]
-    assert taken == names
-
-
-def test_deliver_when_a_removal_spoils_the_request_then_halving_finds_it(
+def test_i3_deliver_when_a_removal_spoils_the_request_then_halving_finds_it(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.refusing(400, when=lambda ids: "b" in ids, reason="odd id")]
@@ -120,17 +105,58 @@ def test_deliver_when_a_removal_spoils_the_request_then_halving_finds_it(
     assert receipts == [Receipt("a", True), Receipt("b", False, "odd id"), Receipt("c", True)]
 
 
-def test_deliver_when_the_index_has_a_newer_version_then_the_document_is_done(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+@pytest.mark.parametrize("held", [7, 8])
+@pytest.mark.parametrize("by_status", [True, False], ids=["409", "200"])
+def test_i4_deliver_when_the_index_has_this_version_or_a_newer_one_then_the_document_is_done(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, held: int, *, by_status: bool
 ) -> None:
-    scripted_solr.script = [scripts.refusing(409, when=lambda ids: "b" in ids, reason="version conflict")]
+    refusing = scripts.refusing(409, when=lambda ids: "b" in ids, reason="version conflict for b")
+    tolerant = scripts.tolerant({"b": "user version is not high enough: 7"})
+    scripted_solr.script = [refusing if by_status else tolerant]
+    scripted_solr.versions = {"b": held}
 
     receipts = scripted_receiver.deliver(small_batch("a", "b", "c"))
 
     assert [receipt.accepted for receipt in receipts] == [True, True, True]
+    assert scripted_solr.read_back == ["b"]
 
 
-def test_deliver_when_every_document_is_refused_alike_then_the_index_is_misconfigured(
+def test_i4_deliver_when_a_conflict_passes_then_the_document_is_sent_again(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.status(409, CONFLICT), scripts.status(409, CONFLICT), scripts.good]
+    scripted_solr.versions = {"a": 6}
+
+    receipts = scripted_receiver.deliver(small_batch("a"))
+
+    assert receipts == [Receipt("a", True)]
+    assert [request.ids for request in scripted_solr.received] == [["a"]] * 3
+
+
+def test_i4_deliver_when_a_conflict_stays_then_the_tries_are_bounded_and_the_document_is_named(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.refusing(409, when=lambda ids: "b" in ids, reason="version conflict for b")]
+
+    receipts = scripted_receiver.deliver(small_batch("a", "b"))
+
+    assert receipts == [Receipt("a", True), Receipt("b", False, "version conflict for b (the index has none)")]
+    assert scripted_solr.read_back == ["b"] * 3
+    assert len(scripted_solr.received) <= 6
+
+
+def test_i4_deliver_when_a_removal_conflicts_then_the_index_decides_too(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.refusing(409, when=lambda ids: "b" in ids, reason="version conflict for b")]
+    scripted_solr.versions = {"b": 9}
+
+    receipts = scripted_receiver.deliver(small_batch(removals=("a", "b")))
+
+    assert receipts == [Receipt("a", True), Receipt("b", True)]
+
+
+def test_i3_deliver_when_every_document_is_refused_alike_then_the_index_is_misconfigured(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     scripted_solr.script = [scripts.status(400, REFUSED_ALIKE)]
@@ -141,8 +167,29 @@ def test_deliver_when_every_document_is_refused_alike_then_the_index_is_misconfi
     assert len(scripted_solr.received) < 60
 
 
+def test_i3_deliver_when_few_are_refused_and_an_empty_update_too_then_misconfigured(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.status(400, REFUSED_ALIKE)]
+
+    with pytest.raises(IndexMisconfigured, match=r"searchcrawl\.toml: index\.url: .*unknown update chain"):
+        scripted_receiver.deliver(small_batch("a"))
+
+    assert [request.body for request in scripted_solr.received][1:] == [[]]
+
+
+def test_i3_deliver_when_the_only_document_is_refused_then_it_is_named(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.refusing(400, when=lambda ids: "a" in ids, reason="bad value")]
+
+    receipts = scripted_receiver.deliver(small_batch("a"))
+
+    assert receipts == [Receipt("a", False, "bad value")]
+
+
 @pytest.mark.parametrize("message", ["No space left on device", "Server error writing document id b to the index"])
-def test_deliver_when_the_server_fails_on_a_document_then_no_document_is_to_blame(
+def test_i3_deliver_when_the_server_fails_on_a_document_then_no_document_is_to_blame(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, message: str
 ) -> None:
     scripted_solr.script = [scripts.tolerant({"b": message})]
@@ -151,7 +198,7 @@ def test_deliver_when_the_server_fails_on_a_document_then_no_document_is_to_blam
         scripted_receiver.deliver(small_batch("a", "b"))
 
 
-def test_deliver_when_a_bad_value_reads_like_a_server_failure_then_its_document_is_refused(
+def test_i3_deliver_when_a_bad_value_reads_like_a_server_failure_then_its_document_is_refused(
     scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
     message = "ERROR: [doc=b] Error adding field 'depth'='No space left, ZooKeeper'"
@@ -162,163 +209,25 @@ def test_deliver_when_a_bad_value_reads_like_a_server_failure_then_its_document_
     assert receipts == [Receipt("a", True), Receipt("b", False, message)]
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        scripts.status(500),
-        scripts.status(502, b""),
-        scripts.status(503, b'{"responseHeader":{"status":503},"error":{"msg":"SolrCore is loading","code":503}}'),
-        scripts.status(408),
-        scripts.status(200, b'{"responseHeader":{"status":1,"QTime":1}}'),
-        scripts.status(200, b'{"responseHeader":{"status":503,"QTime":1}}'),
-        scripts.status(200, b""),
-        scripts.status(200, b'{"responseHeader":{"sta'),
-        scripts.cut,
-        scripts.reset,
-        scripts.reset_in_answer,
-        scripts.silent,
-        scripts.drip_header,
-        scripts.drip_body,
-    ],
-    ids=[
-        "500",
-        "502",
-        "503",
-        "408",
-        "200-status-1",
-        "200-status-503",
-        "200-empty",
-        "200-half",
-        "cut",
-        "reset",
-        "reset-in-answer",
-        "silent",
-        "drip-header",
-        "drip-body",
-    ],
-)
-def test_deliver_when_the_outcome_is_unknown_then_unavailable_and_the_next_try_succeeds(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step
+@pytest.mark.parametrize("bad", ["", " ", "\t\n", "a\x00", "a\ud800", "x" * 40_000, "é" * 20_000], ids=repr_of_id)
+def test_i9_deliver_when_an_id_cannot_be_stored_then_it_is_refused_and_never_sent(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, bad: str
 ) -> None:
-    scripted_solr.script = [step, scripts.good]
+    scripted_solr.script = [scripts.good]
 
-    with pytest.raises(IndexUnavailable):
-        scripted_receiver.deliver(small_batch("a", "b"))
+    receipts = scripted_receiver.deliver(small_batch("a", bad, removals=(bad, "c")))
 
-    assert scripted_receiver.deliver(small_batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
-    assert scripted_solr.received[0] == scripted_solr.received[1]
+    assert [receipt.accepted for receipt in receipts] == [True, False, False, True]
+    assert all("the id" in str(receipt.error) for receipt in receipts if not receipt.accepted)
+    assert [request.ids for request in scripted_solr.received] == [["a"], ["c"]]
 
 
-@pytest.mark.parametrize("step", [scripts.silent, scripts.drip_header, scripts.drip_body])
-def test_deliver_when_the_answer_takes_too_long_then_the_total_time_is_the_limit(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step
+def test_i10_deliver_when_removals_look_like_queries_then_they_are_ids_with_a_version(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
 ) -> None:
-    scripted_solr.script = [step]
+    scripted_solr.script = [scripts.good]
 
-    with pytest.raises(IndexUnavailable, match=r"no complete answer within 1 s"):
-        scripted_receiver.deliver(small_batch("a"))
+    scripted_receiver.deliver(small_batch(removals=("*:*", "id:*", '{"query":"*:*"}')))
 
-
-def test_deliver_when_the_server_reads_nothing_then_unavailable(receiver_of_a_wall: SolrReceiver) -> None:
-    text = "word " * 2_000_000
-
-    with pytest.raises(IndexUnavailable, match="no complete answer within"):
-        receiver_of_a_wall.deliver(
-            Batch(number=1, source="s", crawl_version=1, documents=[IndexedDocument(id="a", fields={"content": text})])
-        )
-
-
-@pytest.fixture
-def receiver_of_a_wall() -> Iterator[SolrReceiver]:
-    """A receiver of a server that takes connections and reads nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as wall:
-        receiver = SolrReceiver(f"http://127.0.0.1:{wall.getsockname()[1]}/solr/wall", timeout_seconds=0.5)
-        yield receiver
-        receiver.close()
-
-
-def test_deliver_when_nobody_listens_then_unavailable_and_says_so() -> None:
-    receiver = SolrReceiver(f"http://127.0.0.1:{free_port()}/solr/none", timeout_seconds=1)
-
-    with pytest.raises(IndexUnavailable, match=r"/solr/none/update: Connection refused"):
-        receiver.deliver(small_batch("a"))
-
-
-@pytest.mark.parametrize("status", [429, 503])
-def test_deliver_when_asked_to_come_back_then_the_seconds_are_told(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, status: int
-) -> None:
-    scripted_solr.script = [scripts.status(status, Retry_After="17")]
-
-    with pytest.raises(IndexUnavailable) as raised:
-        scripted_receiver.deliver(small_batch("a"))
-
-    assert raised.value.retry_after_seconds == 17
-
-
-@pytest.mark.parametrize(
-    ("retry_after", "least", "most"),
-    [
-        (format_datetime(datetime.now(UTC) + timedelta(seconds=1800), usegmt=True), 60, 1800),
-        ("999999", 3600, 3600),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
-    ],
-    ids=["date", "too-long", "past"],
-)
-def test_deliver_when_retry_after_is_odd_then_it_is_bounded(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, retry_after: str, least: float, most: float
-) -> None:
-    scripted_solr.script = [scripts.status(429, Retry_After=retry_after)]
-
-    with pytest.raises(IndexUnavailable) as raised:
-        scripted_receiver.deliver(small_batch("a"))
-
-    assert raised.value.retry_after_seconds is not None
-    assert least <= raised.value.retry_after_seconds <= most
-
-
-@pytest.mark.parametrize("retry_after", ["soon", "-5", "1e3", "٣"])
-def test_deliver_when_retry_after_is_nonsense_then_there_is_none(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, retry_after: str
-) -> None:
-    body = b"busy"
-
-    def answer(exchange: scripts.Exchange, request: scripts.Received) -> None:
-        raw = f"HTTP/1.1 503 Busy\r\nRetry-After: {retry_after}\r\nContent-Length: {len(body)}\r\n\r\n"
-        exchange.wfile.write(raw.encode() + body)
-
-    scripted_solr.script = [answer]
-
-    with pytest.raises(IndexUnavailable) as raised:
-        scripted_receiver.deliver(small_batch("a"))
-
-    assert raised.value.retry_after_seconds is None
-
-
-@pytest.mark.parametrize(
-    ("step", "words"),
-    [
-        (scripts.status(200), "not Solr's: <html>Sorry</html>"),
-        (scripts.status(200, b'{"ok": true}'), "not Solr's"),
-        (scripts.status(200, b"[1, 2]"), "not Solr's"),
-        (scripts.status(200, b'{"responseHeader":{"status":0,"errors":["a"]}}'), "not Solr's"),
-        (scripts.status(200, b'{"responseHeader":{"status":0,"errors":{"id":1}}}'), "not Solr's"),
-        (scripts.status(200, b" " * 200_000), "longer than 100000 bytes"),
-        (scripts.status(302, b"", Location="http://127.0.0.1:1/login"), "redirect"),
-        (scripts.status(307, b"", Location="/elsewhere"), "redirect"),
-        (scripts.status(401), "asks for a login"),
-        (scripts.status(403), "forbidden"),
-        (scripts.status(404), "no such core"),
-        (scripts.status(405), "no such core"),
-        (scripts.status(415), "HTTP 415"),
-    ],
-)
-def test_deliver_when_this_is_no_index_then_misconfigured_and_asked_once(
-    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step, words: str
-) -> None:
-    scripted_solr.script = [step]
-
-    with pytest.raises(IndexMisconfigured, match=words):
-        scripted_receiver.deliver(small_batch("a", "b"))
-
-    assert len(scripted_solr.received) == 1
+    assert scripted_solr.received[0].body == {"delete": ["*:*", "id:*", '{"query":"*:*"}']}
+    assert scripted_solr.received[0].parameters["del_version"] == ["7"]

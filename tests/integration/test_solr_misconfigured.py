@@ -1,0 +1,114 @@
+"""What answers in place of Solr: delivering stops with one line that names the key to mend (D13, I6)."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.exceptions import IndexMisconfigured
+from searchcrawl.index.receiver import Receipt
+from searchcrawl.index.solr_receiver import SolrReceiver
+from tests import scripted_solr as scripts
+from tests.certificates import write_certificate
+from tests.scripted_solr import ScriptedSolr, Step, small_batch
+
+
+def test_i6_deliver_when_https_is_spoken_to_a_server_without_then_misconfigured(scripted_solr: ScriptedSolr) -> None:
+    receiver = SolrReceiver(scripted_solr.url.replace("http:", "https:"), timeout_seconds=5)
+
+    with pytest.raises(IndexMisconfigured, match=r"searchcrawl\.toml: index\.url: .*does not speak HTTPS"):
+        receiver.deliver(small_batch("a"))
+
+
+def test_i6_deliver_when_the_certificate_is_not_trusted_then_misconfigured(tls_url: str) -> None:
+    receiver = SolrReceiver(tls_url, timeout_seconds=5)
+
+    with pytest.raises(IndexMisconfigured, match=r"searchcrawl\.toml: index\.url: .*certificate is refused"):
+        receiver.deliver(small_batch("a"))
+
+
+@pytest.fixture
+def tls_url(tmp_path: Path) -> Iterator[str]:
+    """A core behind a certificate that nobody signed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(write_certificate(tmp_path))
+    over = threading.Event()
+    with context.wrap_socket(socket.create_server(("127.0.0.1", 0)), server_side=True) as server:
+        server.settimeout(0.1)
+
+        def shake_hands() -> None:
+            while not over.is_set():
+                # Each handshake fails, or nobody comes for a while.
+                with contextlib.suppress(OSError):
+                    server.accept()[0].close()
+
+        thread = threading.Thread(target=shake_hands)
+        thread.start()
+        yield f"https://127.0.0.1:{server.getsockname()[1]}/solr/pages"
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (scripts.status(200), "not Solr's: <html>Sorry</html>"),
+        (scripts.status(200, b'{"ok": true}'), "not Solr's"),
+        (scripts.status(200, b"[1, 2]"), "not Solr's"),
+        (scripts.status(200, b'{"responseHeader":{"status":0,"errors":["a"]}}'), "not Solr's"),
+        (scripts.status(200, b'{"responseHeader":{"status":0,"errors":{"id":1}}}'), "not Solr's"),
+        (scripts.status(200, b" " * 200_000), "longer than 100000 bytes"),
+        (scripts.endless, "longer than 100000 bytes"),
+        (scripts.bomb, "longer than 100000 bytes"),
+        (scripts.status(302, b"", Location="http://127.0.0.1:1/login"), "redirect"),
+        (scripts.status(307, b"", Location="/elsewhere"), "redirect"),
+        (scripts.status(401), "asks for a login"),
+        (scripts.status(403), "forbidden"),
+        (scripts.status(404), "no such core"),
+        (scripts.status(405), "no such core"),
+        (scripts.status(415), "HTTP 415"),
+    ],
+)
+def test_i6_deliver_when_this_is_no_index_then_misconfigured_and_asked_once(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step, words: str
+) -> None:
+    scripted_solr.script = [step]
+
+    with pytest.raises(IndexMisconfigured, match=rf"^searchcrawl\.toml: index\.url: .*{words}"):
+        scripted_receiver.deliver(small_batch("a", "b"))
+
+    assert len(scripted_solr.received) == 1
+
+
+def test_i6_deliver_when_the_answer_is_a_bomb_then_little_memory_is_taken(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.status(404)]
+    with pytest.raises(IndexMisconfigured):
+        scripted_receiver.deliver(small_batch("a"))
+    scripted_solr.script = [scripts.bomb]
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(IndexMisconfigured):
+            scripted_receiver.deliver(small_batch("a"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 20_000_000
+
+
+def test_deliver_when_the_answer_is_compressed_then_it_is_read(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.zipped]
+
+    assert scripted_receiver.deliver(small_batch("a")) == [Receipt("a", True)]

@@ -1,0 +1,192 @@
+"""A Solr that is down, slow, cut, busy or too small for a request: tried again, and nothing is lost (I1, I2, I5, I7)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.index.receiver import Batch, Receipt
+from searchcrawl.index.solr_receiver import SolrReceiver
+from searchcrawl.items import IndexedDocument
+from tests import scripted_solr as scripts
+from tests.scripted_solr import ScriptedSolr, Step, small_batch
+from tests.solr_server import free_port
+
+
+def test_i5_deliver_when_the_request_is_too_large_then_smaller_ones_are_sent(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    names = [f"d{number}" for number in range(16)]
+    scripted_solr.script = [scripts.refusing(413, when=lambda ids: len(ids) > 4)]
+
+    receipts = scripted_receiver.deliver(small_batch(*names))
+
+    assert all(receipt.accepted for receipt in receipts)
+    taken = [name for request in scripted_solr.received if len(request.ids) <= 4 for name in request.ids]
+    assert taken == names
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        scripts.status(500),
+        scripts.status(502, b""),
+        scripts.status(503, b'{"responseHeader":{"status":503},"error":{"msg":"SolrCore is loading","code":503}}'),
+        scripts.status(408),
+        scripts.status(429),
+        scripts.status(504, b"<html>Gateway time-out</html>"),
+        scripts.status(200, b'{"responseHeader":{"status":1,"QTime":1}}'),
+        scripts.status(200, b'{"responseHeader":{"status":503,"QTime":1}}'),
+        scripts.status(200, b""),
+        scripts.status(200, b'{"responseHeader":{"sta'),
+        scripts.cut,
+        scripts.reset,
+        scripts.reset_in_answer,
+        scripts.silent,
+        scripts.drip_header,
+        scripts.drip_body,
+    ],
+    ids=[
+        "500",
+        "502",
+        "503",
+        "408",
+        "429",
+        "504-html",
+        "200-status-1",
+        "200-status-503",
+        "200-empty",
+        "200-half",
+        "cut",
+        "reset",
+        "reset-in-answer",
+        "silent",
+        "drip-header",
+        "drip-body",
+    ],
+)
+def test_i7_deliver_when_the_outcome_is_unknown_then_unavailable_and_the_next_try_succeeds(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step
+) -> None:
+    scripted_solr.script = [step, scripts.good]
+
+    with pytest.raises(IndexUnavailable):
+        scripted_receiver.deliver(small_batch("a", "b"))
+
+    assert scripted_receiver.deliver(small_batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
+    assert scripted_solr.received[0] == scripted_solr.received[1]
+
+
+def test_i7_deliver_when_reset_before_it_is_read_then_unavailable_and_the_next_try_succeeds(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.good]
+    scripted_solr.unread = 1
+
+    with pytest.raises(IndexUnavailable):
+        scripted_receiver.deliver(small_batch("a", "b"))
+
+    assert scripted_receiver.deliver(small_batch("a", "b")) == [Receipt("a", True), Receipt("b", True)]
+    assert [request.ids for request in scripted_solr.received] == [["a", "b"]]
+
+
+@pytest.mark.parametrize("step", [scripts.silent, scripts.drip_header, scripts.drip_body])
+def test_i2_deliver_when_the_answer_takes_too_long_then_the_total_time_is_the_limit(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, step: Step
+) -> None:
+    scripted_solr.script = [step]
+
+    with pytest.raises(IndexUnavailable, match=r"no complete answer within 1 s"):
+        scripted_receiver.deliver(small_batch("a"))
+
+
+def test_i2_deliver_when_the_server_reads_nothing_then_unavailable(receiver_of_a_wall: SolrReceiver) -> None:
+    text = "word " * 2_000_000
+
+    with pytest.raises(IndexUnavailable, match="no complete answer within"):
+        receiver_of_a_wall.deliver(
+            Batch(number=1, source="s", crawl_version=1, documents=[IndexedDocument(id="a", fields={"content": text})])
+        )
+
+
+@pytest.fixture
+def receiver_of_a_wall() -> Iterator[SolrReceiver]:
+    """A receiver of a server that takes connections and reads nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as wall:
+        receiver = SolrReceiver(f"http://127.0.0.1:{wall.getsockname()[1]}/solr/wall", timeout_seconds=0.5)
+        yield receiver
+        receiver.close()
+
+
+def test_i1_deliver_when_nobody_listens_then_unavailable_and_says_so() -> None:
+    receiver = SolrReceiver(f"http://127.0.0.1:{free_port()}/solr/none", timeout_seconds=1)
+
+    with pytest.raises(IndexUnavailable, match=r"/solr/none/update: Connection refused"):
+        receiver.deliver(small_batch("a"))
+
+
+def test_i1_deliver_when_the_name_is_unknown_then_unavailable_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    receiver = SolrReceiver("http://solr.invalid:8983/solr/none", timeout_seconds=1)
+
+    with pytest.raises(IndexUnavailable, match=r"/solr/none/update: .*Name or service not known"):
+        receiver.deliver(small_batch("a"))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_i5_deliver_when_asked_to_come_back_then_the_seconds_are_told(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, status: int
+) -> None:
+    scripted_solr.script = [scripts.status(status, Retry_After="17")]
+
+    with pytest.raises(IndexUnavailable) as raised:
+        scripted_receiver.deliver(small_batch("a"))
+
+    assert raised.value.retry_after_seconds == 17
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "least", "most"),
+    [
+        (format_datetime(datetime.now(UTC) + timedelta(seconds=1800), usegmt=True), 60, 1800),
+        ("999999", 3600, 3600),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
+    ],
+    ids=["date", "too-long", "past"],
+)
+def test_i5_deliver_when_retry_after_is_odd_then_it_is_bounded(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, retry_after: str, least: float, most: float
+) -> None:
+    scripted_solr.script = [scripts.status(429, Retry_After=retry_after)]
+
+    with pytest.raises(IndexUnavailable) as raised:
+        scripted_receiver.deliver(small_batch("a"))
+
+    assert raised.value.retry_after_seconds is not None
+    assert least <= raised.value.retry_after_seconds <= most
+
+
+@pytest.mark.parametrize("retry_after", ["soon", "-5", "1e3", "٣"])
+def test_i5_deliver_when_retry_after_is_nonsense_then_there_is_none(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, retry_after: str
+) -> None:
+    body = b"busy"
+
+    def answer(exchange: scripts.Exchange, request: scripts.Received) -> None:
+        raw = f"HTTP/1.1 503 Busy\r\nRetry-After: {retry_after}\r\nContent-Length: {len(body)}\r\n\r\n"
+        exchange.wfile.write(raw.encode() + body)
+
+    scripted_solr.script = [answer]
+
+    with pytest.raises(IndexUnavailable) as raised:
+        scripted_receiver.deliver(small_batch("a"))
+
+    assert raised.value.retry_after_seconds is None

@@ -1,0 +1,158 @@
+"""Flush and resend over a store filled by hand: receivers that watch them, and what store and index say afterwards."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from searchcrawl import clock, urls
+from searchcrawl.answers import redelivery
+from searchcrawl.answers.listing import Wanted, url_rows
+from searchcrawl.answers.overview import status_of
+from searchcrawl.answers.verification import verify
+from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
+from searchcrawl.store import batch_table, lease
+from searchcrawl.store.batch_table import SealedBatch
+from tests.answer_store import SITE, CachedStore
+
+NAMES = ("/a", "/b", "/c", "/d")
+
+
+class Watched:
+    """The local index behind a receiver that notes what it gets; ``before`` may raise for a delivery."""
+
+    def __init__(self, filled: CachedStore, before: Callable[[Batch], None] = lambda _: None) -> None:
+        self._index = filled.index
+        self._before = before
+        self.batches: list[Batch] = []
+        self.ended: list[str] = []
+        self.commits = 0
+
+    def begin(self, source: str, run: int) -> None:
+        pass
+
+    def deliver(self, batch: Batch) -> Sequence[Receipt]:
+        self._before(batch)
+        self.batches.append(batch)
+        return self._index.deliver(batch)
+
+    def end(self, outcome: str) -> None:
+        self.ended.append(outcome)
+
+
+class Solid(Watched):
+    """One whose commits count as well."""
+
+    def ping(self) -> None:
+        pass
+
+    def commit(self) -> None:
+        self.commits += 1
+
+    def close(self) -> None:
+        pass
+
+    def purge(self) -> int:
+        return 0
+
+    def scan(self, source: str | None) -> Iterator[IndexEntry]:
+        return self._index.scan(source)
+
+    def search(self, query: Any) -> Any:
+        return self._index.search(query)
+
+
+def away(_: Batch) -> None:
+    raise IndexUnavailable("connection refused")
+
+
+def flush(filled: CachedStore, receiver: Any = None) -> dict[str, Any]:
+    return redelivery.flush(
+        filled.project, filled.source, filled.database, receiver or filled.index, patience_seconds=0
+    )
+
+
+def resend(filled: CachedStore, receiver: Any = None) -> dict[str, Any]:
+    return redelivery.resend(
+        filled.project, filled.source, filled.database, receiver or filled.index, patience_seconds=0
+    )
+
+
+def sent(documents: int, removed: int = 0, failed: int = 0) -> dict[str, Any]:
+    return {"source": "demo", "documents": documents, "removed": removed, "failed": failed}
+
+
+def status(filled: CachedStore) -> dict[str, Any]:
+    return status_of(filled.source, filled.database, {})
+
+
+def verified(filled: CachedStore) -> dict[str, Any]:
+    return verify(filled.database, filled.index, ["demo"], only=None)
+
+
+def states(filled: CachedStore) -> dict[str, str]:
+    rows = url_rows(filled.database, filled.source, Wanted())
+    return {row["url"].removeprefix(SITE): row["state"] for row in rows}
+
+
+def seal(filled: CachedStore) -> SealedBatch:
+    with filled.database.write() as transaction:
+        batch = batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
+    assert batch is not None
+    return batch
+
+
+def empty_the_index(filled: CachedStore) -> None:
+    filled.index.close()
+    shutil.rmtree(filled.project.index_dir)
+
+
+def with_threshold(filled: CachedStore, threshold_mb: float) -> None:
+    cache = filled.project.cache.model_copy(update={"threshold_mb": threshold_mb})
+    filled.project = filled.project.model_copy(update={"cache": cache})
+
+
+class Refusing(Watched):
+    """Refuses one document."""
+
+    def __init__(self, filled: CachedStore, path: str) -> None:
+        super().__init__(filled)
+        self._refused = urls.document_id("demo", SITE + path)
+
+    def deliver(self, batch: Batch) -> Sequence[Receipt]:
+        self.batches.append(batch)
+        good = replace(batch, documents=[each for each in batch.documents if each.id != self._refused])
+        self._index.deliver(good)
+        return [Receipt(each.id, each.id != self._refused, "immense") for each in batch.documents]
+
+
+def failing_after(deliveries: int) -> Callable[[Batch], None]:
+    left = deliveries
+
+    def before(batch: Batch) -> None:
+        nonlocal left
+        if left == 0:
+            away(batch)
+        left -= 1
+
+    return before
+
+
+def refuse(filled: CachedStore, path: str) -> None:
+    """Sends what is cached; the index refuses one document."""
+    batch = seal(filled)
+    with filled.database.write() as transaction:
+        batch_table.refuse(transaction, batch, [(filled.ids[path], "immense")])
+        shipments = batch_table.shipments(transaction, batch.number, after=0, limit=10)
+        filled.put([filled.document(row.url, checksum=row.fields_digest.hex()) for row in shipments], batch[1])
+        batch_table.accept(transaction, batch, [row.url_id for row in shipments])
+        batch_table.set_state(transaction, batch.number, batch_table.BatchState.COMMITTED)
+
+
+def release(filled: CachedStore) -> None:
+    """Gives the lease back as if the process had died."""
+    with filled.database.write() as transaction:
+        lease.release(transaction, filled.run.lease)
