@@ -30,7 +30,8 @@ class Claim:
     ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
     of the last good body, None without one or where it is to be processed again; ``held`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
-    ``not_before_ms`` is the moment (since 1970) at which the host may be asked.
+    ``not_before_ms`` is the moment (since 1970) at which the host may be asked. ``canonical_key`` and
+    ``display_key`` are those of the document (``urls.key``), None where it has none.
     """
 
     url_id: int
@@ -46,6 +47,8 @@ class Claim:
     code: int = 0
     failed_runs: int = 0
     not_before_ms: int = 0
+    canonical_key: int | None = None
+    display_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,9 @@ class Document:
     ``body`` has its content codings undone. ``page`` is None where the bytes equal those of the
     last visit (they are not parsed again), and while a ``converter`` still has to read it (its
     name; the convert stage clears it). ``code`` is 200, or why it is not indexed (911, 952,
-    953, 964). ``base_url`` is the URL that gave the body: the claim's, or where redirects led.
+    1010). ``base_url`` is the URL that gave the body: the claim's, or where redirects led.
+    ``canonical`` is another URL inside the boundary that the page names as the canonical one;
+    ``display_url`` is set where the source maps display URLs (A4).
     ``body_digest`` and ``fields_digest`` (sha256) are set by the checksum stage.
     """
 
@@ -91,6 +96,8 @@ class Document:
     page: Page | None = None
     converter: str | None = None
     rule: str | None = None
+    canonical: str | None = None
+    display_url: str | None = None
     redirects: tuple[Hop, ...] = ()
     etag: str | None = None
     last_modified: str | None = None

@@ -15,8 +15,8 @@ from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.display import DisplayMap
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
 from searchcrawl.sources.loading import boundary_of, display_of

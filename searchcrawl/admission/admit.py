@@ -17,7 +17,7 @@ from searchcrawl.failpoints import passing
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.store import document_table, host_table, outlink_table, url_table
+from searchcrawl.store import document_table, host_table, likeness_table, outlink_table, url_table
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.url_table import NewUrl
 
@@ -26,11 +26,15 @@ REFUSED: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
 
 
 class Found(NamedTuple):
-    """The links of one page (None: of the start list); targets get ``depth``."""
+    """The links of one page (None: of the start list); targets get ``depth``.
+
+    Those in ``near`` are as near as the page itself: one less.
+    """
 
     page_id: int | None
     depth: int
     links: Sequence[Link]
+    near: Sequence[Link] = ()
 
 
 @dataclass(slots=True)
@@ -108,23 +112,29 @@ class Admission:
         """The keys of each page's links, and those that have to be looked up."""
         pages: dict[int, list[int]] = {}
         wanted: dict[int, _Wanted] = {}
-        for page_id, depth, links in found:
-            keys = [urls.key(link.url) for link in links if not link.nofollow]
+        for page_id, depth, links, near in found:
+            keys = self._want(page_id, depth, links, wanted)
+            if near:
+                keys += self._want(page_id, depth - 1, near, wanted)
             if page_id is not None:
                 pages[page_id] = keys
-            followed = (link.url for link in links if not link.nofollow)
-            for key, url in zip(keys, followed, strict=True):
-                seen = self._seen.get(key)
-                if seen is not None and seen[1] <= depth:
-                    self._group.ids[key], self._group.depths[key] = seen
-                elif key not in wanted:
-                    wanted[key] = _Wanted(url, depth, page_id)
-                elif depth < wanted[key].depth:
-                    wanted[key].depth = depth
         for key in wanted:
             # Seen at a greater depth by one page of the group, asked for at a smaller one by another.
             self._group.ids.pop(key, None)
         return pages, wanted
+
+    def _want(self, page_id: int | None, depth: int, links: Sequence[Link], wanted: dict[int, _Wanted]) -> list[int]:
+        keys = [urls.key(link.url) for link in links if not link.nofollow]
+        followed = (link.url for link in links if not link.nofollow)
+        for key, url in zip(keys, followed, strict=True):
+            seen = self._seen.get(key)
+            if seen is not None and seen[1] <= depth:
+                self._group.ids[key], self._group.depths[key] = seen
+            elif key not in wanted:
+                wanted[key] = _Wanted(url, depth, page_id)
+            elif depth < wanted[key].depth:
+                wanted[key].depth = depth
+        return keys
 
     def _add(self, transaction: Transaction, fresh: dict[int, _Wanted]) -> None:
         decided = [(key, link, self._decide(link.url, link.depth)) for key, link in fresh.items()]
@@ -170,7 +180,7 @@ class Admission:
             places = url_table.addresses(transaction, list(nearer))
             nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id][1]}
             url_table.lower_depths(transaction, nearer)
-            document_table.send_again(transaction, list(nearer))
+            url_table.reopen(transaction, document_table.send_again(transaction, list(nearer)))
             refused = [url_id for url_id in nearer if places[url_id][2] in REFUSED]
             opened = [url_id for url_id in refused if self._decide(places[url_id][0], nearer[url_id]).allowed]
             url_table.reopen(transaction, opened)
@@ -181,4 +191,6 @@ class Admission:
                 for target in targets:
                     depth = nearer[page] + step
                     following[target] = min(depth, following.get(target, depth))
+            for page, target in likeness_table.canonical_targets(transaction, list(nearer)).items():
+                following[target] = min(nearer[page], following.get(target, nearer[page]))
             nearer = following

@@ -10,8 +10,11 @@ import orjson
 
 from searchcrawl import clock, urls
 from searchcrawl.answers.url_state import UrlState, url_state
+from searchcrawl.codes import Code
 from searchcrawl.index.fields import http_date
+from searchcrawl.rules.display import DisplayMap
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import display_of
 from searchcrawl.store import answer_queries, run_table
 from searchcrawl.store.answer_queries import ListedUrl, RowFilter
 from searchcrawl.store.database import Database
@@ -39,16 +42,19 @@ def url_rows(database: Database, source: Source, wanted: Wanted) -> Iterator[dic
     if source_id is None:
         return
     row_filter = RowFilter(code=wanted.code, rule=wanted.rule, host_ids=host_ids, since_ms=wanted.since_ms)
+    display = display_of(source)
     for row in answer_queries.listed_urls(database, source_id, row_filter):
         state = url_state(row, source.lifecycle.remove_on)
         if wanted.state in {None, state}:
-            yield _shaped(row, source.name, state)
+            yield _shaped(row, source.name, state, display)
 
 
-def _shaped(row: ListedUrl, source: str, state: UrlState) -> dict[str, Any]:
+def _shaped(row: ListedUrl, source: str, state: UrlState, display: DisplayMap | None) -> dict[str, Any]:
+    clash = row.code == Code.DISPLAY_URL_CLASH
+    other = None if clash else row.duplicate_of
     modified = http_date(row.last_modified)
     return {
-        "url": row.url,
+        "url": row.url if display is None else display.shown(row.url),
         "access_url": row.url,
         "state": state.value,
         "in_index": row.indexed_version is not None,
@@ -65,9 +71,9 @@ def _shaped(row: ListedUrl, source: str, state: UrlState) -> dict[str, Any]:
         "etag": row.etag,
         "last_modified": None if modified is None else clock.iso(clock.to_ms(modified)),
         "checksum": row.fields_digest.hex() if row.fields_digest else None,
-        "duplicate_of": row.duplicate_of,
+        "duplicate_of": other if other is None or display is None else display.shown(other),
         "document_id": None if row.document_state is None else urls.document_id(source, row.url),
         "batch": row.batch_id,
         "redirects": [] if row.redirects is None else orjson.loads(row.redirects),
-        "error": row.error or row.index_error,
+        "error": f"its display URL is that of {row.duplicate_of}" if clash else row.error or row.index_error,
     }

@@ -22,7 +22,18 @@ QUARANTINE: Final = 9
 _KNOWN: Final = {reason.value for reason in EndReason}
 #: A start URL with one of these was answered, and what it says was taken in.
 _GOOD: Final = frozenset(
-    {200, 304, Code.DUPLICATE, Code.EMPTY, Code.NOT_INDEXED, Code.META_REFRESH, Code.MOVED, Code.NOT_CANONICAL}
+    {
+        200,
+        304,
+        Code.DUPLICATE,
+        Code.EMPTY,
+        Code.NOT_INDEXED,
+        Code.META_REFRESH,
+        Code.MOVED,
+        Code.NOT_CANONICAL,
+        Code.DISPLAY_URL_CLASH,
+        Code.INVALID_DISPLAY_URL,
+    }
 )
 
 

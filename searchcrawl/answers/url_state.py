@@ -37,9 +37,18 @@ class UrlState(StrEnum):
     GONE = "gone"
 
 
-_EXCLUDED: Final = frozenset({Code.EMPTY, Code.NOT_INDEXED, Code.META_REFRESH, Code.MOVED})
+_EXCLUDED: Final = frozenset(
+    {
+        Code.EMPTY,
+        Code.NOT_INDEXED,
+        Code.META_REFRESH,
+        Code.MOVED,
+        Code.DISPLAY_URL_CLASH,
+        Code.INVALID_DISPLAY_URL,
+    }
+)
 _DUPLICATE: Final = frozenset({Code.DUPLICATE, Code.DUPLICATE_IN_RUN, Code.NOT_CANONICAL})
-_WAS_DOCUMENT: Final = frozenset({200, Code.DUPLICATE})
+_WAS_DOCUMENT: Final = frozenset({200, Code.DUPLICATE, Code.NOT_CANONICAL})
 _BY_DOCUMENT: Final = {
     DocumentState.NONE: UrlState.GONE,
     DocumentState.CACHED: UrlState.CACHED,
@@ -47,6 +56,7 @@ _BY_DOCUMENT: Final = {
     DocumentState.PRESENT: UrlState.INDEXED,
     DocumentState.WITHHELD: UrlState.DUPLICATE,
     DocumentState.QUARANTINED: UrlState.INDEXED,
+    DocumentState.WANTED: UrlState.TODO,
 }
 
 

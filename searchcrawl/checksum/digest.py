@@ -11,11 +11,13 @@ from searchcrawl.items import Page
 CHECKSUM_VERSION: Final = 1
 
 
-def body_digest(body: bytes, *, robots_tags: str = "") -> bytes:
-    """sha256 of a body; X-Robots-Tag headers count, for they change what becomes of the same bytes."""
+def body_digest(body: bytes, *, robots_tags: str = "", canonical: str = "") -> bytes:
+    """sha256 of a body; headers count that change what becomes of the same bytes: X-Robots-Tag, a canonical link."""
     digest = hashlib.sha256(body)
     if robots_tags:
         digest.update(b"\0" + robots_tags.encode("utf-8", "surrogateescape"))
+    if canonical:
+        digest.update(b"\0canonical " + canonical.encode("utf-8", "surrogateescape"))
     return digest.digest()
 
 

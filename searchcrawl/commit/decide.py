@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from typing import Final
 
 import orjson
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.admission.admit import REFUSED, Found
 from searchcrawl.codes import Code
-from searchcrawl.items import Document, Hop, Outcome
+from searchcrawl.items import Document, Hop, Link, Outcome, Page
 from searchcrawl.rules import freshness, removal
 from searchcrawl.rules.freshness import Traits
 from searchcrawl.sources.config import Source
@@ -20,18 +21,24 @@ from searchcrawl.store.document_table import Confirmed
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.url_table import Settled
 
+#: Codes of rows whose page was fetched well, be it shown with the URL of another one.
+WELL: Final = frozenset({200, Code.DUPLICATE, Code.NOT_CANONICAL, Code.DISPLAY_URL_CLASH})
+
 
 @dataclass(slots=True)
 class Group:
     """What one group of visits changes: rows, documents, links, counters.
 
     ``stored`` documents are new or changed; ``restored`` are rows whose document is what it was,
-    and whose code is that of the document again.
+    and whose code is that of the document again. ``canonicals`` and ``displays`` are the new keys, by
+    row id, of documents that are else what they were.
     """
 
     settled: list[Settled] = field(default_factory=list)
     stored: list[Document] = field(default_factory=list)
     confirmed: list[Confirmed] = field(default_factory=list)
+    canonicals: dict[int, int | None] = field(default_factory=dict)
+    displays: dict[int, int | None] = field(default_factory=dict)
     restored: list[Settled] = field(default_factory=list)
     revived: list[int] = field(default_factory=list)
     leaving: list[int] = field(default_factory=list)
@@ -92,11 +99,30 @@ def _document(document: Document, source: Source, group: Group) -> None:
     else:
         group.settled.append(settled)
         group.stored.append(document)
-        kind = "changed" if claim.fields_digest else "new"
-        group.counts["non_indexable" if document.code != 200 else kind] += 1
+        group.counts["non_indexable" if document.code != 200 else _kind(document)] += 1
     if document.page is not None:
-        links = () if document.page.nofollow or not source.scope.follow_links else document.page.links
-        group.found.append(Found(claim.url_id, claim.depth + 1, links))
+        group.found.append(_found(document, document.page, source))
+
+
+def _kind(document: Document) -> str:
+    """Which counter a document goes into that was stored."""
+    if not document.claim.fields_digest:
+        return "new"
+    # The same again, of a page whose record was gone.
+    return "unchanged" if document.claim.fields_digest == document.fields_digest else "changed"
+
+
+def _found(document: Document, page: Page, source: Source) -> Found:
+    """The links of a page; the URL that it names as canonical is that of the page, whatever robots may follow."""
+    follow = source.scope.follow_links
+    near = (Link(document.canonical),) if document.canonical is not None and follow else ()
+    links = page.links if follow and not page.nofollow else ()
+    return Found(document.claim.url_id, document.claim.depth + 1, links, near)
+
+
+def key_of(url: str | None) -> int | None:
+    """The key of a URL, None of none."""
+    return None if url is None else urls.key(url)
 
 
 def _differs(document: Document, source: Source) -> bool:
@@ -119,6 +145,7 @@ def _unchanged(document: Document, settled: Settled, source: Source, group: Grou
         and claim.last_modified is not None
         and document.last_modified != claim.last_modified
     )
+    shown_anew = document.page is not None and _turned(document, group)
     group.confirmed.append(
         Confirmed(
             url_id=claim.url_id,
@@ -126,13 +153,26 @@ def _unchanged(document: Document, settled: Settled, source: Source, group: Grou
             last_modified=document.last_modified,
             # Different fields that do not count as a change are compared again next time.
             body_digest=document.body_digest if same_fields else None,
-            send_again=redated,
+            send_again=redated or shown_anew,
         )
     )
     group.restored.append(settled)
-    group.counts["changed" if redated else "unchanged"] += 1
-    if claim.code not in (200, Code.DUPLICATE):
+    group.counts["changed" if redated or shown_anew else "unchanged"] += 1
+    if claim.code not in WELL:
         group.revived.append(claim.url_id)
+
+
+def _turned(document: Document, group: Group) -> bool:
+    """Notes another canonical or display URL of a page that is as before; whether it is shown with another URL."""
+    claim = document.claim
+    canonical, display = key_of(document.canonical), key_of(document.display_url)
+    if canonical != claim.canonical_key:
+        group.canonicals[claim.url_id] = canonical
+    if display == claim.display_key:
+        return False
+    group.displays[claim.url_id] = display
+    own = urls.key(claim.url)
+    return (own if display is None else display) != (own if claim.display_key is None else claim.display_key)
 
 
 def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
@@ -154,7 +194,7 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
     if outcome.code == 304 and not outcome.transient:
         group.restored.append(settled)
         group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
-        if claim.code not in (200, Code.DUPLICATE):
+        if claim.code not in WELL:
             group.revived.append(claim.url_id)
         group.counts.update(("fetched", "not_modified"))
         return

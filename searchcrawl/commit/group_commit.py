@@ -25,7 +25,7 @@ from searchcrawl.exceptions import DamagedRecord, SearchcrawlError
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, document_table, run_table, url_table
+from searchcrawl.store import batch_table, document_table, likeness_table, run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Transaction
 
@@ -75,6 +75,8 @@ class GroupCommit:
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._segment, committed = run.read(lambda transaction: run_table.open_segment(transaction, run.source_id))
         self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
+        # Most sources have none: then nobody has to look for them.
+        self._canonicals = run.read(lambda transaction: likeness_table.any_canonical(transaction, run.source_id))
         try:
             self._writer = cache.open_writer(self._segment, committed)
         except DamagedRecord as error:
@@ -151,6 +153,7 @@ class GroupCommit:
         if any(map(redirect_chains.leads_on, items)):
             items = self._without_long_chains(items)
         decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
+        self._canonicals |= any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
         places = self._append(decided.stored)
         run.write_counted(lambda transaction: self._write(transaction, items, parts, decided.copied(), places))
         passing("links.committed")
@@ -179,7 +182,7 @@ class GroupCommit:
         run = self._run
         # Of a transaction before, that has to be repeated.
         self._admission.rolled_back()
-        group_rows.write(transaction, run.source_id, group, places)
+        group_rows.write(transaction, run.source_id, group, places, canonicals=self._canonicals)
         passing("row.updated")
         found = _with_depths_now(transaction, items, group.found)
         discovered, rejected = self._admission.admit(transaction, found + found_in(parts))

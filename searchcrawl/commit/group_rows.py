@@ -7,61 +7,84 @@ from dataclasses import replace
 
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
-from searchcrawl.commit.decide import Group
-from searchcrawl.dedup import survivor
+from searchcrawl.codes import Code
+from searchcrawl.commit.decide import WELL, Group, key_of
+from searchcrawl.dedup import standing
 from searchcrawl.items import Document, Page
-from searchcrawl.store import batch_table, document_table, url_table
+from searchcrawl.store import batch_table, document_table, likeness_table, url_table
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.document_table import StoredDocument
+from searchcrawl.store.likeness_table import Likeness, Member
 from searchcrawl.store.states import DocumentState, FetchState
 
 
-def write(transaction: Transaction, source_id: int, group: Group, places: Mapping[int, Place]) -> None:
-    """Writes the documents of a group and decides about copies; ``places`` are those of its records.
+def write(
+    transaction: Transaction, source_id: int, group: Group, places: Mapping[int, Place], *, canonicals: bool = True
+) -> None:
+    """Writes the documents of a group and decides who stands for whom; ``places`` are those of its records.
 
-    Adds to ``group.settled`` and to its counters what comes of it.
+    Without ``canonicals`` no document of the source names another URL as canonical. Adds to
+    ``group.settled`` and to its counters what comes of it.
     """
-    touched = [document.claim.url_id for document in group.stored] + group.leaving
-    digests, survivors = document_table.before(transaction, touched)
-    revived, _ = document_table.before(transaction, group.revived)
-    digests |= revived | {document.body_digest for document in group.stored if document.code == 200}
-    document_table.store(transaction, source_id, [_stored(document, places) for document in group.stored])
+    before = likeness_table.members(transaction, _known(group))
+    stored = [_stored(document, places) for document in group.stored]
+    document_table.store(transaction, source_id, stored)
+    likeness_table.set_keys(transaction, "canonical_key", group.canonicals)
+    likeness_table.set_keys(transaction, "display_key", group.displays)
     document_table.confirm(transaction, group.confirmed)
     document_table.mark_leaving(transaction, group.leaving)
-    document_table.send_again(transaction, list(survivors))
     codes = document_table.codes(transaction, [visit.url_id for visit in group.restored])
     group.settled.extend(
         replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
         for visit in group.restored
     )
-    lost = _settle_copies(transaction, source_id, group, digests)
+    after = {document.claim.url_id: _member(document, row) for document, row in zip(group.stored, stored, strict=True)}
+    after |= likeness_table.members(transaction, before.keys() - after.keys())
+    lost = _settle_standing(transaction, source_id, group, before, after, canonicals=canonicals)
     lost |= document_table.lost(transaction, [visit.url_id for visit in group.restored])
     _fetch_again(transaction, group, lost)
 
 
-def _settle_copies(transaction: Transaction, source_id: int, group: Group, digests: set[bytes]) -> set[int]:
-    """Decides which copies are indexed; those of them that the cache has no record of any more."""
-    copies = document_table.copies(transaction, source_id, sorted(digests))
-    changes = survivor.resolve(copies)
-    if not changes:
+def _known(group: Group) -> set[int]:
+    """Rows that may have had a document before, and of which something differs now."""
+    # What was never fetched has none.
+    stored = {document.claim.url_id for document in group.stored if document.claim.code}
+    return stored.union(group.leaving, group.revived, group.canonicals, group.displays)
+
+
+def _settle_standing(
+    transaction: Transaction,
+    source_id: int,
+    group: Group,
+    before: Mapping[int, Member],
+    after: Mapping[int, Member],
+    *,
+    canonicals: bool,
+) -> set[int]:
+    """Decides which of several documents is indexed; those that the cache has no record of any more."""
+    if not after:
         return set()
-    document_table.set_copy(transaction, changes)
-    codes = {change.url_id: change.code for change in changes}
+    found = standing.resolve(before, after, Likeness(transaction, source_id), canonicals=canonicals)
+    likeness_table.set_standing(transaction, found.changes)
+    likeness_table.move(transaction, found.moved)
+    lost = set(document_table.send_again(transaction, sorted(found.resent)))
+    lost |= {change.url_id for change in found.changes if change.state == DocumentState.WANTED}
+    codes = {change.url_id: change.code for change in found.changes}
     visited = {visit.url_id for visit in group.settled}
     group.settled[:] = [
-        replace(visit, code=codes[visit.url_id]) if visit.url_id in codes else visit for visit in group.settled
+        replace(visit, code=codes[visit.url_id], rule=None) if visit.url_id in codes and visit.code in WELL else visit
+        for visit in group.settled
     ]
     url_table.set_codes(transaction, {row: code for row, code in codes.items() if row not in visited})
-    known = {copy.url_id for copy in copies if copy.duplicate_of is not None}
-    group.counts["duplicates"] += sum(
-        1 for change in changes if change.duplicate_of is not None and change.url_id not in known
-    )
-    without_record = {copy.url_id for copy in copies if not copy.cached}
-    return {change.url_id for change in changes if change.duplicate_of is None and change.url_id in without_record}
+    group.counts["duplicates"] += len(found.duplicates)
+    group.counts["non_indexable"] += sum(1 for code in codes.values() if code == Code.DISPLAY_URL_CLASH)
+    return lost
 
 
 def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None:
     """Has pages fetched whole whose documents are wanted and whose records are gone, also those of this group."""
+    if not lost:
+        return
     batch_table.lost_records(transaction, sorted(lost))
     url_table.reopen(transaction, lost)
     group.settled[:] = [
@@ -107,4 +130,22 @@ def _stored(document: Document, places: Mapping[int, Place]) -> StoredDocument:
         etag=document.etag,
         last_modified=document.last_modified,
         last_changed_ms=clock.to_ms(document.fetched_at),
+        canonical_key=key_of(document.canonical),
+        display_key=key_of(document.display_url),
+    )
+
+
+def _member(document: Document, row: StoredDocument) -> Member:
+    """The document as it is in the store now."""
+    return Member(
+        url_id=row.url_id,
+        url=document.claim.url,
+        body_digest=row.body_digest,
+        canonical_key=row.canonical_key,
+        display_key=row.display_key,
+        code=row.code,
+        duplicate_of=None,
+        state=int(row.state),
+        leaving=0,
+        cached=row.segment is not None,
     )

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 from searchcrawl.admission.admit import rule_text
 from searchcrawl.codes import Code
+from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Document, Link, Outcome, Page
+from searchcrawl.rules import canonical as canonical_rule
 from searchcrawl.rules import keep
+from searchcrawl.rules.display import DisplayMap
 from searchcrawl.run import Run
 
 
@@ -26,4 +29,17 @@ def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
     if keeping.code == Code.META_REFRESH:
         links = (Link(page.refresh),) if page.refresh and keeping.decision.allowed else ()
         return Outcome(claim=claim, code=keeping.code, rule=rule, links=links, redirects=document.redirects)
-    return replace(document, page=page, converter=None, code=keeping.code, rule=rule)
+    # What the server says of a page weighs more than what stands in it.
+    canonical = canonical_rule.other_url(document.canonical, page.canonical, own=claim.url, boundary=run.boundary)
+    judged = replace(document, page=page, converter=None, code=keeping.code, rule=rule, canonical=canonical)
+    return judged if run.display is None else _displayed(judged, run.display)
+
+
+def _displayed(document: Document, display: DisplayMap) -> Document:
+    """The document with its display URL; one without a valid one is not indexed (1010)."""
+    try:
+        return replace(document, display_url=display.of(document.claim.url))
+    except InvalidUrl as error:
+        if document.code != 200:
+            return document
+        return replace(document, code=Code.INVALID_DISPLAY_URL, rule=f"display: {error}")

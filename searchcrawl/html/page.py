@@ -21,7 +21,7 @@ from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link, Page
 
 #: Rises when the same bytes would give another page; part of what makes documents out of date.
-HTML_VERSION: Final = 1
+HTML_VERSION: Final = 2
 #: A page that shows for longer is content of its own; its target is then a link.
 MAX_REFRESH_SECONDS: Final = 100
 
@@ -230,15 +230,23 @@ def _is_of_page(title: LexborNode) -> bool:
 
 
 def _canonical(nodes: list[LexborNode], resolver: Resolver) -> str | None:
-    """The first canonical link that is an http(s) URL (RFC 6596)."""
+    """The one http(s) URL that canonical links of the head name (RFC 6596).
+
+    Several that contradict each other say nothing, and the body may have been written by anybody.
+    """
+    found = set()
     for node in nodes:
         attributes = node.attributes
         href = attributes.get("href")
-        if href and "canonical" in (attributes.get("rel") or "").lower().split():
-            target = resolver.resolve(href)
-            if target is not None:
-                return target
-    return None
+        if href and "canonical" in (attributes.get("rel") or "").lower().split() and _is_in_head(node):
+            found.add(resolver.resolve(href.strip()))
+    found.discard(None)
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_in_head(node: LexborNode) -> bool:
+    parent = node.parent
+    return parent is not None and parent.tag == "head"
 
 
 def _language(parser: LexborHTMLParser) -> str:

@@ -9,20 +9,30 @@ from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.items import IndexedDocument
+from searchcrawl.rules.display import DisplayMap
 from searchcrawl.store.batch_table import Shipment
 
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def indexed_document(
-    shipment: Shipment, record: Mapping[str, Any], *, source: str, duplicates: Sequence[str]
+    shipment: Shipment,
+    record: Mapping[str, Any],
+    *,
+    source: str,
+    duplicates: Sequence[str],
+    display: DisplayMap | None = None,
 ) -> IndexedDocument:
-    """The document as the index receives it; empty values are left out."""
+    """The document as the index receives it; empty values are left out.
+
+    With ``display`` URLs and host are those that are shown; the id stays that of the access URL.
+    """
+    url = shipment.url if display is None else display.shown(shipment.url)
     fields: dict[str, Any] = {
-        "url": shipment.url,
+        "url": url,
         "access_url": shipment.url,
         "source": source,
-        "host": urls.parse(shipment.url).host,
+        "host": urls.parse(url).host,
         "depth": shipment.depth,
         "title": record.get("title"),
         "content": record.get("content"),
@@ -36,7 +46,7 @@ def indexed_document(
         "checksum": shipment.fields_digest.hex(),
         "first_seen": clock.from_ms(shipment.first_seen_ms),
         "crawled_at": clock.from_ms(shipment.last_fetched_ms),
-        "duplicates": list(duplicates),
+        "duplicates": list(duplicates) if display is None else sorted(map(display.shown, duplicates)),
     }
     return IndexedDocument(
         id=urls.document_id(source, shipment.url),

@@ -103,7 +103,11 @@ class Shipping:
                 lost.append(row.url_id)
                 continue
             document = indexed_document(
-                row, record, source=self.run.source.name, duplicates=duplicates.get(row.url_id, ())
+                row,
+                record,
+                source=self.run.source.name,
+                duplicates=duplicates.get(row.url_id, ()),
+                display=self.run.display,
             )
             part.append((row.url_id, document))
             characters += len(record.get("content", ""))
@@ -166,7 +170,8 @@ class Shipping:
 
         def note(transaction: Transaction) -> Mapping[str, int]:
             batch_table.removed(transaction, [row.url_id for row in gone])
-            return {"deleted": sum(1 for row in gone if row.code != Code.DUPLICATE)}
+            copies = (Code.DUPLICATE, Code.NOT_CANONICAL)
+            return {"deleted": sum(1 for row in gone if row.code not in copies)}
 
         self._write(note, counted=counted)
         passing("delete.marked")

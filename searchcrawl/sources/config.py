@@ -39,7 +39,6 @@ from searchcrawl.sources.values import (
     Sitemaps,
     Table,
     Texts,
-    WebUrl,
     WebUrls,
     not_available,
     once,

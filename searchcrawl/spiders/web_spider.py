@@ -13,6 +13,7 @@ from searchcrawl.convert.judge import judged
 from searchcrawl.convert.registry import Converter, choose_converter
 from searchcrawl.exceptions import DocumentError
 from searchcrawl.fetch.ending import trail_of
+from searchcrawl.html.link_header import canonical_of
 from searchcrawl.html.oversized import is_oversized
 from searchcrawl.html.page import parse_html
 from searchcrawl.items import Claim, Document, Outcome
@@ -29,6 +30,8 @@ class WebSpider(SourceSpider):
         tags = robots_tags(headers)
         body = response.body
         redirects = trail_of(response.request) if response.request else ()
+        links = response.headers.getlist(b"Link")
+        canonical = canonical_of([one.decode("latin-1") for one in links], base_url=response.url) if links else None
         document = Document(
             claim=claim,
             base_url=response.url,
@@ -38,10 +41,11 @@ class WebSpider(SourceSpider):
             mimetype="",
             fetched_at=clock.now(),
             redirects=redirects,
+            canonical=canonical,
             # Validators belong to the URL that answered.
             etag=None if redirects else _text(response.headers.get(b"ETag")),
             last_modified=_text(response.headers.get(b"Last-Modified")),
-            body_digest=body_digest(body, robots_tags=",".join(tags)),
+            body_digest=body_digest(body, robots_tags=",".join(tags), canonical=_of_another(canonical, claim.url)),
         )
         if document.body_digest == claim.body_digest:
             return [document]
@@ -75,6 +79,11 @@ class WebSpider(SourceSpider):
             self.logger.exception("%s cannot be read", document.base_url)
             self.crawler.stats.inc_value(f"searchcrawl/read_errors/{type(error).__name__}")
             return broken(document, error)
+
+
+def _of_another(canonical: str | None, own: str) -> str:
+    """A page that names itself is what it is without a header: a copy of those that name none."""
+    return "" if canonical is None or canonical == own else canonical
 
 
 def _text(value: bytes | None) -> str | None:

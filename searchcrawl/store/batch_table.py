@@ -15,6 +15,10 @@ from searchcrawl.store.states import BatchState, DocumentState
 
 _PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
 _LEAVING: Final = text("documents.leaving = 1")
+_SURPLUS: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
+_DUPLICATE: Final = documents.c.code.in_([909, 964])
+#: The list of what a document stands for is part of it: of thousands of copies the first ones have to do.
+MOST_DUPLICATES: Final = 1000
 
 
 class SealedBatch(NamedTuple):
@@ -162,21 +166,22 @@ def shipments(transaction: Transaction, number: int, *, after: int, limit: int) 
 
 
 def duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[str]]:
-    """URLs of the known copies by the id of their survivor, sorted."""
+    """URLs of copies and non-canonical pages by the id of what stands for them, sorted, the first MOST_DUPLICATES."""
+    # Each store has an order of its own for text; this one is that of the code points.
+    ordered = urls.c.url.collate("BINARY" if transaction.dialect.name == "sqlite" else "C")
+    place = func.row_number().over(partition_by=documents.c.duplicate_of, order_by=ordered)
     found: dict[int, list[str]] = {}
     for start in range(0, len(url_ids), 500):
-        query = (
-            select(documents.c.duplicate_of, urls.c.url)
+        copies = (
+            select(documents.c.duplicate_of, urls.c.url, place.label("place"))
             .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-            .where(
-                documents.c.duplicate_of.in_(url_ids[start : start + 500]),
-                documents.c.state == int(DocumentState.WITHHELD),
-            )
+            .where(documents.c.duplicate_of.in_(url_ids[start : start + 500]), _DUPLICATE)
+            .subquery()
         )
-        for survivor, url in transaction.execute(query):
+        query = select(copies.c.duplicate_of, copies.c.url).where(copies.c.place <= MOST_DUPLICATES)
+        for survivor, url in transaction.execute(query.order_by(copies.c.duplicate_of, copies.c.place)):
             found.setdefault(survivor, []).append(url)
-    # Not by the store: each has an order of its own for text.
-    return {survivor: sorted(copies) for survivor, copies in found.items()}
+    return found
 
 
 def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
@@ -194,7 +199,11 @@ def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int])
         .values(
             indexed_version=batch.crawl_version,
             state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
-            leaving=case((documents.c.state == int(DocumentState.NONE), 1), else_=documents.c.leaving),
+            leaving=case(
+                # It may not be indexed any more, or its display URL is another's by now.
+                (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == 956), 1),
+                else_=documents.c.leaving,
+            ),
             index_error=None,
         )
     )
@@ -222,7 +231,7 @@ def refuse(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple
 
 
 def lost_records(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Forgets records that cannot be read, so that their pages are fetched again."""
+    """Forgets records that cannot be read, or are gone, of documents that are to be sent: they are fetched again."""
     for url_id in url_ids:
         transaction.execute(
             update(documents)
@@ -230,15 +239,10 @@ def lost_records(transaction: Transaction, url_ids: Sequence[int]) -> None:
             .values(
                 state=case(
                     (documents.c.state == int(DocumentState.QUARANTINED), documents.c.state),
-                    (documents.c.indexed_version.is_not(None), int(DocumentState.PRESENT)),
-                    else_=int(DocumentState.NONE),
+                    else_=int(DocumentState.WANTED),
                 ),
                 batch_id=None,
                 segment=None,
-                body_digest=None,
-                fields_digest=None,
-                etag=None,
-                last_modified=None,
             )
         )
 
@@ -281,20 +285,19 @@ def leaving(transaction: Transaction, source_id: int) -> list[Leaving]:
 
 
 def surplus_copies(transaction: Transaction, source_id: int) -> list[Leaving]:
-    """Copies still in the index whose survivor is there too (909; outside the limits on deleting)."""
+    """Copies and non-canonical pages in the index whose survivor is there too (outside the limits on deleting)."""
     survivor = documents.alias("survivor")
     query = (
-        select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
+        select(documents.c.url_id, urls.c.url, documents.c.code, urls.c.rule)
         .select_from(
             documents.join(urls, urls.c.id == documents.c.url_id).join(
                 survivor, survivor.c.url_id == documents.c.duplicate_of
             )
         )
         .where(
-            # The sum keeps the planner from walking all documents of the source: few are copies.
-            documents.c.source_id + 0 == source_id,
-            documents.c.duplicate_of.is_not(None),
-            documents.c.indexed_version.is_not(None),
+            _SURPLUS,
+            _DUPLICATE,
+            documents.c.source_id == source_id,
             survivor.c.indexed_version.is_not(None),
             documents.c.state == int(DocumentState.WITHHELD),
         )

@@ -9,18 +9,16 @@ from typing import Any, Final
 from sqlalchemy import and_, bindparam, case, func, or_, select, text, update
 
 from searchcrawl.store.database import Transaction
-from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.upsert import upsert
 
 _CHUNK: Final = 500
-_INDEXABLE: Final = [
-    int(DocumentState.CACHED),
-    int(DocumentState.SENDING),
-    int(DocumentState.PRESENT),
-    int(DocumentState.WITHHELD),
-]
 _PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
+_INDEXED: Final = text("documents.indexed_version IS NOT NULL")
+#: Another document is indexed instead.
+_STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
+_CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
 _LEAVING: Final = text("documents.leaving = 1")
 
 #: The state of a document whose removal is dropped: a version that the index does not have yet is sent now.
@@ -51,18 +49,8 @@ class StoredDocument:
     etag: str | None
     last_modified: str | None
     last_changed_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """One of several documents with the same body."""
-
-    url_id: int
-    url: str
-    state: int
-    cached: bool
-    duplicate_of: int | None
-    body_digest: bytes
+    canonical_key: int | None = None
+    display_key: int | None = None
 
 
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
@@ -160,15 +148,17 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
 
 
 def lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
-    """Which of these should be indexed and neither are nor have a record that could be sent."""
+    """Which of these should be sent and have no record."""
     found: set[int] = set()
     for start in range(0, len(url_ids), _CHUNK):
         query = select(documents.c.url_id).where(
             documents.c.url_id.in_(url_ids[start : start + _CHUNK]),
             documents.c.code == 200,
-            documents.c.state == int(DocumentState.NONE),
             documents.c.segment.is_(None),
-            documents.c.indexed_version.is_(None),
+            or_(
+                documents.c.state.in_([int(DocumentState.CACHED), int(DocumentState.WANTED)]),
+                and_(documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None)),
+            ),
         )
         found.update(transaction.execute(query).scalars())
     return found
@@ -185,109 +175,54 @@ def codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def before(transaction: Transaction, url_ids: Sequence[int]) -> tuple[set[bytes], set[int]]:
-    """The bodies that documents had, and the survivors they were copies of: both have to be looked at again."""
-    digests: set[bytes] = set()
-    survivors: set[int] = set()
-    for start in range(0, len(url_ids), _CHUNK):
-        query = select(documents.c.body_digest, documents.c.duplicate_of).where(
-            documents.c.url_id.in_(url_ids[start : start + _CHUNK])
-        )
-        for digest, survivor in transaction.execute(query):
-            if digest is not None:
-                digests.add(digest)
-            if survivor is not None:
-                survivors.add(survivor)
-    return digests, survivors
-
-
 def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes evidence against documents; those not in the index, and not on the way, are dropped at once."""
     for start in range(0, len(url_ids), _CHUNK):
         here = documents.c.url_id.in_(url_ids[start : start + _CHUNK])
         on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
-        transaction.execute(update(documents).where(here, on_the_way).values(leaving=1))
+        transaction.execute(
+            update(documents)
+            .where(here, on_the_way)
+            .values(
+                leaving=1,
+                # Nobody stands for it any more: it leaves for a reason of its own.
+                state=case(
+                    (and_(_STOOD_FOR, documents.c.state == int(DocumentState.WITHHELD)), int(DocumentState.PRESENT)),
+                    else_=documents.c.state,
+                ),
+                duplicate_of=None,
+                code=_CODE_ALONE,
+            )
+        )
         transaction.execute(
             update(documents)
             .where(here, ~on_the_way)
-            .values(
-                state=int(DocumentState.NONE),
-                duplicate_of=None,
-                code=case((documents.c.code == 909, 200), else_=documents.c.code),
-            )
+            .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE)
         )
 
 
-def copies(transaction: Transaction, source_id: int, digests: Sequence[bytes]) -> list[Copy]:
-    """All documents with one of these bodies that may be indexed."""
-    found: list[Copy] = []
-    for start in range(0, len(digests), _CHUNK):
-        query = (
-            select(
-                documents.c.url_id,
-                urls.c.url,
-                documents.c.state,
-                documents.c.segment,
-                documents.c.duplicate_of,
-                documents.c.body_digest,
-            )
-            .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-            .where(
-                documents.c.source_id == source_id,
-                documents.c.body_digest.in_(digests[start : start + _CHUNK]),
-                documents.c.code.in_([200, 909]),
-                documents.c.leaving == 0,
-                documents.c.state.in_(_INDEXABLE),
-            )
-        )
-        found.extend(
-            Copy(
-                url_id=row.url_id,
-                url=row.url,
-                state=row.state,
-                cached=row.segment is not None,
-                duplicate_of=row.duplicate_of,
-                body_digest=row.body_digest,
-            )
-            for row in transaction.execute(query)
-        )
-    return found
+def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
+    """Documents whose indexed values differ now, though their record is as before (a new depth, another copy).
 
-
-def set_copy(transaction: Transaction, changes: Sequence[tuple[int, DocumentState, int | None, int]]) -> None:
-    """Writes (url id, state, duplicate of, code) of copies and survivors."""
-    if changes:
-        statement = (
-            update(documents)
-            .where(documents.c.url_id == bindparam("row_id"))
-            .values(
-                state=bindparam("new_state"),
-                duplicate_of=bindparam("new_duplicate_of"),
-                code=bindparam("new_code"),
-                batch_id=case((bindparam("new_state") == int(DocumentState.SENDING), documents.c.batch_id), else_=None),
-            )
-        )
-        transaction.execute(
-            statement,
-            [
-                {"row_id": url_id, "new_state": int(state), "new_duplicate_of": duplicate_of, "new_code": code}
-                for url_id, state, duplicate_of, code in changes
-            ],
-        )
-
-
-def send_again(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Documents whose indexed values differ now, though their record is as before (a new depth)."""
+    Those whose record is gone are returned: their pages have to be fetched again.
+    """
+    wanted: list[int] = []
     for start in range(0, len(url_ids), _CHUNK):
-        transaction.execute(
+        rows = transaction.execute(
             update(documents)
             .where(
                 documents.c.url_id.in_(url_ids[start : start + _CHUNK]),
                 documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
                 documents.c.leaving == 0,
             )
-            .values(state=int(DocumentState.CACHED), batch_id=None)
+            .values(
+                state=case((documents.c.segment.is_(None), int(DocumentState.WANTED)), else_=int(DocumentState.CACHED)),
+                batch_id=None,
+            )
+            .returning(documents.c.url_id, documents.c.state)
         )
+        wanted += [url_id for url_id, state in rows if state == DocumentState.WANTED]
+    return wanted
 
 
 def waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
@@ -301,31 +236,17 @@ def waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
 
 
 def totals(transaction: Transaction, source_id: int) -> Mapping[str, int]:
-    """``documents`` in the index, ``waiting`` to get there, ``quarantined``."""
-    row = transaction.execute(
-        select(
-            func.count(documents.c.indexed_version),
-            func.coalesce(
-                func.sum(
-                    case(
-                        (
-                            or_(
-                                documents.c.state.in_(
-                                    [
-                                        int(DocumentState.CACHED),
-                                        int(DocumentState.SENDING),
-                                        int(DocumentState.REMOVING),
-                                    ]
-                                ),
-                            ),
-                            1,
-                        ),
-                        else_=0,
-                    )
-                ),
-                0,
-            ),
-            func.coalesce(func.sum(case((documents.c.state == int(DocumentState.QUARANTINED), 1), else_=0)), 0),
-        ).where(documents.c.source_id == source_id)
-    ).one()
-    return {"documents": int(row[0]), "waiting": int(row[1]), "quarantined": int(row[2])}
+    """``documents`` in the index, ``waiting`` to get there, ``quarantined``; counted in indexes alone."""
+    indexed = select(func.count()).select_from(documents).where(_INDEXED, documents.c.source_id == source_id)
+    pending = (
+        select(documents.c.state, func.count())
+        .where(_PENDING, documents.c.source_id == source_id)
+        .group_by(documents.c.state)
+    )
+    by_state = {state: int(count) for state, count in transaction.execute(pending)}
+    quarantined = by_state.pop(int(DocumentState.QUARANTINED), 0)
+    return {
+        "documents": int(transaction.execute(indexed).scalar_one()),
+        "waiting": sum(by_state.values()),
+        "quarantined": quarantined,
+    }

@@ -79,12 +79,14 @@ urls = Table(
     Column("sitemap_id", Integer),
     Column("lastmod_ms", BigInteger),
     UniqueConstraint("source_id", "key"),
+    # SQLite counts from an index alone only where it holds the columns of its condition, too.
     Index(
         "ix_urls_todo",
         "source_id",
         "host_id",
         "depth",
         "id",
+        "fetch_state",
         sqlite_where=text("fetch_state = 0"),
     ),
     Index(
@@ -92,6 +94,7 @@ urls = Table(
         "source_id",
         "host_id",
         "due_ms",
+        "fetch_state",
         sqlite_where=text("fetch_state = 2 AND due_ms IS NOT NULL"),
     ),
     Index(
@@ -147,8 +150,9 @@ documents = Table(
     Column("etag", Text),
     Column("last_modified", Text),
     Column("last_changed_ms", BigInteger),
-    # 200, or why it is not indexed: 909, 911, 952.
+    # 200, or why it is not indexed: 909, 911, 952, 956, 964, 1010.
     Column("code", Integer, nullable=False),
+    # Which document is indexed instead: of a copy, a non-canonical page, a display URL that is another's.
     Column("duplicate_of", RowId),
     # 1: a visit brought evidence against it; the end of the run decides.
     Column("leaving", SmallInteger, nullable=False, server_default="0"),
@@ -160,12 +164,31 @@ documents = Table(
     Column("index_error", Text),
     # The run whose removal waits in quarantine.
     Column("quarantine_run", Integer),
-    Index("ix_documents_copies", "source_id", "body_digest"),
+    # Those that stand for all with their body: the number of copies must not slow down the next one.
+    Index(
+        "ix_documents_copies",
+        "source_id",
+        "body_digest",
+        sqlite_where=text("code = 200 AND duplicate_of IS NULL"),
+    ),
     Index(
         "ix_documents_pending",
         "source_id",
         "state",
         sqlite_where=text("state IN (1, 2, 5, 6)"),
+    ),
+    # What is in the index, and what of it the cache has no more: `status` counts both.
+    Index(
+        "ix_documents_indexed",
+        "source_id",
+        "segment",
+        "indexed_version",
+        sqlite_where=text("indexed_version IS NOT NULL"),
+    ),
+    Index(
+        "ix_documents_refused",
+        "source_id",
+        sqlite_where=text("index_error IS NOT NULL"),
     ),
     Index("ix_documents_batch_id", "batch_id"),
     # The copies of what is sent: without it each part of a delivery would walk all documents.
@@ -173,6 +196,12 @@ documents = Table(
         "ix_documents_duplicate_of",
         "duplicate_of",
         sqlite_where=text("duplicate_of IS NOT NULL"),
+    ),
+    # Copies still in the index.
+    Index(
+        "ix_documents_surplus",
+        "source_id",
+        sqlite_where=text("duplicate_of IS NOT NULL AND indexed_version IS NOT NULL"),
     ),
     Index(
         "ix_documents_leaving",

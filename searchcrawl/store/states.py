@@ -33,6 +33,8 @@ class DocumentState(IntEnum):
     REMOVING = 5
     #: its removal waits for an approval
     QUARANTINED = 6
+    #: to be sent, but its record is gone: the page is fetched again; the index may hold an earlier version
+    WANTED = 7
 
 
 class BatchState(IntEnum):

@@ -16,6 +16,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    or_,
     select,
     text,
     update,
@@ -31,6 +32,10 @@ from searchcrawl.store.states import DocumentState, FetchState
 _CHUNK: Final = 500
 #: So many ids are gone through in one transaction where all rows of a source are.
 _STRETCH: Final = 50_000
+#: Of rows that were fetched with a document, which may be known as that of another.
+_WELL: Final = (200, int(Code.DUPLICATE), int(Code.NOT_CANONICAL), int(Code.DISPLAY_URL_CLASH))
+# No IN: its list cannot be expanded for many rows at once.
+_ENDED_WELL: Final = or_(*(urls.c.code == code for code in _WELL))
 _REDIRECTING: Final = [int(Code.META_REFRESH), int(Code.MOVED), int(Code.REDIRECT_LOOP)]
 # The literals let the planner use the partial indexes.
 _TODO: Final = text("urls.fetch_state = 0")
@@ -219,6 +224,8 @@ _CLAIM_COLUMNS: Final = (
     documents.c.fields_digest,
     documents.c.segment,
     documents.c.state,
+    documents.c.canonical_key,
+    documents.c.display_key,
     documents.c.code.label("document_code"),
 )
 
@@ -249,9 +256,14 @@ def claim(
 
 
 def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool) -> Claim:
-    held = row.segment is not None or row.state not in (None, DocumentState.NONE, DocumentState.REMOVING)
-    # It left the index, and its record is given up: only the page itself can bring it back.
-    gone = not held and row.document_code in (200, 909)
+    held = row.segment is not None or row.state not in (
+        None,
+        DocumentState.NONE,
+        DocumentState.REMOVING,
+        DocumentState.WANTED,
+    )
+    # It is to be in the index, and its record is given up: only the page itself can bring it there.
+    gone = not held and row.document_code in _WELL
     whole = forced or gone
     return Claim(
         url_id=row.id,
@@ -267,6 +279,8 @@ def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool) -> Claim:
         body_digest=None if whole else row.body_digest,
         fields_digest=row.fields_digest,
         held=held,
+        canonical_key=row.canonical_key,
+        display_key=row.display_key,
     )
 
 
@@ -348,9 +362,9 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
 
 
 def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
-    """Sets the code of settled rows by id (a copy that is one no longer, or has become one)."""
+    """Sets the code of rows by id (a copy that is one no longer, or has become one) whose last visit ended well."""
     if codes:
-        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(code=bindparam("new_code"))
+        statement = update(urls).where(urls.c.id == bindparam("row_id"), _ENDED_WELL).values(code=bindparam("new_code"))
         transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
 
 
@@ -361,7 +375,7 @@ def ended_well(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
         query = select(urls.c.id).where(
             urls.c.id.in_(url_ids[start : start + _CHUNK]),
             urls.c.fetch_state == int(FetchState.SETTLED),
-            urls.c.code.in_([200, 909]),
+            _ENDED_WELL,
         )
         found.update(transaction.execute(query).scalars())
     return found

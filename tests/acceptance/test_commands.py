@@ -21,7 +21,7 @@ from searchcrawl import clock
 from searchcrawl.__main__ import main
 from tests import backends
 from tests.site.client import ADDRESS, ROOT, SiteProcess, source_toml, write_project
-from tests.site.expected import COPIES, OPEN, OUTSIDE, codes, short
+from tests.site.expected import CANONICAL, COPIES, OPEN, OUTSIDE, codes, short
 from tests.stored_rows import execute
 
 LIMIT_SECONDS = 120
@@ -200,7 +200,7 @@ def test_search_when_copies_are_known_then_the_hit_lists_them(crawled: Path) -> 
     hits = only(crawled, "search", "*", "--rows", "1000")["hits"]
 
     with_copies = {frozenset(map(short, [hit["url"], *hit["duplicates"]])) for hit in hits if hit["duplicates"]}
-    assert with_copies == set(COPIES)
+    assert with_copies == {*COPIES, CANONICAL}
 
 
 def test_search_when_shown_to_people_then_hits_are_numbered(crawled: Path) -> None:
@@ -234,7 +234,7 @@ def test_verify_when_nothing_happened_since_then_ok(crawled: Path) -> None:
 def test_cache_count_when_pages_were_cached_then_records_and_bytes(crawled: Path) -> None:
     [found] = lines(crawled, "cache", "count")
 
-    copies = sum(len(group) - 1 for group in COPIES)
+    copies = sum(len(group) - 1 for group in (*COPIES, CANONICAL))
     assert found["records"] == only(crawled, "status", "demo")["documents"] + copies
     assert (found["source"], found["segments"]) == ("demo", 1)
     assert found["bytes"] == sum(path.stat().st_size for path in (crawled / "var/cache/demo").iterdir())

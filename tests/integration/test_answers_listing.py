@@ -12,7 +12,7 @@ import pytest
 from searchcrawl import clock, urls
 from searchcrawl.answers.listing import Wanted, url_rows
 from searchcrawl.answers.url_state import UrlState
-from searchcrawl.store import batch_table, document_table
+from searchcrawl.store import batch_table, likeness_table
 from searchcrawl.store.states import DocumentState, FetchState
 from tests.answer_store import SITE, FilledStore
 
@@ -118,9 +118,8 @@ def test_url_rows_when_the_index_refuses_a_document_then_it_failed_with_that_rea
 def test_url_rows_when_a_copy_is_known_then_its_survivor_is_named(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
     with filled.database.write() as transaction:
-        document_table.set_copy(
-            transaction,
-            [(filled.ids["/second"], DocumentState.WITHHELD, filled.ids["/first"], 909)],
+        likeness_table.set_standing(
+            transaction, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
         )
     filled.settle("/second", 909)
 

@@ -53,6 +53,8 @@ COPIES: Final = (
     ),
     frozenset({"www.acme.test/handbook/safety.html", "mirror.acme.test/handbook/safety.html"}),
 )
+#: A page that names another one as canonical, and that one: it stands for both.
+CANONICAL: Final = frozenset({"www.acme.test/handbook/print/travel.html", "www.acme.test/handbook/travel.html"})
 #: Rows whose code the documents leave open: a frameset without text, a page without a type.
 OPEN: Final = frozenset({"www.acme.test/frames/", "www.acme.test/tests/untyped"})
 #: Only answered on the way to another page; rows of their own only as far as links lead to them.
@@ -60,8 +62,7 @@ _STEPS: Final = ("chain-2", "chain-3", "loop-b", *(f"growing?n={number}" for num
 _CODES: Final = {
     "www.acme.test/handbook/archive.html": 952,
     "www.acme.test/handbook/canteen.html": 952,
-    # It names another page as canonical: 964 once that is acted upon.
-    "www.acme.test/handbook/print/travel.html": 200,
+    "www.acme.test/handbook/print/travel.html": 964,
     "www.acme.test/downloads/firmware.acm": 908,
     "www.acme.test/tests/empty.html": 911,
     "www.acme.test/tests/blank.html": 911,

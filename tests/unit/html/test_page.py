@@ -115,6 +115,23 @@ def test_canonical_when_not_a_web_url_then_is_none(href: str) -> None:
     assert page_of(f'<link rel=canonical href="{href}">').canonical is None
 
 
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<link rel=canonical href=/a><link rel=canonical href='/a#x'>", "http://example.com/a"),
+        ("<link rel=canonical href=file:///a><link rel=canonical href=/b>", "http://example.com/b"),
+        ("<link rel=canonical href=/a><link rel=canonical href=/b>", None),
+        ("<body><p>comment: <link rel=canonical href=/a></p>", None),
+        ("<link rel=canonical href=/a><body><link rel=canonical href=/b>", "http://example.com/a"),
+    ],
+    ids=["twice", "file", "contradiction", "body", "head and body"],
+)
+def test_canonical_when_links_are_several_or_out_of_place_then_only_one_of_the_head_counts(
+    html: str, expected: str | None
+) -> None:
+    assert page_of(html).canonical == expected
+
+
 def test_canonical_when_page_has_base_then_resolves_against_it() -> None:
     assert page_of("<base href=/b/><link rel=canonical href=c>").canonical == "http://example.com/b/c"
 

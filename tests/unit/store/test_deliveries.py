@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.store import batch_table, document_table
+from searchcrawl.store import batch_table, document_table, likeness_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Database
 from searchcrawl.store.document_table import Confirmed
@@ -279,22 +279,11 @@ def test_confirm_when_another_indexed_value_differs_then_the_record_is_sent_agai
     assert states(database, ids) == [CACHED]
 
 
-def test_copies_when_a_body_is_known_twice_then_both_are_found_but_not_those_that_leave(database: Database) -> None:
-    ids = add(database, ["a", "b", "c"])
-    store(database, ids, body=b"same")
-    mark(database, ids[2:])
-
-    with database.read() as transaction:
-        found = document_table.copies(transaction, SOURCE, [b"same"])
-
-    assert sorted(copy.url_id for copy in found) == ids[:2]
-
-
 def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(database: Database) -> None:
     ids = present(database, ["a", "b"])
 
     with database.write() as transaction:
-        document_table.set_copy(transaction, [(ids[1], WITHHELD, ids[0], Code.DUPLICATE)])
+        likeness_table.set_standing(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
     with database.read() as transaction:
         surplus = [row.url_id for row in batch_table.surplus_copies(transaction, SOURCE)]
         duplicates = batch_table.duplicates(transaction, ids)
@@ -309,7 +298,7 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     store(database, survivor)
 
     with database.write() as transaction:
-        document_table.set_copy(transaction, [(copy[0], WITHHELD, survivor[0], Code.DUPLICATE)])
+        likeness_table.set_standing(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
     with database.read() as transaction:
         assert batch_table.surplus_copies(transaction, SOURCE) == []
 
@@ -342,7 +331,9 @@ def test_segments_when_documents_wait_then_theirs_are_in_use(database: Database)
         assert batch_table.segments_in_use(transaction, SOURCE) == {3}
 
 
-def test_lost_records_when_the_document_is_indexed_then_it_stays_present_without_validators(database: Database) -> None:
+def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_its_body_known(
+    database: Database,
+) -> None:
     ids = present(database, ["a"])
     store(database, ids, body=b"newer")
 
@@ -350,4 +341,5 @@ def test_lost_records_when_the_document_is_indexed_then_it_stays_present_without
         batch_table.lost_records(transaction, ids)
 
     found = document(database, ids[0])
-    assert (found.state, found.segment, found.etag, found.body_digest) == (PRESENT, None, None, None)
+    assert (found.state, found.segment, found.body_digest) == (DocumentState.WANTED, None, b"newer")
+    assert found.indexed_version is not None

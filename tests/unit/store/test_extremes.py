@@ -13,8 +13,9 @@ import pytest
 from sqlalchemy import event, text
 
 from searchcrawl.exceptions import ConfigurationError, StoreError
-from searchcrawl.store import batch_table, document_table, host_table, outlink_table, url_table
+from searchcrawl.store import batch_table, host_table, likeness_table, outlink_table, url_table
 from searchcrawl.store.database import Database
+from searchcrawl.store.states import DocumentState
 from searchcrawl.store.url_table import NewUrl
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle, store
@@ -101,8 +102,8 @@ def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_t
     survivor, *copies = add(database, ["s", "B", "a", "C"])
     store(database, [survivor, *copies], body=b"same")
     with database.write() as transaction:
-        state = document_table.DocumentState.WITHHELD
-        document_table.set_copy(transaction, [(copy, state, survivor, 909) for copy in copies])
+        changes = [(copy, 909, survivor, DocumentState.WITHHELD) for copy in copies]
+        likeness_table.set_standing(transaction, changes)
 
     with database.read() as transaction:
         found = batch_table.duplicates(transaction, [survivor])

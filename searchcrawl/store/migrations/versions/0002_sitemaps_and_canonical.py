@@ -14,6 +14,10 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
+_TODO = "fetch_state = 0"
+_DUE = "fetch_state = 2 AND due_ms IS NOT NULL"
+_INDEXED = "indexed_version IS NOT NULL"
+
 
 def upgrade() -> None:
     """Adds tables and columns; what is there stays as it is."""
@@ -26,6 +30,21 @@ def upgrade() -> None:
     for name in ("canonical_key", "display_key"):
         op.add_column("documents", sa.Column(name, sa.BigInteger(), nullable=True))
         _index(f"ix_documents_{name}", "documents", ["source_id", name], where=f"{name} IS NOT NULL")
+    _index("ix_documents_indexed", "documents", ["source_id", "segment", "indexed_version"], where=_INDEXED)
+    _index("ix_documents_refused", "documents", ["source_id"], where="index_error IS NOT NULL")
+    _count_from_indexes()
+    op.drop_index("ix_documents_copies", "documents")
+    heads = "code = 200 AND duplicate_of IS NULL"
+    _index("ix_documents_copies", "documents", ["source_id", "body_digest"], where=heads)
+    surplus = "duplicate_of IS NOT NULL AND indexed_version IS NOT NULL"
+    _index("ix_documents_surplus", "documents", ["source_id"], where=surplus)
+
+
+def _count_from_indexes() -> None:
+    """Indexes that hold the columns of their own conditions, which SQLite would look up row by row."""
+    for name, last, where in (("todo", ["depth", "id"], _TODO), ("due", ["due_ms"], _DUE)):
+        op.drop_index(f"ix_urls_{name}", "urls")
+        _index(f"ix_urls_{name}", "urls", ["source_id", "host_id", *last, "fetch_state"], where=where)
 
 
 def _make_sitemaps() -> None:
