@@ -119,6 +119,6 @@ def test_crawl_delay_when_robots_asks_for_one_then_it_is_kept_up_to_the_maximum(
     (only,) = tell("crawl_delay")
 
     entries = _of(only.log, host)
-    assert len(entries) == 5
+    assert len(entries) == 6
     assert min(_gaps(entries)) >= seconds - TOLERANCE_SECONDS
     assert {entry["open"] for entry in entries} == {1}
