@@ -119,7 +119,9 @@ def _over_limit(message: str) -> ConversionFailed:
 
 
 def _shown(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:500]
+    """What went wrong, without what a row, a log or a terminal does not take: the page may be quoted in it."""
+    text = f"{type(error).__name__}: {error}"[:500]
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _prepare_process(max_memory_bytes: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +15,12 @@ from searchcrawl.convert.judge import judged
 from searchcrawl.convert.plain_text import convert_text
 from searchcrawl.convert.registry import Converter
 from searchcrawl.exceptions import DocumentError
+from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.html.oversized import OVERSIZED_BYTES, OversizedParser
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -41,6 +45,10 @@ class ConvertPipeline:
             return Outcome(
                 claim=item.claim, code=error.code, error=f"{error}: {item.base_url}", redirects=item.redirects
             )
+        if len(page.links) >= MAX_LINKS:
+            # Such pages are all oversized, and come by here.
+            logger.warning("%s: no more than its first %d links are followed", item.base_url, MAX_LINKS)
+            self.crawler.stats.inc_value("searchcrawl/pages_with_too_many_links")
         return judged(item, page, run)
 
     async def close_spider(self) -> None:

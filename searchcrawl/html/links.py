@@ -13,6 +13,8 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Link
 from searchcrawl.urls import resolve
 
+#: A page with more is no page for readers; what follows is left out.
+MAX_LINKS: Final = 300_000
 #: No server accepts more; the parser would copy it several times.
 MAX_URL_CHARACTERS: Final = 65_536
 
@@ -102,7 +104,8 @@ def read_reference(node: LexborNode) -> Reference | None:
 def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLinks:
     """The targets of references given in document order.
 
-    Other schemes are left out. A target is nofollow only where each of its links is.
+    Other schemes are left out, and targets beyond MAX_LINKS. A target is nofollow only where each
+    of its links is.
     """
     targets: dict[str, bool] = {}
     by_reference: dict[str, str] = {}
@@ -116,6 +119,8 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
             if target is None:
                 invalid += not reference.startswith(_SKIPPED)
                 continue
+            if len(targets) >= MAX_LINKS and target not in targets:
+                break
             by_reference[reference] = target
         nofollow = rel is not None and "nofollow" in rel.lower().split()
         targets[target] = nofollow and targets.get(target, True)

@@ -12,6 +12,8 @@ from typing import Final
 #: Directives that carry a value; any other word before a colon names an agent.
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _PREFIX: Final = re.compile(r"\s*([^\s:,;][^:,;]*+)(?<!\s):")
+#: Nobody needs more to forbid what can be forbidden.
+_MAX_CHARACTERS: Final = 4_096
 _WORD: Final = re.compile(r"[^\s;]+")
 
 
@@ -60,18 +62,18 @@ def _directives(content: str, *, agents: frozenset[str], now: datetime) -> set[s
     """The words that apply; an agent's name and colon in front limits what follows it."""
     words: set[str] = set()
     applies = True
-    parts = content.split(",")
+    parts = content[:_MAX_CHARACTERS].split(",")
     index = 0
     while index < len(parts):
-        rest = parts[index]
+        part, position = parts[index], 0
         index += 1
-        while (match := _PREFIX.match(rest)) and match[1].lower() not in _WITH_VALUE:
+        while (match := _PREFIX.match(part, position)) and match[1].lower() not in _WITH_VALUE:
             applies = match[1].lower() in agents
-            rest = rest[match.end() :]
+            position = match.end()
         if match is None:
-            words.update(_WORD.findall(rest.lower()) if applies else ())
+            words.update(_WORD.findall(part[position:].lower()) if applies else ())
         elif match[1].lower() == "unavailable_after":
-            moment, length = _date_of([rest[match.end() :], *parts[index : index + 1]])
+            moment, length = _date_of([part[match.end() :], *parts[index : index + 1]])
             index += length - 1
             if applies and moment is not None and moment < now:
                 words.add("noindex")

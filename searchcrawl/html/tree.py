@@ -40,6 +40,11 @@ _HIDDEN_END: Final = re.compile(
     rf"<(?=[a-z])(?:[^\s/>\"'=]++(?=[\s/>])(?:{_PLAIN_ATTRIBUTE})*+)?+[\s/]*+[^>]", re.IGNORECASE
 )
 
+#: Each option of a select makes Lexbor look at all the others: so many take a fifth of a second.
+_HARMLESS_OPTIONS: Final = 4_000
+_OPTION: Final = re.compile(r"<option[\s/>]", re.IGNORECASE)
+_SELECT: Final = re.compile(r"<(/?)select(?=[\s/>])", re.IGNORECASE)
+
 _FORMATTING: Final = frozenset(
     ["b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"]
 )
@@ -65,6 +70,8 @@ def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
     capped = text
     if len(text) > _HARMLESS_CHARACTERS:
         capped = cap_attributes(capped)
+        if capped.count("<") > _HARMLESS_OPTIONS:
+            capped = open_selects(capped)
     if _may_be_slow(capped) and may_be_deep(capped):
         capped = cap_depth(capped)
     return LexborHTMLParser(capped if utf8 is None or capped is not text else utf8, scripting=True)
@@ -99,6 +106,11 @@ def _may_be_crowded(text: str) -> bool:
 def hides_an_end(text: str) -> bool:
     """Whether a ">" may be inside a quoted value; False only where each one ends its tag, or is text."""
     return _HIDDEN_END.search(text) is not None
+
+
+def open_selects(text: str) -> str:
+    """``text`` with select elements as lists where they have too many options (their cost is quadratic)."""
+    return _SELECT.sub(r"<\1menu", text) if len(_OPTION.findall(text)) > _HARMLESS_OPTIONS else text
 
 
 def may_be_deep(text: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.html.links import PageLinks, Resolver, base_of, extract_links, read_reference
+from searchcrawl.html.links import MAX_LINKS, PageLinks, Resolver, base_of, extract_links, read_reference
 from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link
 
@@ -136,3 +136,12 @@ def test_resolver_when_compared_with_identity_then_agrees() -> None:
             differing.append((reference, base))
 
     assert differing == []
+
+
+def test_r13_links_when_a_page_has_too_many_then_the_first_are_taken() -> None:
+    references = [(f"/{number}", None) for number in range(MAX_LINKS + 5)]
+
+    links = extract_links([*references, ("/0", "nofollow")], Resolver("http://a.test/")).links
+
+    assert len(links) == MAX_LINKS
+    assert links[-1].url == f"http://a.test/{MAX_LINKS - 1}"

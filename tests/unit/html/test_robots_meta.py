@@ -72,3 +72,9 @@ def test_directives_when_agent_has_a_blank_then_matches_whole_or_token(agent: st
 
 def test_directives_when_prefix_is_hostile_then_ends() -> None:
     assert directives("a " * 50_000 + ",x:" * 10_000) == NO_DIRECTIVES
+
+
+def test_r13_content_when_of_hundreds_of_thousands_of_agents_then_is_read_in_no_time() -> None:
+    found = directives(metas=(("robots", "a:" * 4_000_000),))
+
+    assert found == NO_DIRECTIVES

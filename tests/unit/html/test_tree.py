@@ -119,3 +119,19 @@ def test_hides_an_end_when_the_parser_reads_a_bracket_into_an_attribute_then_say
 )
 def test_hides_an_end_when_tags_are_plain_then_says_no(html: str) -> None:
     assert not hides_an_end(html)
+
+
+@pytest.mark.parametrize("option", ["<option>x", "<option>x</option>", "<OPTION value=1>x"])
+def test_r13_select_when_it_has_thousands_of_options_then_all_are_read_in_no_time(option: str) -> None:
+    # Lexbor itself takes minutes for these.
+    tree = parse_tree(f"<p>before<select name=s>{option * 60_000}</select><a href=/x>after</a>")
+
+    assert tree.body is not None
+    assert tree.body.text().count("x") == 60_000
+    assert [node.attributes["href"] for node in tree.css("a")] == ["/x"]
+
+
+def test_select_when_its_options_are_few_then_stays_one() -> None:
+    tree = parse_tree("<select>" + "<option>x</option>" * 300 + "</select>" + "<p>x</p>" * 5000)
+
+    assert len(tree.css("select > option")) == 300
