@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, NoReturn
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.exceptions import UsageError
+from scrapy.settings import Settings
 
 from searchcrawl import settings as shipped
 from searchcrawl.answers.listing import Wanted, url_rows
@@ -24,7 +25,8 @@ from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import one_line, shown
 from searchcrawl.sources.loading import start_urls
-from searchcrawl.sources.refused_settings import changed_promise, why_refused_on_command_line
+from searchcrawl.sources.refused_settings import changed_promise, is_credential, why_refused_on_command_line
+from searchcrawl.sources.secrets import Concealed, hide
 from searchcrawl.spiders.base_spider import VERSIONS, SourceSpider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 from searchcrawl.store.database import Database
@@ -112,6 +114,7 @@ class CrawlCommand(Command):
             message = "must stay as it is in searchcrawl.settings: begin with from searchcrawl.settings import *"
             got = f" (got {shown(settings[changed])})"
             raise ConfigurationError("settings module", changed, message + got)
+        _conceal(settings)
 
     def _crawl(self, spider: type[Spider], arguments: dict[str, Any]) -> bool:
         """Runs the reactor until the spider is closed; whether the crawl began at all."""
@@ -149,6 +152,15 @@ class CrawlCommand(Command):
             show_summary(status)
         if run.exit_code == Exit.NO_START:
             _print_failed_starts(run)
+
+
+def _conceal(settings: Settings) -> None:
+    """Keeps credentials of the settings module or of ``-s`` out of the log, into which Scrapy writes settings."""
+    for name in settings:
+        priority, value = settings.getpriority(name), settings[name]
+        if priority and is_credential(name) and isinstance(value, str) and value:
+            hide(value)
+            settings.set(name, Concealed(value), priority=priority)
 
 
 def _leave_at_once() -> NoReturn:

@@ -1,0 +1,184 @@
+"""``[settings]`` of a source: users' own components and values for Scrapy; what a promise rests on is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, pages, source
+from tests.site.client import SiteProcess, source_toml, write_project
+
+HOST: Final = "settings.acme.test"
+COMPONENTS: Final = '''
+import logging
+from pathlib import Path
+
+from scrapy.exceptions import DropItem
+
+
+class Choosy:
+    def __init__(self, words):
+        self._words = words
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler.settings.getlist("MINE_UNWANTED"))
+
+    def process_item(self, item):
+        if any(word in item.claim.url for word in self._words):
+            raise DropItem("unwanted")
+        return item
+
+
+class Teller:
+    """Says what Scrapy got."""
+
+    @classmethod
+    def from_crawler(cls, crawler):
+        settings = crawler.settings
+        names = ("MINE", "MINE_TREE", "MEMUSAGE_LIMIT_MB", "RETRY_ENABLED", "SCHEDULER")
+        Path(settings["MINE_FILE"]).write_text(repr({name: settings[name] for name in names}))
+        return cls()
+'''
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        pages(site, HOST, one=page("one"), two=page("two"), three=page("three"))
+        yield site
+
+
+def prepared(site: SiteProcess, folder: Path, settings: dict[str, Any], **project: Any) -> CrawlProject:
+    """A project with components of its own beside its source."""
+    made = new_project(folder, site, project=project, settings=settings, **source(site, HOST))
+    (folder / "mine.py").write_text(COMPONENTS, "utf-8")
+    site.clear_log()
+    return made
+
+
+def test_crawl_when_a_source_has_settings_then_scrapy_gets_them_and_other_sources_do_not(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    told = tmp_path / "told.txt"
+    settings = {
+        "ITEM_PIPELINES": {"mine.Choosy": 50},
+        "EXTENSIONS": {"mine.Teller": 1},
+        "MINE_UNWANTED": ["two", "three"],
+        "MINE_FILE": str(told),
+        "MINE": 1.5,
+        "MEMUSAGE_LIMIT_MB": 1000,
+    }
+    defaults = {"settings": {"MINE": 1, "MINE_TREE": {"a": [True, "b"]}}}
+    project = prepared(site, tmp_path, settings, defaults=defaults)
+    write_project(tmp_path, site, "plain", project={"defaults": defaults}, **source(site, HOST))
+
+    chosen = project.crawl()
+    all_of_it = CrawlProject(folder=tmp_path, site=site, name="plain").crawl()
+
+    assert (chosen.exit_code, all_of_it.exit_code) == (0, 0)
+    assert told.read_text() == repr(
+        {
+            "MINE": 1.5,
+            "MINE_TREE": {"a": [True, "b"]},
+            "MEMUSAGE_LIMIT_MB": 1000,
+            "RETRY_ENABLED": False,
+            "SCHEDULER": "searchcrawl.frontier.scheduler.Scheduler",
+        }
+    )
+    assert project.indexed() == [f"{HOST}/", f"{HOST}/one.html"]
+    assert len(CrawlProject(folder=tmp_path, site=site, name="plain").indexed()) == 4
+
+
+def test_crawl_when_the_pipelines_of_a_source_change_then_everything_is_processed_again(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = prepared(site, tmp_path, {"MINE": 1})
+    project.crawl()
+
+    (tmp_path / "sources" / "demo.toml").write_text(source_toml(site, settings={"MINE": 2}, **source(site, HOST)))
+    other_value = project.command("status", "demo", "--json").stdout
+    keys = {"MINE_UNWANTED": ["two"], "ITEM_PIPELINES": {"mine.Choosy": 50}}
+    (tmp_path / "sources" / "demo.toml").write_text(source_toml(site, settings=keys, **source(site, HOST)))
+    pipelines = project.command("status", "demo", "--json").stdout
+
+    assert '"force_recrawl":null' in other_value
+    assert '"force_recrawl":"changed: settings.ITEM_PIPELINES"' in pipelines
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"JOBDIR": "jobs"}, "settings.JOBDIR: not for a source: the URL table is the queue and remembers what was seen; a "),
+        ({"DOWNLOAD_DELAY": 3}, "settings.DOWNLOAD_DELAY: not for a source: the pace of each host is kept in the database: "),
+        ({"REMOTE_CONTROL_ENABLED": True}, "settings.REMOTE_CONTROL_ENABLED: not for a source: it runs code for whoever "),
+        (
+            {"ITEM_PIPELINES": {"searchcrawl.commit.cache_pipeline.CachePipeline": 1}},
+            "settings.ITEM_PIPELINES: not for a source: the place of searchcrawl.commit.cache_pipeline.CachePipeline is ",
+        ),
+    ],
+)  # fmt: skip
+def test_crawl_when_a_setting_would_break_a_promise_then_exit_4_and_no_request(
+    site: SiteProcess, tmp_path: Path, settings: dict[str, Any], line: str
+) -> None:
+    ended = prepared(site, tmp_path, settings).crawl()
+
+    assert ended.exit_code == 4
+    assert ended.errors.startswith(f"sources/demo.toml: {line}")
+    assert ended.errors.count("\n") == 1
+    assert site.log() == []
+
+
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        ("RETRY_ENABLED=1", "-s RETRY_ENABLED: not for a source: the URL table tries again: use fetch.retries"),
+        ("USER_AGENT=me", "-s USER_AGENT: not for a source: use user_agent and contact in searchcrawl.toml"),
+        (
+            'ITEM_PIPELINES={"searchcrawl.commit.cache_pipeline.CachePipeline": null}',
+            "-s ITEM_PIPELINES: not for a source: the place of searchcrawl.commit.cache_pipeline.CachePipeline is fixed",
+        ),
+    ],
+)
+def test_crawl_when_the_command_line_would_break_a_promise_then_exit_2_and_no_request(
+    site: SiteProcess, tmp_path: Path, option: str, line: str
+) -> None:
+    ended = prepared(site, tmp_path, {}).crawl("-s", option)
+
+    assert ended.exit_code == 2
+    assert ended.errors.splitlines()[-1] == f"searchcrawl crawl: error: {line}"
+    assert site.log() == []
+
+
+def test_crawl_when_the_project_has_a_settings_module_then_its_own_values_count_and_promises_stay(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = prepared(site, tmp_path, {"EXTENSIONS": {"mine.Teller": 1}, "MINE_FILE": str(tmp_path / "told.txt")})
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = house\n", "utf-8")
+    ours = "from searchcrawl.settings import *\nMINE = 'house'\nMAIL_PASS = 'c4n4ry of mail ' * 9\n"
+    (tmp_path / "house.py").write_text(ours, "utf-8")
+
+    good = project.crawl()
+    site.clear_log()
+    (tmp_path / "house.py").write_text(f"{ours}DOWNLOAD_DELAY = 3\n", "utf-8")
+    changed = project.crawl()
+    (tmp_path / "house.py").write_text(
+        "MINE = 1\nSPIDER_LOADER_CLASS = 'searchcrawl.spiders.spider_loader.SourceSpiderLoader'\n"
+    )
+    without_ours = project.crawl()
+
+    assert good.exit_code == 0
+    assert "'MINE': 'house'" in (tmp_path / "told.txt").read_text()
+    assert "MAIL_PASS" in project.log()
+    assert "c4n4ry" not in project.log()
+    assert (changed.exit_code, without_ours.exit_code) == (4, 4)
+    assert changed.errors == (
+        "settings module: DOWNLOAD_DELAY: must stay as it is in searchcrawl.settings: begin with "
+        "from searchcrawl.settings import * (got 3)\n"
+    )
+    assert without_ours.errors.startswith("settings module: ")
+    assert site.log() == []
