@@ -1,0 +1,116 @@
+"""What the store costs with 10^4 to 10^7 URLs, on SQLite and PostgreSQL; `make scale`.
+
+python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--out FILE]
+
+Each table is filled in bulk (scale_table.py) and then measured through the real modules (scale_measure.py), each in
+a process of its own, so that the peak memory is that of the measured one. The result is added to
+benchmarks/out/scale.json; `make results` puts it into RESULTS.md. 10^7 URLs take 6 GB in the folder for temporary
+files, and half an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.machine import machine
+from benchmarks.measured import PYTHON, run_measured
+from tests import postgres_server
+
+OUT: Final = Path(__file__).resolve().parent / "out"
+STORES: Final = ("sqlite", "postgresql")
+#: Gives the URL of an empty store and how large it is now, in bytes.
+Place = Callable[[Path], tuple[str, Callable[[], int]]]
+
+
+def main() -> int:
+    """Fills and measures each size on each store."""
+    parser = argparse.ArgumentParser(prog="make scale ARGS=…", description="See benchmarks/scale.py.")
+    parser.add_argument("--sizes", default="1e4,1e5,1e6", help="numbers of URLs (1e4,1e5,1e6)")
+    parser.add_argument("--store", choices=STORES, help="one of them alone")
+    parser.add_argument("--out", type=Path, default=OUT / "scale.json", help="where the result goes")
+    arguments = parser.parse_args()
+    sizes = [int(float(size)) for size in arguments.sizes.split(",")]
+    wanted = [arguments.store] if arguments.store else list(STORES)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    for store in wanted:
+        with _places(store) as place:
+            for size in sizes:
+                figures = measured(place, size)
+                _add(arguments.out, {"store": store, "size": size, **figures})
+                print(f"{store}, {size:,} URLs: {_shown(figures)}", flush=True)
+    return 0
+
+
+def measured(place: Place, size: int) -> dict[str, Any]:
+    """The figures of one table, which is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="searchcrawl-scale-"))
+    load = os.getloadavg()[0]
+    try:
+        url, bytes_now = place(folder)
+        figures = _child("fill", url, size, folder)
+        figures["bytes_a_url"] = bytes_now() / size
+        return {**figures, **_child("measure", url, size, folder), "load_before": load}
+    finally:
+        shutil.rmtree(folder)
+
+
+def _child(what: str, url: str, size: int, folder: Path) -> dict[str, Any]:
+    command = [PYTHON, "-m", "benchmarks.scale_measure", what, url, str(size), str(folder)]
+    output = folder / f"{what}.json"
+    cost = run_measured(command, cwd=folder, output=output)
+    if cost.exit_code != 0:
+        errors = output.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
+        raise SystemExit(f"scale: {what} of {size} URLs ended with {cost.exit_code}\n{errors[-3000:]}")
+    figures: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
+    return figures
+
+
+@contextmanager
+def _places(store: str) -> Iterator[Place]:
+    if store == "sqlite":
+        yield _sqlite
+        return
+    with postgres_server.start_postgres() as server:
+
+        def place(_folder: Path) -> tuple[str, Callable[[], int]]:
+            # The last one is gone with its files before the next is made.
+            server.drop_database("scale")
+            url = server.create_database("scale")
+
+            def size_now() -> int:
+                with server.connect() as connection:
+                    row = connection.execute("SELECT pg_database_size('scale')").fetchone()
+                return int(row[0]) if row else 0
+
+            return url, size_now
+
+        yield place
+
+
+def _sqlite(folder: Path) -> tuple[str, Callable[[], int]]:
+    return "sqlite:///urls.db", lambda: sum(path.stat().st_size for path in folder.glob("urls.db*"))
+
+
+def _add(out: Path, entry: dict[str, Any]) -> None:
+    """Replaces the entry of the same store and size."""
+    entries = json.loads(out.read_text(encoding="utf-8"))["tables"] if out.exists() else []
+    kept = [one for one in entries if (one["store"], one["size"]) != (entry["store"], entry["size"])]
+    tables = sorted([*kept, entry], key=lambda one: (STORES.index(one["store"]), one["size"]))
+    out.write_text(json.dumps({"machine": machine(), "tables": tables}, indent=2) + "\n", encoding="utf-8")
+
+
+def _shown(figures: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {figure:,.4g}" for name, figure in figures.items())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
