@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
+from searchcrawl.index import solr_receiver as solr_receiver_module
 from searchcrawl.index.receiver import Batch, Receipt, SearchIndex
 from searchcrawl.index.solr_receiver import REQUIRED_FIELDS, SolrReceiver
 from searchcrawl.items import IndexedDocument
@@ -29,7 +30,7 @@ def test_deliver_when_not_committed_then_not_visible(solr_receiver: SolrReceiver
     assert (before, found(solr_receiver, "word")) == (set(), {"a"})
 
 
-def test_deliver_when_one_of_300_is_bad_then_it_is_named_and_the_rest_is_in(solr_receiver: SolrReceiver) -> None:
+def test_i3_deliver_when_one_of_300_is_bad_then_it_is_named_and_the_rest_is_in(solr_receiver: SolrReceiver) -> None:
     documents = [document(f"d{number}", depth="none" if number == 217 else number) for number in range(300)]
 
     receipts = solr_receiver.deliver(batch(*documents))
@@ -42,7 +43,7 @@ def test_deliver_when_one_of_300_is_bad_then_it_is_named_and_the_rest_is_in(solr
     assert len(list(solr_receiver.scan("site"))) == 299
 
 
-def test_deliver_when_more_are_bad_than_the_chain_tolerates_then_each_is_named(solr_receiver: SolrReceiver) -> None:
+def test_i3_deliver_when_more_are_bad_than_the_chain_tolerates_then_each_is_named(solr_receiver: SolrReceiver) -> None:
     documents = [document(f"d{number}", depth="none" if number % 2 else number) for number in range(300)]
 
     receipts = solr_receiver.deliver(batch(*documents))
@@ -52,14 +53,14 @@ def test_deliver_when_more_are_bad_than_the_chain_tolerates_then_each_is_named(s
     assert len(list(solr_receiver.scan("site"))) == 150
 
 
-def test_deliver_when_the_schema_knows_none_of_a_field_then_misconfigured(solr_receiver: SolrReceiver) -> None:
+def test_i3_deliver_when_the_schema_knows_none_of_a_field_then_misconfigured(solr_receiver: SolrReceiver) -> None:
     documents = [document(f"d{number}", nowhere="x") for number in range(30)]
 
     with pytest.raises(IndexMisconfigured, match="unknown field 'nowhere'"):
         solr_receiver.deliver(batch(*documents))
 
 
-def test_deliver_when_values_are_odd_then_the_document_is_taken(solr_receiver: SolrReceiver) -> None:
+def test_i9_deliver_when_values_are_odd_then_the_document_is_taken(solr_receiver: SolrReceiver) -> None:
     odd = {
         "content": "a\x00b\ud800c\uffff " + "long" * 20_000,
         "url": "http://example.com/" + "é" * 40_000,
@@ -81,7 +82,7 @@ def test_deliver_when_values_are_odd_then_the_document_is_taken(solr_receiver: S
     assert found(solr_receiver, "abc") == {"site:0!a/b c"}
 
 
-def test_deliver_when_a_batch_is_repeated_then_nothing_changes(solr_receiver: SolrReceiver) -> None:
+def test_i7_deliver_when_a_batch_is_repeated_then_nothing_changes(solr_receiver: SolrReceiver) -> None:
     same = batch(document("a", checksum="1"), document("b", checksum="2"), removed=("c",))
 
     receipts = [solr_receiver.deliver(same), solr_receiver.deliver(same)]
@@ -94,7 +95,7 @@ def test_deliver_when_a_batch_is_repeated_then_nothing_changes(solr_receiver: So
     ]
 
 
-def test_deliver_when_a_document_is_late_then_the_newer_one_stays(solr_receiver: SolrReceiver) -> None:
+def test_i4_deliver_when_a_document_is_late_then_the_newer_one_stays(solr_receiver: SolrReceiver) -> None:
     solr_receiver.deliver(batch(document("a", content="newer"), version=6))
     late = solr_receiver.deliver(batch(document("a", content="older"), version=5))
     solr_receiver.commit()
@@ -103,7 +104,7 @@ def test_deliver_when_a_document_is_late_then_the_newer_one_stays(solr_receiver:
     assert (found(solr_receiver, "newer"), found(solr_receiver, "older")) == ({"a"}, set())
 
 
-def test_deliver_when_a_removal_is_late_then_the_newer_document_stays(solr_receiver: SolrReceiver) -> None:
+def test_i4_deliver_when_a_removal_is_late_then_the_newer_document_stays(solr_receiver: SolrReceiver) -> None:
     solr_receiver.deliver(batch(document("a", content="newer"), version=6))
     late = solr_receiver.deliver(batch(version=5, removed=("a",)))
     solr_receiver.commit()
@@ -112,7 +113,32 @@ def test_deliver_when_a_removal_is_late_then_the_newer_document_stays(solr_recei
     assert found(solr_receiver, "newer") == {"a"}
 
 
-def test_deliver_when_a_document_comes_after_its_removal_then_it_stays_removed_until_newer(
+def test_i4_get_when_a_version_is_asked_for_then_uncommitted_documents_and_tombstones_answer(
+    solr_receiver: SolrReceiver, solr_core: str
+) -> None:
+    solr_receiver.deliver(batch(document("a"), document("b"), version=5))
+    solr_receiver.deliver(batch(version=6, removed=("b",)))
+
+    held = [
+        answer(solr_core, f"get?id={name}&fl=crawl_version&omitHeader=false&wt=json")["doc"] for name in ("a", "b", "c")
+    ]
+
+    # What a conflict is decided by.
+    assert held == [{"crawl_version": 5}, {"crawl_version": 6}, None]
+
+
+def test_i6_deliver_when_the_core_knows_no_such_field_then_ping_says_what_it_lacks(
+    solr_receiver: SolrReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solr_receiver_module, "REQUIRED_FIELDS", REQUIRED_FIELDS | {"of_another_schema"})
+
+    with pytest.raises(
+        IndexMisconfigured, match=r"searchcrawl\.toml: index\.url: .*its schema lacks of_another_schema"
+    ):
+        solr_receiver.ping()
+
+
+def test_i4_deliver_when_a_document_comes_after_its_removal_then_it_stays_removed_until_newer(
     solr_receiver: SolrReceiver,
 ) -> None:
     solr_receiver.deliver(batch(document("a", content="word"), version=5))
@@ -169,7 +195,7 @@ def test_ping_when_the_core_fits_then_returns_and_all_promised_fields_are_there(
     assert isinstance(solr_receiver, SearchIndex)
 
 
-def test_ping_when_the_core_is_missing_then_misconfigured_and_names_the_url(solr_server: RunningSolr) -> None:
+def test_i6_ping_when_the_core_is_missing_then_misconfigured_and_names_the_url(solr_server: RunningSolr) -> None:
     url = solr_server.core_url("nowhere")
     receiver = SolrReceiver(url)
 
@@ -190,7 +216,7 @@ def test_configset_when_a_request_names_its_body_then_refused(solr_core: str, pa
     assert raised.value.code == 400
 
 
-def test_deliver_when_solr_is_killed_after_the_receipts_then_all_is_there_after_its_restart(
+def test_i8_deliver_when_solr_is_killed_after_the_receipts_then_all_is_there_after_its_restart(
     solr_receiver: SolrReceiver, solr_server: RunningSolr
 ) -> None:
     receipts = [
@@ -212,7 +238,7 @@ def test_deliver_when_solr_is_killed_after_the_receipts_then_all_is_there_after_
     assert len(list(solr_receiver.scan("site"))) == 999
 
 
-def test_deliver_when_solr_is_killed_in_the_middle_then_sending_again_makes_it_whole(
+def test_i7_deliver_when_solr_is_killed_in_the_middle_then_sending_again_makes_it_whole(
     solr_receiver: SolrReceiver, solr_server: RunningSolr
 ) -> None:
     whole = batch(*(document(f"d{number}", content=f"word {number} " * 300) for number in range(1500)))
@@ -235,7 +261,7 @@ def deliver_for_ever(solr_receiver: SolrReceiver, whole: Batch) -> None:
         solr_receiver.deliver(whole)
 
 
-def test_deliver_when_solr_hangs_then_unavailable_and_the_same_batch_goes_in_once(
+def test_i2_deliver_when_solr_hangs_then_unavailable_and_the_same_batch_goes_in_once(
     solr_core: str, solr_server: RunningSolr
 ) -> None:
     receiver = SolrReceiver(solr_core, timeout_seconds=1)

@@ -1,0 +1,229 @@
+"""The index is made whole again from the cache alone; what waits is pushed between runs (E7)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import LIMIT_SECONDS, CrawlProject, environment, new_project
+from tests.acceptance.support_stories import page, pages, source
+from tests.site.client import SiteProcess, project_toml
+from tests.solr_server import free_port
+
+HOST: Final = "again.acme.test"
+NAMES: Final = tuple(f"p{number}" for number in range(8))
+COUNT: Final = len(NAMES) + 1
+NOTHING: Final = {"source": "demo", "documents": 0, "removed": 0, "failed": 0}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        pages(site, HOST, **{name: page(f"page {name}", text=f"{name} " * 500) for name in NAMES})
+        yield site
+
+
+@pytest.fixture(scope="module")
+def template(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> CrawlProject:
+    """A source that was crawled into a local index; to be copied."""
+    crawled = made(tmp_path_factory.mktemp("template"), site)
+    assert crawled.crawl().exit_code == 0
+    return crawled
+
+
+@pytest.fixture
+def crawled(template: CrawlProject, tmp_path: Path) -> CrawlProject:
+    shutil.copytree(template.folder, tmp_path, dirs_exist_ok=True)
+    return replace(template, folder=tmp_path)
+
+
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    """A source that was not crawled yet."""
+    return made(tmp_path, site)
+
+
+def made(folder: Path, site: SiteProcess) -> CrawlProject:
+    # A page has about 2 KB: several batches.
+    return new_project(folder, site, **source(site, HOST), project={"cache": {"threshold_mb": 0.005}})
+
+
+def answer(project: CrawlProject, *words: str) -> dict[str, Any]:
+    """The JSON object of a command that has to succeed."""
+    ended = project.command(*words, "--json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return dict(json.loads(ended.stdout))
+
+
+def killed(project: CrawlProject, *words: str, at: str) -> None:
+    """A command that kills itself at a failpoint."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "searchcrawl", *words],
+        cwd=project.folder,
+        env=environment(SEARCHCRAWL_FAILPOINT=at),
+        capture_output=True,
+        timeout=LIMIT_SECONDS,
+        check=False,
+    )
+    assert ended.returncode == -9, ended.stderr
+
+
+def use_solr(project: CrawlProject, url: str) -> None:
+    (project.folder / "searchcrawl.toml").write_text(
+        project_toml(index={"type": "solr", "url": url}, cache={"threshold_mb": 0.005}), "utf-8"
+    )
+
+
+def verified(project: CrawlProject) -> bool:
+    return bool(answer(project, "verify", "demo")["ok"])
+
+
+def requests(project: CrawlProject) -> int:
+    return len(project.site.log())
+
+
+def test_e7_resend_when_the_local_index_is_gone_then_the_same_count_is_in_without_a_request(
+    crawled: CrawlProject,
+) -> None:
+    before = crawled.indexed()
+    shutil.rmtree(crawled.folder / "var" / "index")
+    crawled.site.clear_log()
+
+    done = answer(crawled, "resend", "demo")
+
+    assert done == {**NOTHING, "documents": COUNT}
+    assert requests(crawled) == 0
+    assert crawled.indexed() == before
+    assert len(set(crawled.versions().values())) > 1
+    assert verified(crawled)
+
+
+@pytest.mark.solr
+def test_e7_resend_when_solr_was_emptied_then_the_same_count_is_in_without_a_request(
+    project: CrawlProject, solr_core: str
+) -> None:
+    use_solr(project, solr_core)
+    project.crawl()
+    emptied(solr_core)
+    missing = json.loads(project.command("verify", "demo", "--json").stdout)["missing"]
+    project.site.clear_log()
+
+    done = answer(project, "resend", "demo")
+
+    assert len(missing) == COUNT
+    assert done == {**NOTHING, "documents": COUNT}
+    assert requests(project) == 0
+    assert answer(project, "search", "*", "--rows", "0")["total"] == COUNT
+    assert verified(project)
+
+
+def emptied(core: str) -> None:
+    request = urllib.request.Request(
+        f"{core}/update?commit=true", data=b'{"delete":{"query":"*:*"}}', headers={"Content-Type": "application/json"}
+    )
+    urllib.request.urlopen(request, timeout=30).close()
+
+
+@pytest.mark.parametrize(
+    ("at", "again"),
+    [
+        ("batch.sealed:2", "flush"),
+        ("batch.post.mid:2", "crawl"),
+        ("index.acked:2", "resend"),
+        ("batch.marked:1", "flush"),
+        ("commit.sent:1", "crawl"),
+    ],
+)
+def test_e7_resend_when_killed_then_the_next_command_completes_it(crawled: CrawlProject, at: str, again: str) -> None:
+    before = crawled.indexed()
+    shutil.rmtree(crawled.folder / "var" / "index")
+
+    killed(crawled, "resend", "demo", at=at)
+    warned = [warning["code"] for warning in answer(crawled, "status", "demo")["warnings"]]
+    answer(crawled, again, "demo")
+
+    assert "resend" in warned
+    assert crawled.indexed() == before
+    assert verified(crawled)
+    assert answer(crawled, "status", "demo")["warnings"] == []
+
+
+def test_e7_crawl_after_a_resend_when_nothing_changed_then_sends_nothing(crawled: CrawlProject) -> None:
+    answer(crawled, "resend", "demo")
+    versions = crawled.versions()
+
+    ended = crawled.crawl()
+
+    assert (ended.exit_code, ended.counts["indexed"]) == (0, 0)
+    assert crawled.versions() == versions
+
+
+@pytest.mark.solr
+def test_flush_when_the_index_is_back_then_what_waits_goes_in_without_a_run(
+    project: CrawlProject, solr_core: str
+) -> None:
+    use_solr(project, f"http://127.0.0.1:{free_port()}/solr/pages")
+    crawled = project.crawl("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
+    away = project.command("flush")
+    project.site.clear_log()
+    use_solr(project, solr_core)
+
+    done = project.command("flush")
+
+    assert (crawled.exit_code, crawled.status["waiting"]) == (6, COUNT)
+    assert (away.returncode, away.stdout) == (6, "")
+    assert "Connection refused" in away.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"demo: {COUNT} documents sent\n"
+    assert requests(project) == 0
+    assert verified(project)
+
+
+@pytest.mark.parametrize("at", ["batch.post.mid:1", "commit.sent:1"])
+def test_flush_when_killed_then_the_next_one_completes_it(project: CrawlProject, at: str) -> None:
+    # Killed before anything was sent: all waits.
+    killed(project, "crawl", "demo", at="batch.post.begin:1")
+
+    killed(project, "flush", "demo", at=at)
+    answer(project, "flush", "demo")
+    waiting = answer(project, "status", "demo")["waiting"]
+    ended = project.crawl()
+
+    assert waiting == 0
+    assert ended.exit_code == 0
+    assert len(project.indexed()) == COUNT
+    assert verified(project)
+
+
+def test_flush_when_a_source_file_is_broken_then_the_others_are_flushed(project: CrawlProject) -> None:
+    (project.folder / "sources" / "broken.toml").write_text('type = "web"\nnonsense = 1\n', "utf-8")
+
+    ended = project.command("flush", "--json")
+
+    assert ended.returncode == 4
+    assert "sources/broken.toml: nonsense" in ended.stderr
+    assert [json.loads(line) for line in ended.stdout.splitlines()] == [NOTHING]
+
+
+@pytest.mark.parametrize("command", ["flush", "resend"])
+def test_redelivery_when_the_source_is_unknown_then_exit_2(project: CrawlProject, command: str) -> None:
+    ended = project.command(command, "nowhere")
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "searchcrawl: unknown source: nowhere\n"
+
+
+def test_redelivery_when_asked_for_help_then_shows_an_example(project: CrawlProject) -> None:
+    helps = [project.command(command, "--help").stdout for command in ("flush", "resend")]
+
+    assert "Example: searchcrawl flush intranet" in helps[0]
+    assert "Example: searchcrawl resend intranet" in helps[1]
