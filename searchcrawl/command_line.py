@@ -164,7 +164,7 @@ def error_lines(error: Exception) -> list[str]:
 def print_error(error: Exception) -> None:
     """Writes an error to standard error, a line each, without a traceback."""
     for line in error_lines(error):
-        print(redacted(line), file=sys.stderr)
+        print(line, file=sys.stderr)
 
 
 def print_object(value: Mapping[str, Any]) -> None:

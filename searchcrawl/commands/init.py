@@ -45,6 +45,12 @@ type = "local"
 # Values for all sources that don't have their own; any table of a source file.
 # [defaults.fetch]
 # delay_seconds = 1.0
+
+# A set of values for the sources that name it: parameters = "slow". It goes before the defaults.
+# Passwords come from the environment or from a file, never from here: {env = "NAME"}, {file = "PATH"}.
+# [parameters.slow.fetch]
+# delay_seconds = 10
+# headers = {Authorization = {env = "INTRANET_TOKEN"}}
 """
 
 _SOURCE: Final = """\

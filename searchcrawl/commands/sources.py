@@ -15,6 +15,7 @@ from searchcrawl.command_line import Exit, error_lines, print_object, print_tabl
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
 from searchcrawl.sources.effective import effective_values
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources, start_urls
+from searchcrawl.sources.secrets import redacted
 
 
 class Command(BaseCommand):
@@ -64,7 +65,7 @@ def _as_text(value: Any) -> str:
 def _answer_check(*, as_json: bool) -> int:
     count, errors = _check()
     if as_json:
-        shown = [{"file": error.file, "key": error.key, "message": error.message} for error in errors]
+        shown = [{"file": error.file, "key": error.key, "message": redacted(error.message)} for error in errors]
         print_object({"ok": not errors, "errors": shown})
     else:
         _print(count, errors)
