@@ -4,16 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 from searchcrawl.html.page import parse_html
-from searchcrawl.items import Page
+from searchcrawl.items import Link, Page
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPool
 
 #: Bodies beyond this are parsed here.
 OVERSIZED_BYTES: Final = 1_000_000
 #: And those with more tags: whatever trick of nesting they play takes under a second below.
 OVERSIZED_TAGS: Final = 20_000
+
+
+class PackedPage(NamedTuple):
+    """A page on its way between processes: its links as lines, and a byte each that tells nofollow.
+
+    Hundreds of thousands of links as objects would be read in one go, and nothing else could run.
+    """
+
+    page: Page
+    urls: str
+    nofollow: bytes
+
+
+def parse_packed(body: bytes, **about: Any) -> PackedPage:
+    """``parse_html``; runs in the process."""
+    page = parse_html(body, **about)
+    urls = "\n".join(link.url for link in page.links)
+    return PackedPage(replace(page, links=()), urls, bytes(link.nofollow for link in page.links))
+
+
+def unpacked(packed: PackedPage) -> Page:
+    """The page with its links."""
+    urls = packed.urls.split("\n") if packed.nofollow else []
+    links = tuple(Link(url, bool(nofollow)) for url, nofollow in zip(urls, packed.nofollow, strict=True))
+    return replace(packed.page, links=links)
+
+
+def _hand_over(done: Future[PackedPage], answer: Future[Page]) -> None:
+    """Called in a thread of the pool."""
+    error = done.exception()
+    if error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(unpacked(done.result()))
 
 
 def is_oversized(body: bytes) -> bool:
@@ -46,8 +81,10 @@ class OversizedParser:
         user_agent: str,
     ) -> Future[Page]:
         """The page, as of ``parse_html``; fails with ConversionFailed (904) where a limit is passed."""
-        return self._pool.submit(
-            parse_html,
+        answer: Future[Page] = Future()
+        answer.set_running_or_notify_cancel()
+        packed = self._pool.submit(
+            parse_packed,
             body,
             url=url,
             content_type=content_type,
@@ -56,6 +93,8 @@ class OversizedParser:
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,
         )
+        packed.add_done_callback(lambda done: _hand_over(done, answer))
+        return answer
 
     def close(self) -> None:
         """Ends the process; pages under way fail with 904."""
