@@ -153,12 +153,14 @@ def exit_of(error: Exception) -> Exit:
 
 
 def error_lines(error: Exception) -> list[str]:
-    """An error as lines for people; those of a file are ``FILE: KEY: what is wrong (got …)``."""
+    """An error as lines for people, without secrets; those of a file are ``FILE: KEY: what is wrong (got …)``."""
     if isinstance(error, InvalidFile):
-        return [one_line(str(each)) for each in error.errors]
-    if isinstance(error, ConfigurationError | IndexMisconfigured):
-        return [one_line(str(error))]
-    return [one_line(f"searchcrawl: {error}")]
+        lines = [str(each) for each in error.errors]
+    elif isinstance(error, ConfigurationError | IndexMisconfigured):
+        lines = [str(error)]
+    else:
+        lines = [f"searchcrawl: {error}"]
+    return [redacted(one_line(line)) for line in lines]
 
 
 def print_error(error: Exception) -> None:

@@ -15,6 +15,7 @@ from scrapy.settings import Settings
 from searchcrawl import commands, exceptions
 from searchcrawl.__main__ import main
 from searchcrawl.command_line import Command, exit_of, print_objects, print_table
+from searchcrawl.sources.secrets import hide
 
 
 class Answering(Command):
@@ -75,6 +76,26 @@ def test_run_when_the_answer_raises_then_its_exit_code_and_one_line(
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exceptions.StoreError("no answer from me:hush-hush@db"),
+        exceptions.ConfigurationError("f", "k", "m (got hush-hush)"),
+        exceptions.InvalidFile([exceptions.ConfigurationError("f", "k", "hush-hush")]),
+    ],
+)
+def test_run_when_an_error_holds_a_secret_then_its_line_does_not(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hide("hush-hush")
+
+    call(Answering(error))
+
+    written = capsys.readouterr().err
+    assert "***" in written
+    assert "hush" not in written
 
 
 def test_run_when_a_file_has_several_errors_then_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
