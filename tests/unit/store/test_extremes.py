@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,8 +19,20 @@ from searchcrawl.store.database import Database
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.url_table import NewUrl
 from tests.postgres_server import PASSWORD, RunningPostgres
+from tests.site.client import ROOT
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle, store
 
+#: Writes to a store that has its tables; what was loaded for that.
+_USE_SQLITE = """
+import sys
+from pathlib import Path
+from searchcrawl.store import host_table
+from searchcrawl.store.database import Database
+database = Database("sqlite:///store.db", Path(sys.argv[1]))
+with database.write() as transaction:
+    host_table.ids(transaction, ["a.test:80"])
+print([name for name in sys.modules if "postgresql" in name or "psycopg" in name or "alembic" in name])
+"""
 LONG = "".join(random.Random(1).choices(string.ascii_lowercase, k=20_000))
 
 
@@ -137,6 +150,21 @@ def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are
         query = text("SELECT indexrelname FROM pg_stat_user_indexes WHERE idx_scan > 0")
         used = set(transaction.execute(query).scalars())
     assert {"ix_urls_todo", "ix_urls_due", "ix_urls_fetching"} <= used
+
+
+def test_sqlite_when_it_is_used_then_no_part_of_postgresql_is_loaded(tmp_path: Path) -> None:
+    Database("sqlite:///store.db", tmp_path).close()
+
+    ended = subprocess.run(
+        [sys.executable, "-c", _USE_SQLITE, str(tmp_path)],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[]\n", "")
 
 
 def test_error_when_the_server_does_not_answer_then_the_store_is_named_without_its_password(tmp_path: Path) -> None:
