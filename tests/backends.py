@@ -129,6 +129,11 @@ def wanted(environment: Mapping[str, str], name: str, values: tuple[str, ...]) -
     return value
 
 
+def is_file(environment: Mapping[str, str]) -> bool:
+    """Whether the store of projects is an SQLite file."""
+    return wanted(environment, STORE, ("sqlite", "postgresql")) == "sqlite"
+
+
 def asks_for_default(environment: Mapping[str, str]) -> bool:
     """Whether projects use an SQLite file and the embedded index."""
     return not {STORE, INDEX} & environment.keys()

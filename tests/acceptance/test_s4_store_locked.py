@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from tests.site.client import SiteProcess
 from tests.store_outages import locked
 from tests.stored_rows import query
 
-pytestmark = pytest.mark.skipif(not backends.is_default(), reason="the lock is that of a file")
+pytestmark = pytest.mark.skipif(not backends.is_file(os.environ), reason="the lock is that of a file")
 
 PATIENT: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=90")
 HURRIED: Final = ("-s", "SEARCHCRAWL_STORE_PATIENCE_SECONDS=1")
