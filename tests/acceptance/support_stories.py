@@ -14,13 +14,17 @@ import pytest
 from tests.acceptance.support_project import CrawlProject, Ended, new_project
 from tests.site.behaviour import is_aside
 from tests.site.client import LogEntry, SiteProcess
+from tests.site.expected import short
 
 _AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run that ended, the requests it sent, and the state it left; URLs as in ``tests.site.expected``."""
+    """A run that ended, the requests it sent, and the state it left; URLs as in ``tests.site.expected``.
+
+    ``listed`` are the duplicates that documents of the index name, of those that name any.
+    """
 
     ended: Ended
     codes: dict[str, int]
@@ -28,6 +32,7 @@ class Run:
     versions: dict[str, int]
     requested: list[str]
     log: list[LogEntry]
+    listed: dict[str, list[str]]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -56,6 +61,11 @@ def run(project: CrawlProject, *options: str, **variables: str) -> Run:
         versions=project.versions(),
         requested=project.site.requested(),
         log=project.site.log(),
+        listed={
+            short(hit.fields["url"]): [short(url) for url in hit.fields["duplicates"]]
+            for hit in project.hits("*")
+            if hit.fields.get("duplicates")
+        },
     )
 
 
