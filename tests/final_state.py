@@ -15,16 +15,17 @@ from tests.stored_rows import query
 
 _ROWS: Final = """
     SELECT urls.url, urls.fetch_state, urls.code, urls.depth, urls.rule, documents.indexed_version IS NOT NULL,
-           documents.state, survivor.url
+           documents.state, survivor.url, listing.url, urls.lastmod_ms
     FROM urls LEFT JOIN documents ON documents.url_id = urls.id
     LEFT JOIN urls AS survivor ON survivor.id = documents.duplicate_of
+    LEFT JOIN sitemaps AS listing ON listing.id = urls.sitemap_id
 """
 _OF_A_MOMENT: Final = ("crawled_at", "first_seen", "crawl_version", "source", "id")
 
 
 @dataclass(frozen=True)
 class FinalState:
-    """Rows by URL: fetch state, code, depth, rule, in index, document state, copy of; and the index by URL."""
+    """Rows by URL: fetch state, code, depth, rule, in index, document state, copy of, sitemap and lastmod; and the index by URL."""
 
     rows: Mapping[str, tuple[Any, ...]]
     index: Mapping[str, Mapping[str, Any]]

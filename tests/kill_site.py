@@ -25,6 +25,15 @@ REDIRECTS: Final = {
 }
 #: The same for what the change brings.
 MOVED: Final = {"/moving.html": "/moved-here.html"}
+#: Pages, and which one they name as canonical: a chain, a circle, a copy, an error.
+NAMING: Final = {
+    "/named/first.html": "/named/deep/best.html",
+    "/named/second.html": "/named/first.html",
+    "/named/x.html": "/named/y.html",
+    "/named/y.html": "/named/x.html",
+    "/named/copy.html": "/copies/second.html",
+    "/named/nothing.html": "/missing.html",
+}
 _CHAIN: Final = 8
 _COPY: Final = "Three pages have these very words and no other ones."
 _TWIN: Final = "Two pages have these words; one of them will be gone."
@@ -39,12 +48,33 @@ def page(title: str, *links: str, text: str = "", head: str = "") -> str:
     )
 
 
+def sitemap(site: SiteProcess, numbers: Iterable[int], *, host: str = HOST) -> str:
+    """A sitemap of pages that nothing else leads to, of one that is missing and of one outside."""
+    paths = [*(f"/listed/{number}.html" for number in numbers), "/listed/missing.html"]
+    urls = [*(site.url(host, path) for path in paths), "http://elsewhere.test/listed.html"]
+    entries = (f"<url><loc>{url}</loc><lastmod>2001-01-01</lastmod></url>" for url in urls)
+    return f"<urlset>{''.join(entries)}</urlset>"
+
+
+def naming(title: str, target: str, *links: str) -> str:
+    """A page that names another one as canonical."""
+    return page(title, *links, head=f'<link rel="canonical" href="{target}">')
+
+
 def fill(site: SiteProcess) -> None:
     """Sets the pages of the first crawl."""
+    site.set_page(HOST, "/sitemap.xml", sitemap(site, range(1, 7)), content_type="application/xml")
+    for number in range(1, 8):
+        site.set_page(HOST, f"/listed/{number}.html", page(f"Listed {number}", f"/below/{number}.html"))
+    site.set_page(HOST, "/below/3.html", page("Below the third"))
     roots = (*REDIRECTS, "/slow.html", "/chain/1.html", "/copies/first.html", "/copies/second.html", "/gone.html")
     more = ("/withdrawn.html", "/hidden.html", "/empty.html", "/missing.html", "/refused.html", "/unindexed.html")
     twins = ("/twin.html", "/twins/second.html", "/refreshing.html", "/moving.html", "/elsewhere/x/y/z/a/b/c.html")
-    site.set_page(HOST, "/", page("Start", *roots, *more, *twins))
+    site.set_page(HOST, "/", page("Start", *roots, *more, *twins, *NAMING))
+    for path, target in NAMING.items():
+        site.set_page(HOST, path, naming(path, target))
+    # Only a canonical link leads to it.
+    site.set_page(HOST, "/named/deep/best.html", page("Best"))
     for path, (status, target) in REDIRECTS.items():
         site.set_page(HOST, path, "", status=status, headers={"Location": target})
     for name in ("target", "other-target", "gone", "withdrawn", "unindexed", "moving", "refreshed"):
@@ -73,7 +103,12 @@ def fill(site: SiteProcess) -> None:
 
 def change(site: SiteProcess) -> None:
     """The site later: pages gone, hidden, moved, new and changed; a survivor of copies is one no longer."""
+    site.set_page(HOST, "/sitemap.xml", sitemap(site, (1, 3, 5, 7)))
+    site.delete_page(HOST, "/listed/5.html")
     site.delete_page(HOST, "/gone.html")
+    site.delete_page(HOST, "/named/deep/best.html")
+    site.set_page(HOST, "/named/x.html", page("In no circle any more"))
+    site.set_page(HOST, "/chain/6.html", naming("Step 6", "/chain/5.html", "/chain/7.html"))
     site.set_page(HOST, "/withdrawn.html", "Withdrawn.", status=410)
     site.set_page(HOST, "/unindexed.html", page("unindexed", head='<meta name="robots" content="noindex">'))
     site.set_page(HOST, "/moving.html", "", status=301, headers={"Location": "/moved-here.html"})
