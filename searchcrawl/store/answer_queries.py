@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
 
 from searchcrawl.store.database import Database, Transaction
+from searchcrawl.store.scanned import scanned
 from searchcrawl.store.schema import documents, hosts, runs, urls
 from searchcrawl.store.states import DocumentState, FetchState
 
 #: So many rows are read in one transaction: a long listing must not keep the log of the store from shrinking.
 _PAGE_ROWS: Final = 1000
-# The plus keeps the planner from the index on keys, which would sort the whole source for each page.
-_OF_SOURCE: Final = text("+urls.source_id = :source_id")
-_DOCUMENT_OF_SOURCE: Final = text("+documents.source_id = :source_id")
+_OF_SOURCE: Final = scanned(urls.c.source_id) == bindparam("source_id")
+_DOCUMENT_OF_SOURCE: Final = scanned(documents.c.source_id) == bindparam("source_id")
 
 _referrers = urls.alias("referrers")
 _survivors = urls.alias("survivors")
@@ -75,7 +75,7 @@ def listed_urls(database: Database, source_id: int, wanted: RowFilter) -> Iterat
     after = 0
     while True:
         with database.read() as transaction:
-            query = _listing(wanted).where(urls.c.id > after).limit(_PAGE_ROWS)
+            query = _listing(wanted, after)
             page = [_listed(row) for row in transaction.execute(query, {"source_id": source_id}).mappings()]
         yield from page
         if len(page) < _PAGE_ROWS:
@@ -147,25 +147,28 @@ def _count(transaction: Transaction, *conditions: ColumnElement[bool]) -> int:
     return int(transaction.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one())
 
 
-def _listing(wanted: RowFilter) -> Select[tuple[object, ...]]:
+def _listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
+    # First the rows of the page, then what belongs to them: no planner may begin with all documents.
+    rows = select(urls).where(_OF_SOURCE, urls.c.id > after, *_conditions(wanted))
+    page = rows.order_by(urls.c.id).limit(_PAGE_ROWS).subquery("page")
     joined = (
-        urls.outerjoin(documents, documents.c.url_id == urls.c.id)
-        .outerjoin(_referrers, _referrers.c.id == urls.c.referrer_id)
+        page.outerjoin(documents, documents.c.url_id == page.c.id)
+        .outerjoin(_referrers, _referrers.c.id == page.c.referrer_id)
         .outerjoin(_survivors, _survivors.c.id == documents.c.duplicate_of)
     )
     query = select(
-        urls.c.id.label("url_id"),
-        urls.c.url,
-        urls.c.depth,
+        page.c.id.label("url_id"),
+        page.c.url,
+        page.c.depth,
         _referrers.c.url.label("referrer"),
-        urls.c.fetch_state,
-        urls.c.code,
-        urls.c.rule,
-        urls.c.error,
-        urls.c.due_ms,
-        urls.c.first_seen_ms,
-        urls.c.last_fetched_ms,
-        urls.c.redirects,
+        page.c.fetch_state,
+        page.c.code,
+        page.c.rule,
+        page.c.error,
+        page.c.due_ms,
+        page.c.first_seen_ms,
+        page.c.last_fetched_ms,
+        page.c.redirects,
         documents.c.state.label("document_state"),
         documents.c.code.label("document_code"),
         documents.c.indexed_version,
@@ -177,7 +180,7 @@ def _listing(wanted: RowFilter) -> Select[tuple[object, ...]]:
         _survivors.c.url.label("duplicate_of"),
         documents.c.index_error,
     )
-    return query.select_from(joined).where(_OF_SOURCE, *_conditions(wanted)).order_by(urls.c.id)
+    return query.select_from(joined).order_by(page.c.id)
 
 
 def _conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:

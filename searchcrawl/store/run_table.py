@@ -6,9 +6,10 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from sqlalchemy import func, insert, literal, select, text, update
+from sqlalchemy import func, insert, literal, select, update
 
 from searchcrawl.store.database import Transaction
+from searchcrawl.store.scanned import scanned
 from searchcrawl.store.schema import runs, segments, sources, urls
 from searchcrawl.store.states import EndReason, RunKind
 from searchcrawl.store.upsert import upsert
@@ -160,7 +161,7 @@ def set_segment(transaction: Transaction, source: int, number: int, committed_by
 
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:
     """How many URLs of a source are known, those with the codes ``without`` left out."""
-    # The plus keeps SQLite from the index on keys, by which a table is read in no order at all: 20 times as long.
-    of_source = text("+urls.source_id = :of_source")
-    query = select(func.count()).select_from(urls).where(of_source, urls.c.code.not_in(without))
-    return int(transaction.execute(query, {"of_source": source}).scalar_one())
+    query = (
+        select(func.count()).select_from(urls).where(scanned(urls.c.source_id) == source, urls.c.code.not_in(without))
+    )
+    return int(transaction.execute(query).scalar_one())
