@@ -1,0 +1,171 @@
+"""What sitemaps say about rows, and what of it decides when they are due (L5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from searchcrawl.store import sitemap_table
+from searchcrawl.store.database import Database
+from searchcrawl.store.sitemap_table import Reading, SitemapRow
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle
+
+INDEX, URL, OTHER = (f"http://a.test/{name}.xml" for name in ("index", "one", "two"))
+RUN = 7
+READ = Reading(code=200, error=None, etag='"1"', last_modified="then")
+
+
+def named(database: Database, *urls: str, parent_id: int | None = None) -> list[int]:
+    with database.write() as transaction:
+        return sitemap_table.add(transaction, SOURCE, urls, parent_id=parent_id)
+
+
+def end(database: Database, sitemap_id: int, reading: Reading = READ, *, run_id: int = RUN) -> None:
+    with database.write() as transaction:
+        sitemap_table.end(transaction, sitemap_id, reading, run_id=run_id, now_ms=NOW_MS)
+
+
+def list_urls(database: Database, sitemap_id: int, lastmods: dict[int, int | None]) -> None:
+    with database.write() as transaction:
+        sitemap_table.list_urls(transaction, sitemap_id, lastmods)
+
+
+def said(database: Database, url_id: int) -> tuple[int | None, int | None]:
+    found = row(database, url_id)
+    return found.sitemap_id, found.lastmod_ms
+
+
+def find(database: Database, url: str) -> SitemapRow | None:
+    with database.read() as transaction:
+        return sitemap_table.find(transaction, SOURCE, url)
+
+
+def test_rows_when_added_twice_then_there_is_one_and_an_index_takes_it_over(database: Database) -> None:
+    first = named(database, URL, OTHER)
+    (index,) = named(database, INDEX)
+
+    assert named(database, OTHER, URL, parent_id=index) == first
+    with database.read() as transaction:
+        assert sitemap_table.children(transaction, index) == [URL, OTHER]
+
+
+def test_find_when_a_reading_failed_then_the_validators_are_kept(database: Database) -> None:
+    (sitemap,) = named(database, URL)
+
+    end(database, sitemap)
+    end(database, sitemap, Reading(code=503, error="503 Service Unavailable", etag=None, last_modified=None))
+
+    found = find(database, URL)
+    assert found == SitemapRow(id=sitemap, url=URL, code=503, etag='"1"', last_modified="then", run_id=RUN)
+    assert not found.good
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ((URL, 10), (URL, 5), (URL, 5)),
+        ((URL, 10), (URL, None), (URL, None)),
+        ((URL, None), (URL, 3), (URL, 3)),
+        ((OTHER, 10), (URL, 20), (URL, 20)),
+        ((OTHER, 10), (URL, 5), (OTHER, 10)),
+        ((OTHER, 10), (URL, None), (OTHER, 10)),
+        ((OTHER, None), (URL, 5), (URL, 5)),
+    ],
+)
+def test_lastmod_when_several_sitemaps_list_a_row_then_the_latest_counts(
+    database: Database,
+    before: tuple[str, int | None],
+    after: tuple[str, int | None],
+    expected: tuple[str, int | None],
+) -> None:
+    (url_id,) = add(database, ["page"])
+    ids = dict(zip((URL, OTHER), named(database, URL, OTHER), strict=True))
+
+    for sitemap, lastmod in (before, after):
+        list_urls(database, ids[sitemap], {url_id: lastmod})
+
+    assert said(database, url_id) == (ids[expected[0]], expected[1])
+
+
+def test_unlist_when_rows_vanished_then_they_lose_their_dates(database: Database) -> None:
+    kept, gone, elsewhere = add(database, ["kept", "gone", "elsewhere"])
+    sitemap, other = named(database, URL, OTHER)
+    list_urls(database, sitemap, {kept: 1, gone: 2})
+    list_urls(database, other, {elsewhere: 3})
+
+    with database.write() as transaction:
+        count = sitemap_table.unlist_others(transaction, sitemap, {kept})
+
+    assert count == 1
+    assert [said(database, url_id) for url_id in (kept, gone, elsewhere)] == [(sitemap, 1), (None, None), (other, 3)]
+
+
+def test_forget_when_an_index_names_a_sitemap_no_more_then_it_and_its_dates_go(database: Database) -> None:
+    (url_id,) = add(database, ["page"])
+    (index,) = named(database, INDEX)
+    kept, gone = named(database, URL, OTHER, parent_id=index)
+    list_urls(database, gone, {url_id: 1})
+
+    with database.write() as transaction:
+        count = sitemap_table.forget_other_children(transaction, index, {kept})
+
+    assert (count, find(database, OTHER), said(database, url_id)) == (1, None, (None, None))
+    assert find(database, URL) is not None
+
+
+def test_put_off_when_a_date_is_not_after_the_last_visit_then_the_row_is_not_due(database: Database) -> None:
+    names = ["same", "changed", "undated", "failed", "missing"]
+    same, changed, undated, failed, missing = ids = add(database, names)
+    (sitemap,) = named(database, URL)
+    list_urls(database, sitemap, {same: NOW_MS, changed: NOW_MS + 1, undated: None, failed: 1, missing: 1})
+    end(database, sitemap)
+    claim(database)
+    settle(database, ids[:3])
+    settle(database, [failed], failed_runs=1)
+    settle(database, [missing], code=404)
+
+    with database.write() as transaction:
+        count = sitemap_table.put_off(transaction, SOURCE, RUN, NOW_MS)
+
+    assert count == 1
+    assert sorted(claim(database)) == [changed, undated, failed, missing]
+    assert claim(database, horizon_ms=NOW_MS + 1) == [same]
+
+
+@pytest.mark.parametrize(("code", "run_id"), [(404, RUN), (200, RUN - 1)])
+def test_put_off_when_the_sitemap_was_not_read_in_this_run_then_its_dates_do_not_count(
+    database: Database, code: int, run_id: int
+) -> None:
+    (url_id,) = add(database, ["page"])
+    (sitemap,) = named(database, URL)
+    list_urls(database, sitemap, {url_id: 1})
+    end(database, sitemap, Reading(code=code, error=None, etag=None, last_modified=None), run_id=run_id)
+    claim(database)
+    settle(database, [url_id])
+
+    with database.write() as transaction:
+        assert sitemap_table.put_off(transaction, SOURCE, RUN, NOW_MS) == 0
+
+
+def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(database: Database) -> None:
+    same, changed, visited = ids = add(database, ["same", "changed", "visited"])
+    (sitemap,) = named(database, URL)
+    list_urls(database, sitemap, {same: 1, changed: NOW_MS + 1, visited: NOW_MS + 1000})
+    end(database, sitemap, Reading(code=304, error=None, etag=None, last_modified=None))
+    claim(database)
+    settle(database, ids, due_ms=NOW_MS + 500)
+    # In this run: a date in the future must not bring it back for ever.
+    settle(database, [visited], due_ms=NOW_MS + 500, fetched_ms=NOW_MS + 1)
+
+    with database.write() as transaction:
+        count = sitemap_table.bring_forward(transaction, SOURCE, RUN, NOW_MS)
+
+    assert (count, claim(database)) == (1, [changed])
+
+
+def test_failures_when_listed_sitemaps_could_not_be_read_then_they_are_told(database: Database) -> None:
+    good, bad, _ = named(database, URL, OTHER, INDEX)
+    end(database, good)
+    end(database, bad, Reading(code=404, error="404 Not Found", etag=None, last_modified=None))
+
+    with database.read() as transaction:
+        assert sitemap_table.failures(transaction, SOURCE, [URL, OTHER, INDEX]) == [(OTHER, "404 Not Found")]
