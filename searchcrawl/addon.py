@@ -24,6 +24,7 @@ from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
 from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
 from searchcrawl.fetch.robots_middleware import RobotsMiddleware
 from searchcrawl.fetch.sitemap_extension import SitemapExtension
+from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.index.index_extension import IndexExtension
 from searchcrawl.sources.refused_settings import applied
@@ -87,6 +88,8 @@ class SearchcrawlAddon:
             return
         fetch = run.source.fetch
         values = {
+            # Not in settings.py: it hands out rows of the URL table, and spiders of users' own have none.
+            "SCHEDULER": Scheduler,
             "USER_AGENT": run.project.user_agent_header,
             "CONCURRENT_REQUESTS": fetch.concurrency,
             "CONCURRENT_REQUESTS_PER_DOMAIN": fetch.concurrency,

@@ -6,7 +6,6 @@ BOT_NAME = "searchcrawl"
 ADDONS = {"searchcrawl.addon.SearchcrawlAddon": 0}
 COMMANDS_MODULE = "searchcrawl.commands"
 SPIDER_LOADER_CLASS = "searchcrawl.spiders.spider_loader.SourceSpiderLoader"
-SCHEDULER = "searchcrawl.frontier.scheduler.Scheduler"
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 # Both listen on a port and run what they are sent.
@@ -31,7 +30,6 @@ RETRY_ENABLED = False
 REDIRECT_ENABLED = False
 METAREFRESH_ENABLED = False
 ROBOTSTXT_OBEY = False
-DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
 URLLENGTH_LIMIT = 0
 DEPTH_LIMIT = 0
 DOWNLOAD_DELAY = 0

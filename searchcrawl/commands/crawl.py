@@ -74,8 +74,11 @@ class CrawlCommand(Command):
         if not issubclass(spider, SourceSpider):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         self._check_settings(opts)
-        # A line of a start list that is no URL is an error of the configuration: nothing has begun yet.
-        start_urls(spider.project, spider.source)
+        # Scrapy's own handlers would write what ours take out (findings O3).
+        self.loaded_settings().set("LOG_ENABLED", False, priority="cmdline")
+        if spider.source.start.files:
+            # A line that is no URL is an error of the configuration: nothing has begun yet.
+            start_urls(spider.project, spider.source)
         logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
         patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
         database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
@@ -88,16 +91,16 @@ class CrawlCommand(Command):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        # Scrapy's own handlers would write what ours take out (findings O3).
-        self.loaded_settings().set("LOG_ENABLED", False, priority="cmdline")
+        level = self.loaded_settings()["LOG_LEVEL"]
+        # Before Scrapy looks at it.
+        if level not in _LEVELS:
+            raise UsageError(f"the log level must be one of {', '.join(_LEVELS)} (got {level})")
 
     def _log_options(self, opts: argparse.Namespace) -> tuple[str | None, str | None]:
         """The file that scrapyd or ``--logfile`` asks for, and the level of the command line."""
         settings = self.loaded_settings()
         given = {pair.partition("=")[0] for pair in opts.set}
         level = settings["LOG_LEVEL"] if opts.loglevel or "LOG_LEVEL" in given else None
-        if level is not None and level not in _LEVELS:
-            raise UsageError(f"the log level must be one of {', '.join(_LEVELS)} (got {level})")
         return settings["LOG_FILE"] or None, level
 
     def _check_settings(self, opts: argparse.Namespace) -> None:
@@ -130,9 +133,9 @@ class CrawlCommand(Command):
         return crawler.engine is not None and not process.bootstrap_failed
 
     def _report(self, run: Run, *, as_json: bool) -> int:
-        for error in (run.failure, run.delivery_failure):
-            if isinstance(error, SearchcrawlError):
-                print_error(error)
+        # Why documents wait was said when the delivery stopped.
+        if isinstance(run.failure, SearchcrawlError):
+            print_error(run.failure)
         try:
             self._show_status(run, as_json=as_json)
         except StoreError as error:

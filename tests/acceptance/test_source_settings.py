@@ -40,7 +40,7 @@ class Teller:
     @classmethod
     def from_crawler(cls, crawler):
         settings = crawler.settings
-        names = ("MINE", "MINE_TREE", "MEMUSAGE_LIMIT_MB", "RETRY_ENABLED", "SCHEDULER")
+        names = ("MINE", "MINE_TREE", "MEMUSAGE_LIMIT_MB", "RETRY_ENABLED")
         Path(settings["MINE_FILE"]).write_text(repr({name: settings[name] for name in names}))
         return cls()
 '''
@@ -87,7 +87,6 @@ def test_crawl_when_a_source_has_settings_then_scrapy_gets_them_and_other_source
             "MINE_TREE": {"a": [True, "b"]},
             "MEMUSAGE_LIMIT_MB": 1000,
             "RETRY_ENABLED": False,
-            "SCHEDULER": "searchcrawl.frontier.scheduler.Scheduler",
         }
     )
     assert project.indexed() == [f"{HOST}/", f"{HOST}/one.html"]

@@ -137,6 +137,8 @@ def test_load_project_when_the_url_is_wrong_then_its_password_is_not_shown(root:
         ('contact = "ftp://example.org/"', "contact: must be an http or https URL or a mail address (got "),
         ('contact = "https://example.org/\\nX: y"', "contact: must be an http or https URL or a mail address (got "),
         ("contact = 1", "contact: must be a string (got 1)"),
+        ('contact = {env = "NOT_SET_ANYWHERE"}', "contact: the environment variable NOT_SET_ANYWHERE is not set"),
+        ('contact = {env = "A", file = "b"}', 'contact: must be a string (got {"env": "A", "file": "b"})'),
         ('contact = "a@example.org"\nfoo = 1', "foo: unknown key"),
         ('contact = "a@example.org"\n[stor]\nurl = "x"', "stor: unknown key (did you mean store?)"),
         ('contact = "a@example.org"\nstore.url = "postgresql://h/d"', "store.url: must be sqlite:/// and the path of a "),

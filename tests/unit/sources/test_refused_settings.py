@@ -103,7 +103,11 @@ def test_changed_promise_when_a_settings_module_begins_with_ours_then_none() -> 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("SCHEDULER", default_settings.SCHEDULER), ("DOWNLOAD_DELAY", 3), ("REMOTE_CONTROL_ENABLED", True)],
+    [
+        ("TWISTED_DNS_RESOLVER", default_settings.TWISTED_DNS_RESOLVER),
+        ("DOWNLOAD_DELAY", 3),
+        ("REMOTE_CONTROL_ENABLED", True),
+    ],
 )
 def test_changed_promise_when_a_settings_module_changes_one_then_it_is_named(name: str, value: Any) -> None:
     settings = Settings()
