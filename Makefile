@@ -22,7 +22,7 @@ on_each_pair = for pair in $(PAIRS); do \
 	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} \
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(1) tests/acceptance; done
 
-.PHONY: help demo site test check bench solr soak venv lock clean
+.PHONY: help demo site test check bench scale results solr soak venv lock clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -45,9 +45,16 @@ check: $(STAMP)  ## ruff, mypy --strict, import layers, layout
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -q tests/test_layout.py
 
-bench: $(STAMP)  ## plain Scrapy and searchcrawl on about 3,850 pages; figures in benchmarks/out/result.json
+bench: $(STAMP)  ## searchcrawl and other crawlers on about 3,850 pages; ARGS="--rounds 1 --only abe" does less
 	scripts/bootstrap bench java
 	$(BIN)/python -m benchmarks.bench $(ARGS)
+
+scale: $(STAMP)  ## the store with 10^4 to 10^6 URLs, SQLite and PostgreSQL; ARGS="--sizes 1e7 --store sqlite"
+	scripts/bootstrap postgresql
+	$(BIN)/python -m benchmarks.scale $(ARGS)
+
+results: $(STAMP)  ## put the figures of bench and scale into benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks.results
 
 solr: $(STAMP)  ## a real Solr for development
 	scripts/bootstrap java

@@ -16,7 +16,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -42,12 +42,19 @@ def main() -> int:
     wanted = [arguments.store] if arguments.store else list(STORES)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     for store in wanted:
-        with _places(store) as place:
-            for size in sizes:
-                figures = measured(place, size)
-                _add(arguments.out, {"store": store, "size": size, **figures})
-                print(f"{store}, {size:,} URLs: {_shown(figures)}", flush=True)
+        try:
+            _measure_store(store, sizes, arguments.out)
+        except postgres_server.PartMissing as reason:
+            print(f"absent: {store}: {reason}")
     return 0
+
+
+def _measure_store(store: str, sizes: Sequence[int], out: Path) -> None:
+    with _places(store) as place:
+        for size in sizes:
+            figures = measured(place, size)
+            _add(out, {"store": store, "size": size, **figures})
+            print(f"{store}, {size:,} URLs: {_shown(figures)}", flush=True)
 
 
 def measured(place: Place, size: int) -> dict[str, Any]:

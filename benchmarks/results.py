@@ -1,0 +1,133 @@
+"""Puts the figures of benchmarks/out into the tables of RESULTS.md; `make results`.
+
+What stands between ``<!-- NAME -->`` and ``<!-- end of NAME -->`` is written anew, all else is left as it is.
+A table whose figures are not there stays, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+HERE: Final = Path(__file__).resolve().parent
+OUT: Final = HERE / "out"
+RESULTS: Final = HERE / "RESULTS.md"
+MEGABYTE: Final = 1_000_000
+
+Cell = Callable[[dict[str, Any]], str]
+
+
+def main() -> int:
+    """Writes RESULTS.md."""
+    text = RESULTS.read_text(encoding="utf-8")
+    if (bench := OUT / "result.json").exists():
+        result = json.loads(bench.read_text(encoding="utf-8"))
+        text = _replaced(text, "crawlers", _crawlers(result))
+        text = _replaced(text, "machine", _machine(result["machine"]))
+    if (scale := OUT / "scale.json").exists():
+        tables = json.loads(scale.read_text(encoding="utf-8"))["tables"]
+        for store in ("sqlite", "postgresql"):
+            if of_store := [one for one in tables if one["store"] == store]:
+                text = _replaced(text, store, _sizes(of_store))
+    RESULTS.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _replaced(text: str, name: str, content: str) -> str:
+    block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+    if not block.search(text):
+        raise SystemExit(f"results: {RESULTS.name} has no place for {name}")
+    return block.sub(lambda found: f"{found[1]}\n{content}\n\n{found[2]}", text)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _crawlers(result: dict[str, Any]) -> str:
+    rounds = result["rounds"]
+    letters = sorted({letter for one in rounds for letter in one["runs"]})
+    head = ["run", "pages/s", "× a", "CPU ms a page", "of a", "peak RSS MB", "requests", "twice", "in the index"]
+    rows = [_crawler(rounds, letter) for letter in letters]
+    lines = [_table([*head, "not accounted for"], rows), ""]
+    pages = sorted({str(one["wget_pages"]) for one in rounds})
+    lines.append(f"{len(rounds)} rounds, {result['in_flight']} requests in flight, {' or '.join(pages)} pages by wget.")
+    if not all(one["ok"] for one in rounds):
+        failed = sorted({name for one in rounds for name, holds in one["checks"].items() if not holds})
+        lines.append(f"Checks that failed: {'; '.join(failed)}.")
+    lines += [f"Absent: {name} ({reason})." for name, reason in sorted(result["absent"].items())]
+    return "\n".join(lines)
+
+
+def _crawler(rounds: Sequence[dict[str, Any]], letter: str) -> list[str]:
+    """Medians of the rounds; ratios are medians of the ratios within each round."""
+    runs = [one["runs"][letter] for one in rounds if letter in one["runs"]]
+    pairs = [(one["runs"][letter], one["runs"]["a"]) for one in rounds if {letter, "a"} <= one["runs"].keys()]
+
+    def middle(of: Callable[[dict[str, Any]], float]) -> float:
+        return median(of(run) for run in runs)
+
+    def ratio(figure: str, pattern: str) -> str:
+        return pattern.format(median(run[figure] / plain[figure] for run, plain in pairs)) if pairs else ""
+
+    compared = [run["comparison"] for run in runs if run["comparison"]]
+    lost = max((len(one["missing"]) + len(one["doubled"]) for one in compared), default=None)
+    return [
+        runs[0]["name"],
+        f"{middle(lambda run: run['pages_per_second']):.0f}",
+        ratio("pages_per_second", "{:.2f}"),
+        f"{middle(lambda run: run['cpu_ms_per_page']):.2f}",
+        ratio("cpu_ms_per_page", "{:.0%}"),
+        f"{middle(lambda run: run['cost']['peak_rss_bytes'] / MEGABYTE):.0f}",
+        f"{middle(lambda run: run['requests']):.0f}",
+        f"{middle(lambda run: run['repeated']):.0f}",
+        f"{middle(lambda run: run['documents']):.0f}",
+        "" if lost is None else str(lost),
+    ]
+
+
+def _machine(machine: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    hardware = f"{machine['cpus']} CPUs ({machine['processor']}), {machine['memory_gb']:.0f} GB of memory"
+    return f"{hardware}, {machine['system']}; {versions}."
+
+
+def _rate(what: str) -> Cell:
+    return lambda figures: f"{figures[f'{what}_a_second']:,.0f} ({figures[f'{what}_cpu_us']:.0f})"
+
+
+def _seconds(figure: str) -> Cell:
+    return lambda figures: f"{figures[figure]:.2f}"
+
+
+_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
+    ("links of new URLs a second (CPU µs each)", _rate("new_links")),
+    ("links of known URLs, looked up", _rate("known_links")),
+    ("links of known URLs, remembered", _rate("remembered_links")),
+    ("claims a second (CPU µs)", _rate("claims")),
+    ("visits settled a second, unchanged pages (CPU µs)", _rate("settles")),
+    ("start of a maintenance run until the first claims, s", _seconds("start_seconds")),
+    ("start after an edit of the scope, s", _seconds("begin_after_edit_seconds")),
+    ("end of a run, s", _seconds("end_seconds")),
+    ("`status`, s", _seconds("status_seconds")),
+    ("first 1,000 rows of `urls`, s", _seconds("urls_first_page_seconds")),
+    ("first 1,000 rows of `urls --code 404`, s", _seconds("urls_of_code_seconds")),
+    ("bytes a URL", lambda figures: f"{figures['bytes_a_url']:,.0f}"),
+    ("peak RSS, MB", lambda figures: f"{figures['peak_rss_bytes'] / MEGABYTE:.0f}"),
+    ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
+)
+
+
+def _sizes(tables: Sequence[dict[str, Any]]) -> str:
+    head = ["URLs", *(f"{one['size']:,}" for one in tables)]
+    return _table(head, [[name, *(cell(one) for one in tables)] for name, cell in _FIGURES])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
