@@ -59,6 +59,10 @@ def rule_text(decision: Decision) -> str:
     return f"{decision.key}: {decision.rule}" if decision.key else decision.rule
 
 
+#: New rows take a kilobyte each while they are written: a page may have hundreds of thousands of links (R13).
+_ROWS_AT_ONCE: Final = 10_000
+
+
 class Admission:
     """Admits links for one source; used by the writer thread alone.
 
@@ -85,7 +89,9 @@ class Admission:
             group.depths[row.key] = row.depth
             if wanted[row.key].depth < row.depth:
                 nearer.append((row, wanted[row.key]))
-        self._add(transaction, {key: link for key, link in wanted.items() if key not in group.ids})
+        fresh = [(key, link) for key, link in wanted.items() if key not in group.ids]
+        for start in range(0, len(fresh), _ROWS_AT_ONCE):
+            self._add(transaction, dict(fresh[start : start + _ROWS_AT_ONCE]))
         passing("links.mid")
         self._store_outlinks(transaction, pages)
         for row, link in nearer:
