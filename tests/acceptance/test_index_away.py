@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 import pytest
@@ -22,6 +22,7 @@ from tests.solr_server import free_port
 HOST: Final = "index.acme.test"
 NAMES: Final = ("alpha", "beta", "gamma", "delta")
 DOCUMENTS: Final = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)}
+CHAIN: Final = 20
 HURRY: Final = ("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=2")
 
 
@@ -53,7 +54,7 @@ def ids(project: CrawlProject) -> list[str]:
 
 
 @pytest.mark.solr
-def test_crawl_when_solr_is_down_then_exit_6_and_the_next_run_delivers_without_fetching_again(
+def test_i1_crawl_when_solr_is_down_then_exit_6_and_the_next_run_delivers_without_fetching_again(
     project: CrawlProject, solr_core: str
 ) -> None:
     address = f"http://127.0.0.1:{free_port()}/solr/pages"
@@ -78,7 +79,7 @@ def test_crawl_when_solr_is_down_then_exit_6_and_the_next_run_delivers_without_f
 
 
 @pytest.mark.solr
-def test_crawl_when_solr_answers_html_then_exit_6_with_its_url_and_the_documents_wait(
+def test_i6_crawl_when_solr_answers_html_then_exit_6_with_its_url_and_the_documents_wait(
     project: CrawlProject, scripted_solr: ScriptedSolr, solr_core: str
 ) -> None:
     scripted_solr.script = [status(200, b"<!DOCTYPE html><title>Log in</title>", Content_Type="text/html")]
@@ -89,13 +90,15 @@ def test_crawl_when_solr_answers_html_then_exit_6_with_its_url_and_the_documents
     up = project.crawl()
 
     assert (html.exit_code, html.status["waiting"]) == (6, 5)
-    assert scripted_solr.url in html.errors
-    assert len(html.errors.splitlines()) <= 2
+    assert html.errors.startswith(
+        f"ERROR: documents wait for the index: searchcrawl.toml: index.url: {scripted_solr.url}"
+    )
+    assert len(html.errors.splitlines()) == 1
     assert (up.exit_code, up.status["waiting"]) == (0, 0)
     assert in_solr(solr_core) == ids(project)
 
 
-def test_crawl_when_solr_is_busy_for_a_while_then_it_is_waited_for(
+def test_i5_crawl_when_solr_is_busy_for_a_while_then_it_is_waited_for(
     project: CrawlProject, scripted_solr: ScriptedSolr
 ) -> None:
     scripted_solr.script = [_solr(status(503), status(429), status(503), good)]
@@ -107,7 +110,7 @@ def test_crawl_when_solr_is_busy_for_a_while_then_it_is_waited_for(
     assert (ended.status["documents"], ended.counts["indexed"]) == (5, 5)
 
 
-def test_crawl_when_solr_rejects_a_document_then_it_is_set_aside_with_its_reason_and_the_others_are_in(
+def test_i3_crawl_when_solr_rejects_a_document_then_it_is_set_aside_with_its_reason_and_the_others_are_in(
     project: CrawlProject, scripted_solr: ScriptedSolr
 ) -> None:
     bad = project.site.url(HOST, "/beta.html")
@@ -129,6 +132,78 @@ def test_crawl_when_solr_rejects_a_document_then_it_is_set_aside_with_its_reason
     assert [(row["url"], row["in_index"]) for row in failed] == [(bad, False)]
     assert "the field is immense" in failed[0]["error"]
     assert (mended.exit_code, mended.status["documents"], mended.counts["indexed"]) == (0, 5, 1)
+
+
+def test_i3_crawl_when_a_new_version_is_refused_then_the_known_one_stays_and_resend_tries_again(
+    project: CrawlProject, scripted_solr: ScriptedSolr
+) -> None:
+    bad = project.site.url(HOST, "/beta.html")
+    scripted_solr.script = [_solr(good)]
+    use(project, scripted_solr.url)
+    project.crawl()
+    project.site.set_page(HOST, "/beta.html", page("page beta", text="immense"))
+    scripted_solr.script = [_solr(tolerant({urls.document_id("demo", bad): "the field is immense"}))]
+
+    refused, again = project.crawl(), project.crawl()
+    row = next(each for each in rows_of(project) if each["url"] == bad)
+    scripted_solr.script = [_solr(good)]
+    resent = json.loads(project.command("resend", "demo", "--json").stdout)
+    warnings = json.loads(project.command("status", "demo", "--json").stdout)["warnings"]
+
+    assert (refused.exit_code, refused.status["documents"], again.counts["indexed"]) == (0, 5, 0)
+    assert [warning["code"] for warning in refused.status["warnings"]] == ["refused"]
+    assert (row["state"], row["in_index"]) == ("failed", True)
+    assert "the field is immense" in row["error"]
+    assert (resent["documents"], resent["failed"], warnings) == (5, 0, [])
+
+
+def test_i1_crawl_when_the_cache_is_full_and_solr_stays_away_then_it_ends_and_the_next_run_goes_on(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    # Each page leads to the next, so that rows are claimed one by one.
+    for number in range(CHAIN):
+        site.set_page("chain.acme.test", f"/{number or ''}", page(f"page {number}", f"/{number + 1}"))
+    site.set_page("chain.acme.test", f"/{CHAIN}", page("last"))
+    project = new_project(tmp_path, site, **source(site, "chain.acme.test"))
+    full = {"threshold_mb": 0.001, "max_gb": 0.000001}
+    away = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+    (tmp_path / "searchcrawl.toml").write_text(project_toml(index=away, cache=full), "utf-8")
+
+    ended = project.crawl(*HURRY)
+    (tmp_path / "searchcrawl.toml").write_text(project_toml(), "utf-8")
+    back = project.crawl()
+
+    assert (ended.exit_code, ended.status["run"]["end_reason"]) == (6, "index_away")
+    assert 0 < ended.status["waiting"] < CHAIN
+    assert (back.exit_code, back.status["waiting"], back.status["documents"]) == (0, 0, CHAIN + 1)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (status(302, b"", Location="http://127.0.0.1:1/login"), "HTTP 302"),
+        (status(401), "asks for a login"),
+        (status(404), "no such core"),
+    ],
+    ids=["302", "401", "404"],
+)
+def test_i6_crawl_when_index_url_leads_elsewhere_then_one_line_names_the_key_and_nothing_more_is_pushed(
+    project: CrawlProject, scripted_solr: ScriptedSolr, step: Step, words: str
+) -> None:
+    scripted_solr.script = [step]
+    use(project, scripted_solr.url)
+
+    ended = project.crawl()
+
+    assert (ended.exit_code, ended.status["waiting"], ended.counts["fetched"]) == (6, 5, 5)
+    assert "searchcrawl.toml: index.url: " in ended.errors
+    assert words in ended.errors
+    assert len(ended.errors.splitlines()) == 1
+    assert len(scripted_solr.received) == 1
+
+
+def rows_of(project: CrawlProject) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in project.command("urls", "demo", "--json").stdout.splitlines()]
 
 
 def _solr(*steps: Step) -> Step:
