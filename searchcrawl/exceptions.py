@@ -14,7 +14,7 @@ SearchcrawlError
 ├── CacheError              the document cache cannot go on; exit 7
 │   └── DamagedRecord       one record is unreadable: its page is fetched again
 ├── LogError                the log cannot be written; exit 7
-├── DiskLow                 too little room is left: the run ends before something breaks; exit 7
+├── DiskFull                a disk of the project is full, or nearly so; exit 7
 ├── DeliveryError           the batch is kept
 │   ├── IndexUnavailable    tried again with growing pauses; then exit 6
 │   └── IndexMisconfigured  trying again is useless; exit 6
@@ -92,8 +92,8 @@ class LogError(SearchcrawlError):
     """A log file cannot be opened or written (disk full, no permission)."""
 
 
-class DiskLow(SearchcrawlError):
-    """A disk of the project has less room left than is to be kept free."""
+class DiskFull(SearchcrawlError):
+    """A disk of the project is full, or has less room left than is to be kept free."""
 
 
 class CacheError(SearchcrawlError):

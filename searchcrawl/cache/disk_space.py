@@ -6,23 +6,24 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from searchcrawl.exceptions import DiskLow
+from searchcrawl.exceptions import DiskFull
 
 _MB = 1 << 20
 
 
 def refuse_low(folders: Iterable[Path], *, min_free_bytes: int) -> None:
-    """Raises DiskLow where the disk of a folder, there already or not, has less room left for us."""
+    """Raises DiskFull where the disk of a folder, there already or not, has less room left for us."""
     for folder in folders:
-        free_bytes = _free_bytes(folder)
-        if free_bytes < min_free_bytes:
-            raise DiskLow(
-                f"{folder}: only {free_bytes // _MB} MB are left on its disk, and {min_free_bytes // _MB} MB"
+        left = free_bytes(folder)
+        if left < min_free_bytes:
+            raise DiskFull(
+                f"{folder}: only {left // _MB} MB are left on its disk, and {min_free_bytes // _MB} MB"
                 " are kept free (SEARCHCRAWL_MIN_FREE_MB)"
             )
 
 
-def _free_bytes(folder: Path) -> int:
+def free_bytes(folder: Path) -> int:
+    """The room that is left for us on the disk of a folder, or of the one that it will be in."""
     while True:
         try:
             found = os.statvfs(folder)

@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl.cache.disk_space import refuse_low
-from searchcrawl.exceptions import DiskLow, LeaseLost, StoreError
+from searchcrawl.exceptions import DiskFull, LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.store.lease import BEAT_SECONDS
 
@@ -52,7 +52,7 @@ class HeartbeatExtension:
             while not self._over.wait(BEAT_SECONDS):
                 self._run.beat()
                 self._look_at_disks()
-        except (LeaseLost, StoreError, DiskLow) as error:
+        except (LeaseLost, StoreError, DiskFull) as error:
             logger.warning("the heart stops: %s", error)
             self._run.fail(error)
 

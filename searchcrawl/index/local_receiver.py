@@ -20,7 +20,8 @@ import orjson
 import tantivy
 
 from searchcrawl import clock, failpoints
-from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable
+from searchcrawl.cache.disk_space import free_bytes
+from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailable, SearchcrawlError
 from searchcrawl.index import local_schema
 from searchcrawl.index.hygiene import fault_of_id
 from searchcrawl.index.local_query import QueryBuilder, facet_paths, sort_field, tokens_of
@@ -35,6 +36,10 @@ _MAX_FACET_VALUES: Final = 100
 _POLL_SECONDS: Final = 0.05
 _USERS_TURN: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 _LOCK_NAME: Final = "searchcrawl.lock"
+#: How the library, and Python, quote ENOSPC and EDQUOT.
+_FULL: Final = tuple(f"{mark} {number}" for number in (errno.ENOSPC, errno.EDQUOT) for mark in ("os error", "Errno"))
+#: With less than this no delivery succeeds.
+_NO_ROOM_BYTES: Final = 64 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +48,7 @@ class LocalReceiver:
     """A SearchIndex in the folder ``path``, created by the first delivery; an index that is missing is empty.
 
     A delivery waits ``lock_timeout_seconds`` for that of another process, then raises IndexUnavailable.
-    IndexMisconfigured where the folder holds something else, or the index of another release.
+    IndexMisconfigured where the folder holds something else, or the index of another release; DiskFull.
     Documents and removals that are not newer than what the index holds are acknowledged and ignored.
     """
 
@@ -180,14 +185,14 @@ class LocalReceiver:
         try:
             writer = index.writer(_HEAP_BYTES, num_threads=1)
         except ValueError as error:
-            raise IndexUnavailable(f"{self._path}: {error}") from error
+            raise self._unwritten(error) from error
         try:
             self._clear(writer)
             yield writer, searcher
             failpoints.passing("batch.post.mid")
             writer.commit()
         except (ValueError, OSError) as error:
-            raise IndexUnavailable(f"{self._path}: {error}") from error
+            raise self._unwritten(error) from error
         finally:
             self._release(writer)
 
@@ -268,9 +273,18 @@ class LocalReceiver:
             )
         return hits
 
-    def _failure(self, error: OSError | ValueError) -> DeliveryError:
+    def _unwritten(self, error: OSError | ValueError) -> SearchcrawlError:
+        """What it means that a delivery could not be written."""
+        # Which error stopped a thread of the library, it does not always say.
+        if any(mark in str(error) for mark in _FULL) or free_bytes(self._path) < _NO_ROOM_BYTES:
+            return DiskFull(f"{self._path}: no space left on its disk")
+        return IndexUnavailable(f"{self._path}: {error}")
+
+    def _failure(self, error: OSError | ValueError) -> SearchcrawlError:
         """What trouble with the folder means: to be tried again, or something for the user to mend."""
         if isinstance(error, OSError):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return self._unwritten(error)
             reason = f"{self._path}: {error.strerror or error}"
             return _misconfigured(reason) if error.errno in _USERS_TURN else IndexUnavailable(reason)
         if not (self._path / "meta.json").is_file():
