@@ -1,0 +1,40 @@
+"""Display URLs: under which URL a document is shown that is fetched from another one (A4). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
+
+#: What an index takes as one term; a longer URL would be cut, and lead nowhere.
+MAX_BYTES: Final = 32_766
+
+
+class DisplayMap:
+    """Prefixes of access URLs and what is shown instead of them; the longest that matches decides.
+
+    Both are compared and joined as identities (``urls.resolve``). Raises InvalidUrl for what is none.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        prefixes = {urls.resolve(access): urls.resolve(display) for access, display in pairs}
+        self._prefixes = sorted(prefixes.items(), key=lambda pair: -len(pair[0]))
+
+    def of(self, access_url: str) -> str:
+        """The display URL of an identity, itself where nothing matches; raises InvalidUrl where it is not valid."""
+        for access, display in self._prefixes:
+            if access_url.startswith(access):
+                shown = urls.resolve(display + access_url[len(access) :])
+                if len(shown.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+                    raise InvalidUrl(f"display URL of more than {MAX_BYTES} bytes")
+                return shown
+        return access_url
+
+    def shown(self, access_url: str) -> str:
+        """The same, the access URL where the display URL is not valid."""
+        try:
+            return self.of(access_url)
+        except InvalidUrl:
+            return access_url
