@@ -1,0 +1,66 @@
+"""The replies of curl's own tests, through the real handler: each ends in a status or a code (R7)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.hostile_server import HostileServer
+from tests.integration.support_fetch import crawl
+
+FILE: Final = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "http_replies_curl.json"
+#: Redirects to where the replies' own tests had servers, and the codes of ours for what cannot be had.
+OUR_CODES: Final = frozenset({902, 905, 906, 907, 951, 954, 955, 958, 960, 962, 963, 1003, 1004, 1006})
+#: Replies that curl forgives and we don't, with the reason; each is a failure that removes and replaces nothing.
+STRICTER: Final = {
+    770: "Content-Length as a list, though of equal values",
+    1456: "more body than its Content-Length says",
+    1494: "Transfer-Encoding: identity twice, and a Content-Length",
+    3202: "more body than its Content-Length says",
+}
+
+
+def replies() -> list[dict[str, Any]]:
+    if not FILE.exists():
+        pytest.skip(f"the public conformance cases are not here ({FILE.name})")
+    cases: list[dict[str, Any]] = json.loads(FILE.read_bytes())["cases"]
+    return cases
+
+
+@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
+def test_r7_replies_of_curl_when_asked_for_then_none_hangs_and_each_has_a_code(handler: str) -> None:
+    cases = replies()
+    with HostileServer() as server:
+        paths = {f"/case-{case['test']}": base64.b64decode(case["reply_b64"]) for case in cases}
+        server.answers.update(paths)
+
+        answer = crawl(handler, [server.url + path for path in paths], timeout_seconds=3)
+
+    visits = {visit["wanted"].removeprefix(server.url): visit for visit in answer["visits"]}
+    assert visits.keys() == paths.keys()
+    codes = {path: visit["code"] for path, visit in visits.items()}
+    assert {path: code for path, code in codes.items() if code is None} == {}
+    assert {code for code in codes.values() if not 100 <= code <= 599} <= OUR_CODES
+    assert answer["peak_rss_mb"] < 200
+
+
+def test_r7_replies_of_curl_when_curl_reads_them_then_so_do_we() -> None:
+    cases = replies()
+    plain = [case for case in cases if case["plain"] and case.get("expected_status") in (200, 404)]
+    with HostileServer() as server:
+        paths = {f"/case-{case['test']}": base64.b64decode(case["reply_b64"]) for case in plain}
+        server.answers.update(paths)
+
+        answer = crawl("aiohttp", [server.url + path for path in paths], timeout_seconds=3)
+
+    codes = {visit["wanted"].removeprefix(server.url): visit["code"] for visit in answer["visits"]}
+    others = {
+        case["test"]: codes[f"/case-{case['test']}"]
+        for case in plain
+        if codes[f"/case-{case['test']}"] != case["expected_status"]
+    }
+    assert others == dict.fromkeys(STRICTER, 1006)
