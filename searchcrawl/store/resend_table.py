@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 
 from searchcrawl.store.batch_table import SealedBatch, new_batch, next_version
 from searchcrawl.store.database import Transaction
+from searchcrawl.store.scanned import scanned
 from searchcrawl.store.schema import documents, sources
 from searchcrawl.store.states import DocumentState
 
@@ -102,8 +103,8 @@ def _end_of_chunk(transaction: Transaction, source_id: int, *, after: int, max_b
 def _older(transaction: Transaction, source_id: int) -> ColumnElement[bool]:
     """Documents in the index, by the table, whose receipt is from before the resend, and which can be sent."""
     return and_(
-        # The sum keeps the planner from sorting the whole source for each batch.
-        documents.c.source_id + 0 == source_id,
+        # Otherwise a planner may sort the whole source for each batch.
+        scanned(documents.c.source_id) == source_id,
         documents.c.indexed_version < (version(transaction, source_id) or 0),
         documents.c.segment.is_not(None),
         or_(
