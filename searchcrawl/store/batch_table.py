@@ -298,7 +298,7 @@ def surplus_copies(transaction: Transaction, source_id: int) -> list[Leaving]:
             _SURPLUS,
             _DUPLICATE,
             documents.c.source_id == source_id,
-            survivor.c.indexed_version.is_not(None),
+            survivor.c.indexed_version > 0,
             documents.c.state == int(DocumentState.WITHHELD),
         )
         .order_by(documents.c.url_id)

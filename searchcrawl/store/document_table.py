@@ -21,6 +21,12 @@ _STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
 _CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
 _LEAVING: Final = text("documents.leaving = 1")
 
+#: The receipt of a document that stops being sent. One that is under way may have reached the index, and the answer
+#: may be lost with the process: then it is in the index, in a version that nobody knows (0).
+MAYBE_INDEXED: Final = case(
+    (and_(documents.c.state == int(DocumentState.SENDING), documents.c.indexed_version.is_(None)), 0),
+    else_=documents.c.indexed_version,
+)
 #: The state of a document whose removal is dropped: a version that the index does not have yet is sent now.
 OUT_OF_QUARANTINE: Final = case(
     (
@@ -66,9 +72,9 @@ def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocum
     # What is in the index and may not be indexed any more keeps its state until its removal.
     replaced["state"] = statement.excluded.state
     replaced["leaving"] = case(
-        (and_(statement.excluded.state == int(DocumentState.NONE), documents.c.indexed_version.is_not(None)), 1),
-        else_=0,
+        (and_(statement.excluded.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0
     )
+    replaced["indexed_version"] = MAYBE_INDEXED
     replaced["batch_id"] = None
     rows = [
         {
@@ -217,6 +223,7 @@ def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
             )
             .values(
                 state=case((documents.c.segment.is_(None), int(DocumentState.WANTED)), else_=int(DocumentState.CACHED)),
+                indexed_version=MAYBE_INDEXED,
                 batch_id=None,
             )
             .returning(documents.c.url_id, documents.c.state)

@@ -23,6 +23,7 @@ from sqlalchemy import (
 
 from searchcrawl import urls as identity
 from searchcrawl.store.database import Transaction
+from searchcrawl.store.document_table import MAYBE_INDEXED
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState
 
@@ -156,10 +157,11 @@ _SET: Final = (
         duplicate_of=bindparam("new_duplicate_of"),
         state=func.coalesce(_NEW_STATE, documents.c.state),
         batch_id=case((_KEEPS_STATE, documents.c.batch_id), else_=None),
+        indexed_version=MAYBE_INDEXED,
         # A clash of display URLs removes within the limits, as evidence does; copies leave outside of them.
         leaving=case(
             (_KEEPS_STATE, documents.c.leaving),
-            (and_(bindparam("new_code", type_=Integer()) == _CLASH, documents.c.indexed_version.is_not(None)), 1),
+            (and_(bindparam("new_code", type_=Integer()) == _CLASH, MAYBE_INDEXED.is_not(None)), 1),
             else_=0,
         ),
         quarantine_run=case((_KEEPS_STATE, documents.c.quarantine_run), else_=None),

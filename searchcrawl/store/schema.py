@@ -135,7 +135,7 @@ documents = Table(
     Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
     Column("source_id", Integer, nullable=False),
     Column("state", SmallInteger, nullable=False),
-    # crawl_version of the last receipt; null: not in the index.
+    # crawl_version of the last receipt; null: not in the index; 0: it may be, its receipt was lost.
     Column("indexed_version", BigInteger),
     Column("batch_id", Integer),
     # Where the record is (cache.segment.Place); null: the cache has none.

@@ -196,6 +196,30 @@ def test_duplicates_when_they_are_more_than_a_document_lists_then_the_first_ones
     assert found == {ids[0]: [f"{site}B", f"{site}c", f"{site}d"], ids[5]: [f"{site}y"]}
 
 
+@pytest.mark.parametrize("change", ["copy", "clash", "noindex", "sent again"])
+def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leaves_the_index(
+    database: Database, change: str
+) -> None:
+    other, sending = *present(database, "a"), *cached(database, "b")
+    with database.write() as transaction:
+        assert batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS) is not None
+
+    # It is in the index by now, and nobody has written that down.
+    if change == "noindex":
+        store(database, [sending], code=952, state=NONE, segment=None)
+    elif change == "sent again":
+        with database.write() as transaction:
+            document_table.send_again(transaction, [sending])
+        mark(database, [sending])
+    else:
+        code = Code.DUPLICATE if change == "copy" else Code.DISPLAY_URL_CLASH
+        stand(database, sending, code, other, WITHHELD)
+
+    with database.read() as transaction:
+        going = [*batch_table.surplus_copies(transaction, SOURCE), *batch_table.leaving(transaction, SOURCE)]
+    assert [one.url_id for one in going] == [sending]
+
+
 def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database: Database) -> None:
     ids = present(database, "a", "b", body=b"same")
     with database.write() as transaction:

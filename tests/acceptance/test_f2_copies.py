@@ -1,0 +1,77 @@
+"""One document for each body (F2), whatever order the pages come in: rows, index, and what was removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+
+pytestmark = pytest.mark.matrix
+
+HOST = "copies.acme.test"
+COPIES = 150
+
+
+def at(name: str) -> str:
+    return f"{HOST}/{name}"
+
+
+@pytest.fixture(scope="module")
+def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
+    with told_together(STORIES, tmp_path_factory) as tell:
+        yield tell
+
+
+def _orders(project: CrawlProject) -> list[Run]:
+    site = project.site
+    project.edit(**source(site, HOST, concurrency=1, host_concurrency=1))
+    same = page("the same everywhere")
+    pages(site, HOST, best=same, second=same, further=same, alone=page("alone"))
+    # The best of them comes last.
+    site.set_page(
+        HOST, "/", page("start", "/further.html", "/second.html", "/alone.html", "/best.html", "/best.html?q=1")
+    )
+    return [run(project), run(project)]
+
+
+def _hundreds(project: CrawlProject) -> list[Run]:
+    site = project.site
+    project.edit(**source(site, HOST), lifecycle={"max_delete_documents": 0})
+    names = [f"/p{number:03}.html" for number in range(COPIES)]
+    site.set_page(HOST, "/", page("start", *names[::-1]))
+    for number, name in enumerate(names):
+        site.set_page(HOST, name, page(f"page {number}"))
+    runs = [run(project)]
+    for name in names:
+        site.set_page(HOST, name, page("an error page for everything"))
+    return [*runs, run(project), run(project)]
+
+
+STORIES: dict[str, Story] = {"orders": _orders, "hundreds": _hundreds}
+
+
+def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_others(tell: Tell) -> None:
+    first, second = tell("orders")
+
+    assert first.versions.keys() == {at(""), at("alone.html"), at("best.html")}
+    assert first.listed == {at("best.html"): sorted([at("best.html?q=1"), at("further.html"), at("second.html")])}
+    copies = [url for url, code in first.codes.items() if code == 909]
+    assert sorted(copies) == first.listed[at("best.html")]
+    assert first.counts["duplicates"] == 3
+    # Each was asked for once; the second run sends nothing.
+    assert sorted(set(first.requested)) == sorted(first.requested)
+    assert (second.codes, second.versions, second.counts["indexed"]) == (first.codes, first.versions, 0)
+
+
+def test_copies_when_documents_become_one_then_the_others_leave_outside_the_limits_on_deleting(tell: Tell) -> None:
+    before, joined, again = tell("hundreds")
+
+    assert len(before.versions) == COPIES + 1
+    assert joined.versions.keys() == {at(""), at("p000.html")}
+    assert len(joined.listed[at("p000.html")]) == COPIES - 1
+    assert (joined.ended.exit_code, joined.ended.status["quarantined"]) == (0, 0)
+    assert (joined.counts["duplicates"], joined.counts["deleted"]) == (COPIES - 1, 0)
+    assert (again.versions, again.counts["indexed"]) == (joined.versions, 0)
