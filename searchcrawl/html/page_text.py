@@ -25,16 +25,23 @@ def legal(text: str) -> str:
 
 def collapse(text: str) -> str:
     """``text`` as one legal line with single blanks."""
-    return legal(" ".join(text.split()))
+    line = " ".join(text.split())
+    clean = legal(line)
+    return clean if len(clean) == len(line) else " ".join(clean.split())
 
 
 def collapse_blocks(text: str) -> str:
     """The blocks of ``text``, divided by BLOCK_MARK, as legal lines; empty ones are left out."""
-    words = filter(None, map(str.split, text.split(BLOCK_MARK)))
-    return legal("\n".join(map(" ".join, words)))
+    return _joined(text.split(BLOCK_MARK))
 
 
 def collapse_lines(text: str) -> str:
     """Plain text with its lines kept, legal, their blanks collapsed and empty lines left out."""
-    words = filter(None, map(str.split, text.splitlines()))
-    return legal("\n".join(map(" ".join, words)))
+    return _joined(text.splitlines())
+
+
+def _joined(parts: list[str]) -> str:
+    lines = "\n".join(map(" ".join, filter(None, map(str.split, parts))))
+    clean = legal(lines)
+    # What stood between blanks is gone: they are neighbours now.
+    return clean if len(clean) == len(lines) else _joined(clean.split("\n"))
