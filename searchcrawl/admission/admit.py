@@ -46,7 +46,10 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Group:
-    """What one call learns; it is remembered once the transaction is committed."""
+    """What one call learns; it is remembered once the transaction is committed.
+
+    ``ids`` are the rows of all its keys, ``depths`` those of the keys that were looked up or are new.
+    """
 
     depths: dict[int, int] = field(default_factory=dict)
     ids: dict[int, int] = field(default_factory=dict)
@@ -105,8 +108,8 @@ class Admission:
 
     def committed(self) -> None:
         """Remembers the rows of the last call."""
-        for key, url_id in self._group.ids.items():
-            self._seen.learn(key, url_id, self._group.depths[key])
+        for key, depth in self._group.depths.items():
+            self._seen.learn(key, self._group.ids[key], depth)
         self._group = _Group()
 
     def rolled_back(self) -> None:
@@ -130,12 +133,16 @@ class Admission:
         return pages, wanted
 
     def _want(self, page_id: int | None, depth: int, links: Sequence[Link], wanted: dict[int, _Wanted]) -> list[int]:
-        keys = [urls.key(link.url) for link in links if not link.nofollow]
-        followed = (link.url for link in links if not link.nofollow)
-        for key, url in zip(keys, followed, strict=True):
-            seen = self._seen.get(key)
-            if seen is not None and seen[1] <= depth:
-                self._group.ids[key], self._group.depths[key] = seen
+        keys: list[int] = []
+        ids, row_within = self._group.ids, self._seen.row_within
+        for url, nofollow in links:
+            if nofollow:
+                continue
+            key = urls.key(url)
+            keys.append(key)
+            row = row_within(key, depth)
+            if row is not None:
+                ids[key] = row
             elif key not in wanted:
                 wanted[key] = _Wanted(url, depth, page_id)
             elif depth < wanted[key].depth:

@@ -20,10 +20,10 @@ class Seen:
         self._limit = limit
         self._known: dict[int, int] = {}
 
-    def get(self, key: int) -> tuple[int, int] | None:
-        """Row id and depth, or None where the URL is not remembered."""
+    def row_within(self, key: int, depth: int) -> int | None:
+        """The row id, or None where the URL is not remembered, or only at more than ``depth``."""
         packed = self._known.get(key)
-        return None if packed is None else (packed >> _DEPTH_BITS, packed & _DEPTH_MASK)
+        return packed >> _DEPTH_BITS if packed is not None and packed & _DEPTH_MASK <= depth else None
 
     def learn(self, key: int, url_id: int, depth: int) -> None:
         """Remembers a committed row."""

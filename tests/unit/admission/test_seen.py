@@ -5,15 +5,15 @@ from __future__ import annotations
 from searchcrawl.admission.seen import Seen
 
 
-def test_get_when_learnt_then_row_and_depth_come_back() -> None:
+def test_row_within_when_learnt_then_the_row_comes_back_down_to_its_depth() -> None:
     seen = Seen()
 
     seen.learn(-(2**63), 7, 3)
     seen.learn(2**63 - 1, 2**40, 0)
 
-    assert seen.get(-(2**63)) == (7, 3)
-    assert seen.get(2**63 - 1) == (2**40, 0)
-    assert seen.get(1) is None
+    assert [seen.row_within(-(2**63), depth) for depth in (2, 3, 4)] == [None, 7, 7]
+    assert seen.row_within(2**63 - 1, 0) == 2**40
+    assert seen.row_within(1, 9) is None
 
 
 def test_learn_when_known_already_then_the_new_depth_counts() -> None:
@@ -22,7 +22,7 @@ def test_learn_when_known_already_then_the_new_depth_counts() -> None:
     seen.learn(1, 7, 3)
     seen.learn(1, 7, 2)
 
-    assert seen.get(1) == (7, 2)
+    assert [seen.row_within(1, depth) for depth in (1, 2)] == [None, 7]
 
 
 def test_learn_when_the_depth_is_beyond_bounds_then_the_row_is_still_right() -> None:
@@ -30,7 +30,7 @@ def test_learn_when_the_depth_is_beyond_bounds_then_the_row_is_still_right() -> 
 
     seen.learn(1, 7, 1_000_000)
 
-    assert seen.get(1) == (7, 65_535)
+    assert [seen.row_within(1, depth) for depth in (65_534, 65_535)] == [None, 7]
 
 
 def test_learn_when_full_then_the_oldest_quarter_makes_room() -> None:
@@ -39,4 +39,4 @@ def test_learn_when_full_then_the_oldest_quarter_makes_room() -> None:
     for key in range(9):
         seen.learn(key, key, 0)
 
-    assert [key for key in range(9) if seen.get(key) is None] == [0, 1]
+    assert [key for key in range(9) if seen.row_within(key, 0) is None] == [0, 1]
