@@ -1,0 +1,95 @@
+"""How SQLite reads large tables: what is counted or walked through must not look each row up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, event, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from searchcrawl.store import answer_queries, document_table, run_table, url_table
+from searchcrawl.store.answer_queries import RowFilter
+from searchcrawl.store.database import Database, Transaction
+from searchcrawl.store.scanned import scanned
+from searchcrawl.store.schema import urls
+from tests.unit.store.support_store import NOW_MS, SOURCE
+
+
+@pytest.fixture
+def sqlite_store(tmp_path: Path) -> Iterator[Database]:
+    database = Database("sqlite:///store.db", tmp_path)
+    yield database
+    database.close()
+
+
+@contextmanager
+def plans(database: Database) -> Iterator[list[str]]:
+    """The steps of the plans of all statements of the block, filled in at its end."""
+    said: list[tuple[str, Sequence[object]]] = []
+
+    def note(_connection: Connection, _cursor: object, statement: str, values: Sequence[object], *_: object) -> None:
+        if statement.startswith(("SELECT", "UPDATE")):
+            said.append((statement, values))
+
+    steps: list[str] = []
+    event.listen(database._engine, "before_cursor_execute", note)
+    yield steps
+    event.remove(database._engine, "before_cursor_execute", note)
+    with database.read() as transaction:
+        for statement, values in said:
+            rows = transaction.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(values))
+            steps.extend(row[3] for row in rows)
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        lambda transaction: document_table.totals(transaction, SOURCE),
+        lambda transaction: url_table.count_todo(transaction, SOURCE, NOW_MS),
+        lambda transaction: answer_queries.indexed_without_record(transaction, SOURCE),
+    ],
+    ids=["totals", "todo", "without record"],
+)
+def test_count_when_sqlite_plans_then_an_index_is_enough(
+    sqlite_store: Database, count: Callable[[Transaction], object]
+) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.read() as transaction:
+        count(transaction)
+
+    assert steps
+    assert [step for step in steps if "COVERING INDEX" not in step and "TEMP B-TREE" not in step] == []
+
+
+def test_refused_documents_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: Database) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.read() as transaction:
+        answer_queries.refused_documents(transaction, SOURCE)
+
+    assert steps == ["SEARCH documents USING INDEX ix_documents_refused (source_id=?)"]
+
+
+def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_store: Database) -> None:
+    with plans(sqlite_store) as steps:
+        list(islice(answer_queries.listed_urls(sqlite_store, SOURCE, RowFilter(code=404)), 5))
+        list(answer_queries.indexed_rows(sqlite_store, SOURCE))
+        with sqlite_store.write() as transaction:
+            run_table.count_urls(transaction, SOURCE, without=[955])
+            url_table.reopen_codes(transaction, SOURCE, [955, 956], after=0)
+
+    walks = [step for step in steps if step.startswith(("SCAN urls", "SEARCH urls")) and "rowid=?" not in step]
+    assert walks == [
+        "SEARCH urls USING INTEGER PRIMARY KEY (rowid>?)",
+        "SCAN urls",
+        "SEARCH urls USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+        "SEARCH urls",
+    ]
+
+
+def test_scanned_when_the_store_keeps_statistics_then_the_column_is_not_hidden() -> None:
+    query = select(urls.c.id).where(scanned(urls.c.source_id) == 1)
+
+    assert "WHERE +urls.source_id = " in str(query.compile(dialect=sqlite.dialect()))
+    assert "WHERE urls.source_id = " in str(query.compile(dialect=postgresql.dialect()))
