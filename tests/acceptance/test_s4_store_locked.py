@@ -110,6 +110,22 @@ def test_s4_store_when_locked_for_a_while_then_fetching_pauses_and_nothing_is_lo
     assert "ERROR" not in log(project)
 
 
+def test_s4_store_when_locked_for_good_then_exit_7_and_the_next_run_completes(
+    kind: Kind, forks: Forks, project: Path
+) -> None:
+    with started(in_its_middle(forks, project, *HURRIED)) as running, locked(project):
+        code = running.wait()
+        said = [line for line in output(project).splitlines() if line.startswith("searchcrawl:")]
+    again = forks.run(project, "crawl", "demo")
+
+    assert code == 7
+    assert len(said) == 1
+    assert "var/searchcrawl.db: database is locked (waited 1 s)" in said[0]
+    assert "Traceback" not in output(project) + log(project)
+    assert again == 0
+    assert as_undisturbed(kind, project) == []
+
+
 def test_s4_store_when_locked_at_the_start_then_it_is_waited_for(kind: Kind, forks: Forks, project: Path) -> None:
     forks.run(project, "status")
 

@@ -1,0 +1,79 @@
+"""A log that cannot be written is told of once, and never again (S5)."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.exceptions import LogError
+from searchcrawl.extensions.log_file import LogFile
+
+
+def record(message: str, *args: object) -> logging.LogRecord:
+    return logging.LogRecord("searchcrawl", logging.INFO, __file__, 1, message, args, None)
+
+
+def test_log_when_its_disk_is_full_then_told_once_without_a_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "demo.log"
+    path.symlink_to("/dev/full")
+    log, told = LogFile(path, max_bytes=100), []
+    log.on_failure(told.append)
+
+    for number in range(5):
+        log.handle(record("line %d", number))
+    log.close()
+
+    assert [str(error) for error in told] == [f"log {path}: No space left on device"]
+    assert capsys.readouterr().err == ""
+
+
+def test_log_when_it_failed_before_anybody_listened_then_told_at_once(tmp_path: Path) -> None:
+    path, told = tmp_path / "demo.log", []
+    path.symlink_to("/dev/full")
+    log = LogFile(path)
+
+    log.handle(record("line"))
+    log.on_failure(told.append)
+    log.close()
+
+    assert len(told) == 1
+
+
+def test_log_when_a_new_file_cannot_be_begun_then_told(tmp_path: Path) -> None:
+    folder, told = tmp_path / "log", []
+    log = LogFile(folder / "demo.log", max_bytes=10, backups=1)
+    log.on_failure(told.append)
+
+    log.handle(record("a line"))
+    shutil.rmtree(folder)
+    log.handle(record("another line"))
+    log.close()
+
+    assert [str(error) for error in told] == [f"log {folder / 'demo.log'}: No such file or directory"]
+
+
+def test_log_when_it_cannot_be_opened_then_log_error(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("no folder", "utf-8")
+
+    with pytest.raises(LogError, match=r"log .*/log/demo\.log: "):
+        LogFile(tmp_path / "log" / "demo.log")
+
+
+def test_log_when_a_record_is_wrong_then_that_is_no_failure_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, told = LogFile(tmp_path / "demo.log"), []
+    log.on_failure(told.append)
+
+    log.handle(record("line %d", "no number"))
+    log.handle(record("line"))
+    log.close()
+
+    assert told == []
+    assert "Logging error" in capsys.readouterr().err
+    assert (tmp_path / "demo.log").read_text("utf-8") == "line\n"

@@ -1,0 +1,74 @@
+"""Nothing is requested that could not be written down, or that another process may be requesting (S4, S9)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.exceptions import StoreLocked
+from searchcrawl.frontier.frontier import Frontier, Listeners
+from searchcrawl.frontier.window import Window
+from tests.answer_store import FilledStore
+
+_LIMIT_SECONDS = 20.0
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path)
+    store.admit("/a", "/b")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def frontier(filled: FilledStore) -> Iterator[Frontier]:
+    """One whose window is filled."""
+    came = threading.Event()
+    listeners = Listeners(
+        filled=came.set,
+        over=lambda reason: None,
+        failed=lambda error: pytest.fail(str(error)),
+        settle=lambda outcome: None,
+        may_claim=lambda: True,
+    )
+    frontier = Frontier(filled.run, Window(host_concurrency=4, delay_seconds=0.0), listeners)
+    frontier.start()
+    assert came.wait(_LIMIT_SECONDS)
+    yield frontier
+    frontier.close()
+
+
+def test_next_claim_when_the_lease_was_not_renewed_in_time_then_none_until_it_is(
+    filled: FilledStore, frontier: Frontier
+) -> None:
+    filled.run.lease_until = 0.0
+    without = frontier.next_claim()
+    filled.run.beat()
+
+    assert without is None
+    assert frontier.next_claim() is not None
+
+
+def test_next_claim_when_the_store_is_away_then_none_until_it_is_back(filled: FilledStore, frontier: Frontier) -> None:
+    endurance = filled.run.database.endurance
+    endurance._seconds = _LIMIT_SECONDS
+    over = threading.Event()
+
+    def locked() -> None:
+        if not over.is_set():
+            raise StoreLocked("locked")
+
+    outage = threading.Thread(target=endurance.attempt, args=[locked])
+    outage.start()
+    while not endurance.away:
+        over.wait(0.01)
+    without = frontier.next_claim()
+    over.set()
+    outage.join()
+
+    assert without is None
+    assert frontier.next_claim() is not None
