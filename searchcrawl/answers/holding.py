@@ -14,7 +14,9 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import boundary_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease, run_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.database import Database, Transaction
+from searchcrawl.store.lease import Lease
+from searchcrawl.store.run_table import RunRow
 
 logger = logging.getLogger(__name__)
 
@@ -25,23 +27,19 @@ def held(project: Project, source: Source, database: Database) -> Iterator[Run |
 
     Raises SourceBusy while the source is crawled, or worked on by another command.
     """
-    with database.write() as transaction:
-        source_id = run_table.find_source(transaction, source.name)
-        row = None if source_id is None else run_table.last(transaction, source_id)
-        if source_id is None or row is None:
-            taken = None
-        else:
-            taken = lease.take(transaction, source_id, name=source.name, now_ms=clock.now_ms())
-    if source_id is None or row is None or taken is None:
+    boundary = boundary_of(source)
+    taken = database.transact(lambda transaction: _take(transaction, source.name))
+    if taken is None:
         yield None
         return
+    its_lease, row = taken
     run = Run(
         project=project,
         source=source,
         database=database,
-        boundary=boundary_of(source),
-        source_id=source_id,
-        lease=taken,
+        boundary=boundary,
+        source_id=its_lease.source_id,
+        lease=its_lease,
         row=row,
         fingerprint=row.fingerprint or "",
     )
@@ -54,8 +52,15 @@ def held(project: Project, source: Source, database: Database) -> Iterator[Run |
     finally:
         over.set()
         beating.join()
-        with database.write() as transaction:
-            lease.release(transaction, taken)
+        database.transact(lambda transaction: lease.release(transaction, its_lease))
+
+
+def _take(transaction: Transaction, name: str) -> tuple[Lease, RunRow] | None:
+    source_id = run_table.find_source(transaction, name)
+    row = None if source_id is None else run_table.last(transaction, source_id)
+    if source_id is None or row is None:
+        return None
+    return lease.take(transaction, source_id, name=name, now_ms=clock.now_ms()), row
 
 
 def _beat(run: Run, over: threading.Event) -> None:
