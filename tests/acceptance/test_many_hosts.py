@@ -18,7 +18,7 @@ _LIMITED: Final = f'ulimit -n {_OPEN_FILES} && exec "$0" -m searchcrawl crawl de
 
 def test_crawl_when_hosts_are_many_then_their_connections_do_not_take_all_files(tmp_path: Path) -> None:
     with SiteProcess() as site:
-        hosts = ["www.acme.test", *(f"h{number}.acme.test" for number in range(_HOSTS))]
+        hosts = ["docs.acme.test", *(f"h{number}.acme.test" for number in range(_HOSTS))]
         urls = [site.url(host) for host in hosts]
         project = new_project(tmp_path, site, start={"urls": urls}, scope={"follow_links": False})
 
