@@ -105,6 +105,10 @@ class HostileServer:
         for thread in self._threads:
             thread.join(10)
 
+    def act_as(self, path: str, fault: str) -> None:
+        """Answers ``path`` with a fault that needs time."""
+        self._slow[path] = self._slow[fault]
+
     def _start(self, target: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=target, args=arguments, daemon=True)
         self._threads.append(thread)
