@@ -53,6 +53,7 @@ class _Group:
 
     depths: dict[int, int] = field(default_factory=dict)
     ids: dict[int, int] = field(default_factory=dict)
+    hosts: set[str] = field(default_factory=set)
     discovered: int = 0
     rejected: int = 0
 
@@ -115,6 +116,8 @@ class Admission:
     def rolled_back(self) -> None:
         """Forgets the rows of the last call."""
         self._count -= self._group.discovered
+        for name in self._group.hosts:
+            self._hosts.pop(name, None)
         self._group = _Group()
 
     def _wanted(self, found: Sequence[Found]) -> tuple[dict[int, list[int]], dict[int, _Wanted]]:
@@ -156,6 +159,7 @@ class Admission:
         if len(self._hosts) > 50_000:
             self._hosts.clear()
             missing = set(names.values())
+        self._group.hosts |= missing
         self._hosts.update(host_table.ids(transaction, missing))
         rows = [
             NewUrl(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 from searchcrawl.admission.admit import REFUSED, Admission, Found
+from searchcrawl.exceptions import StoreAway
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.store import run_table
+from searchcrawl.store import host_table, run_table
 from searchcrawl.store.database import Database
 
 SITE = "http://a.test/"
@@ -145,3 +147,24 @@ def test_max_urls_when_another_run_begins_then_refused_urls_do_not_count(databas
     counts = admit(database, admission(database, max_urls=2), Found(None, 0, links("b", "c")))
 
     assert counts == (1, 1)
+
+
+def test_admit_when_a_transaction_is_rolled_back_and_repeated_then_hosts_are_those_of_the_store(
+    database: Database,
+) -> None:
+    tested = admission(database)
+    lost = Found(None, 0, links("http://one.a.test/", "http://two.a.test/"))
+    with contextlib.suppress(StoreAway), database.write() as transaction:
+        tested.admit(transaction, [lost])
+        raise StoreAway("gone")
+    with database.write() as transaction:
+        # Another process takes the numbers meanwhile.
+        host_table.ids(transaction, ["other.test:80", "third.test:80"])
+
+    tested.rolled_back()
+    admit(database, tested, lost)
+
+    with database.read() as transaction:
+        query = "SELECT url, name FROM urls JOIN hosts ON hosts.id = urls.host_id ORDER BY url"
+        found = list(map(tuple, transaction.exec_driver_sql(query)))
+    assert found == [("http://one.a.test/", "one.a.test:80"), ("http://two.a.test/", "two.a.test:80")]
