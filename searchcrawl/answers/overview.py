@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.answers import outcome
 from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
@@ -33,7 +33,7 @@ def status_of(
         refused = answer_queries.refused_documents(transaction, source_id)
         lost = answer_queries.indexed_without_record(transaction, source_id) if preserve else 0
         named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
-        unread = sitemap_table.failures(transaction, source_id, named)
+        unread = sitemap_table.failures(transaction, source_id, [urls.resolve(url) for url in named])
         resending = resend_table.version(transaction, source_id) is not None
         return {
             "source": source.name,

@@ -155,7 +155,7 @@ class SitemapExtension:
     def _check_open(self) -> None:
         """Raises ReadingStopped once the spider is being closed: one more request would keep it open.
 
-        There is no public sign of that; test_sitemap_signals sees that this one works.
+        There is no public sign of that; test_r14_sitemaps sees that this one works.
         """
         engine = self._crawler.engine
         slot = engine._slot if engine is not None else None

@@ -23,15 +23,14 @@ class Wanted:
     """A sitemap to be read.
 
     ``level`` counts the indexes above it. ``invited`` ones are named by robots.txt, which is not
-    asked about them then; ``guessed`` is a /sitemap.xml that nobody names, ``configured`` one that
-    the source file does. ``origins`` are those whose URLs its lastmods are about; None: all.
+    asked about them then; ``guessed`` is a /sitemap.xml that nobody names. ``origins`` are those
+    whose URLs its lastmods are about; None: all, as where the source file names it.
     """
 
     url: str
     level: int = 0
     invited: bool = False
     guessed: bool = False
-    configured: bool = False
     origins: frozenset[str] | None = None
     attempt: int = 0
 
@@ -77,7 +76,6 @@ def child_of(index: Wanted, url: str) -> Wanted:
         url=url,
         level=index.level + 1,
         invited=index.invited and same_origin,
-        configured=False,
         origins=origins,
     )
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.fetch.sitemap_parsing import Answer, Parsed, PartSender, ReadingStopped, parse
@@ -104,7 +105,7 @@ class SitemapReading:
                 self.met(origin_of(url))
         else:
             for url in named:
-                self._want(Wanted(url=url, configured=True))
+                self._want(Wanted(url=urls.resolve(url)))
         # Where there is nothing, that is known now.
         self._add(self._nothing)
 
