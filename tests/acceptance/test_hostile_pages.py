@@ -1,0 +1,315 @@
+"""Pages that lie, loop, swell and steer, in crawls of their own: R9 to R14, and what a bad answer leaves alone (L6)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, Ended, new_project
+from tests.acceptance.support_stories import page, pages, source
+from tests.site.client import SiteProcess
+
+PROBE: Final = 'EXTENSIONS={"tests.acceptance.support_reactor_probe.ReactorProbe": 1}'
+WORDS: Final = "The barometer fell and the needle kept its line."
+_MB: Final = 1024 * 1024
+
+
+class Crawled(NamedTuple):
+    """A project after its run, and what the probe measured."""
+
+    project: CrawlProject
+    ended: Ended
+    probe: dict[str, Any]
+
+    def codes(self, host: str) -> dict[str, int]:
+        """The code of each page of a host, by its name."""
+        codes = self.project.codes()
+        return {url.removeprefix(f"{host}/").removesuffix(".html"): code for url, code in codes.items()}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def crawled(site: SiteProcess, folder: Path, host: str, **fetch: Any) -> Crawled:
+    project = new_project(folder, site, **source(site, host, **fetch))
+    probe = folder / "probe.json"
+    ended = project.crawl("-s", PROBE, "-s", f"PROBE_FILE={probe}")
+    return Crawled(project, ended, json.loads(probe.read_text("utf-8")))
+
+
+def set_pages(site: SiteProcess, host: str, bodies: dict[str, bytes], **fields: Any) -> None:
+    """Pages as /NAME.html, of any bytes, and a start page that links to them."""
+    site.set_page(host, "/", page("start", *(f"/{name}.html" for name in bodies)))
+    for name, body in bodies.items():
+        site.set_page(host, f"/{name}.html", body, **fields)
+
+
+# R9
+
+
+def refresh(target: str) -> str:
+    return page("moved", head=f'<meta http-equiv="refresh" content="0;url={target}">')
+
+
+def test_r9_refresh_when_pages_lead_to_each_other_then_the_loop_ends_with_963(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    chain = {f"chain{number}": refresh(f"/chain{number + 1}.html") for number in range(30)}
+    own = {"self": refresh("/self.html"), "a": refresh("/b.html"), "b": refresh("/a.html"), "script": refresh("data:x")}
+    pages(site, "refresh.acme.test", **own)
+    for name, body in chain.items():
+        site.set_page("refresh.acme.test", f"/{name}.html", body)
+    site.set_page(
+        "refresh.acme.test", "/", page("start", *(f"/{name}.html" for name in ("self", "a", "script", "chain0")))
+    )
+
+    run = crawled(site, tmp_path, "refresh.acme.test", max_redirects=5)
+
+    codes = run.codes("refresh.acme.test")
+    assert run.ended.exit_code == 0
+    assert (codes["self"], codes["script"]) == (200, 200)
+    assert (codes["a"], codes["b"]) == (953, 963)
+    assert [code for name, code in codes.items() if name.startswith("chain")].count(963) == 1
+    assert len(codes) < 15
+
+
+# R10
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_r10_host_when_it_asks_for_an_hour_then_is_left_alone_and_loses_nothing(
+    site: SiteProcess, tmp_path: Path, status: int
+) -> None:
+    host = f"busy{status}.acme.test"
+    pages(site, host, **{f"p{number}": page(f"page {number}") for number in range(30)})
+    project = new_project(tmp_path, site, **source(site, host, retries=3, host_concurrency=2))
+    project.crawl()
+    before = project.indexed()
+    site.set_behaviour(host, status=status, headers={"Retry-After": "3600"})
+    site.clear_log()
+
+    project.crawl()
+
+    asked = site.log(host=host, robots=False)
+    rows = project.rows().values()
+    assert 1 <= len(asked) <= 6
+    assert {row["code"] for row in rows} == {status}
+    assert {row["fetch_state"] for row in rows} == {2}
+    assert sum("as it asked (Retry-After)" in row["error"] for row in rows) >= 25
+    assert project.indexed() == before
+    site.clear_behaviours()
+
+
+# R11
+
+CHARSETS: Final = {
+    **{
+        f"label{number}": label
+        for number, label in enumerate(["x-klingon", "rot13", "idna", "unicode_escape", "utf-7"])
+    },
+    **{
+        f"codec{number}": label
+        for number, label in enumerate(["hex", "base64", "punycode", "undefined", "mbcs", "zip"])
+    },
+    "long": "x" * 10_000,
+    "blank": '" "',
+    "steering": "\x1b[31m",
+}
+
+
+def test_r11_charset_when_it_is_none_then_the_page_is_read_all_the_same(site: SiteProcess, tmp_path: Path) -> None:
+    host = "charset.acme.test"
+    set_pages(site, host, dict.fromkeys((*CHARSETS, "two", "meta", "lie"), b""))
+    for name, label in CHARSETS.items():
+        site.set_page(host, f"/{name}.html", page(f"{name} {WORDS}"), content_type=f"text/html; charset={label}")
+    two = {"content_type": "text/html; charset=latin-9", "headers": {"Content-Type": "text/html; charset=utf-8"}}
+    site.set_page(host, "/two.html", page(f"two {WORDS} é"), **two)
+    site.set_page(host, "/meta.html", page(f"meta {WORDS}", head='<meta charset="rot13"><meta charset="utf-16">'))
+    site.set_page(
+        host,
+        "/lie.html",
+        page(f"lie {WORDS}").encode() + b"\xff\xfe\xed\xa0\x80",
+        content_type="text/html; charset=utf-8",
+    )
+
+    run = crawled(site, tmp_path, host)
+
+    found = set(run.project.found("barometer needle"))
+    assert set(run.codes(host).values()) == {200}
+    assert found == {f"{host}/{name}.html" for name in (*CHARSETS, "two", "meta", "lie")}
+
+
+# R12
+
+NASTY: Final = "\0\x01\x0b\x1b[31m\x1b]0;title\x07\x7f\x85\x9b31m\u202e\u2066\ufeff\ufffe\uffff\U000e0001"
+SURROGATES: Final = b"\xed\xa0\x80\xed\xbf\xbf&#xD800;&#0;&#x1b;&#x80;&#xFFFE;"
+
+
+def test_r12_text_when_it_steers_then_nothing_of_it_reaches_store_index_or_terminal(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    host = "nasty.acme.test"
+    nasty = NASTY.encode()
+    text = (
+        b"<title>t" + nasty + SURROGATES + b"t</title><meta name=description content='d" + nasty + SURROGATES + b"d'>"
+    )
+    text += (
+        WORDS.encode() * 50 + b"<p>barometer" + nasty + SURROGATES + b"end<a href='/n" + nasty + SURROGATES + b"'>x</a>"
+    )
+    headers = {"X-Robots-Tag": "\x9b31m", "ETag": '"\x9b\xe9"', "Last-Modified": "\x85 never"}
+    set_pages(site, host, {"nasty": text}, headers=headers, etag=None, last_modified=None)
+    site.set_page(
+        host,
+        "/robots.txt",
+        b"User-agent: *\nDisallow: /no" + nasty + b"\nSitemap: \x1b[31m\n",
+        content_type="text/plain",
+    )
+    site.set_page(host, "/to.html", b"", status=302, headers={"Location": "/gone\x9b\x1b[31m\xad"})
+    site.set_page(host, "/", page("start", "/nasty.html", "/to.html", "/no%00%01%0B%1B[31m%1B]0;title%07%7F"))
+
+    run = crawled(site, tmp_path, host)
+
+    printed = [run.project.command(*words) for words in (("urls", "demo"), ("status", "demo"), ("search", "barometer"))]
+    assert run.codes(host)["nasty"] == 200
+    assert run.ended.exit_code == 0
+    for done in printed:
+        assert done.returncode == 0
+        assert "".join(done.stdout.split("\n")).isprintable(), done.stdout
+    assert all(json.loads(line) for line in run.project.command("urls", "demo", "--json").stdout.splitlines())
+    (hit,) = run.project.hits("barometer")
+    kept = "".join(value for value in hit.fields.values() if isinstance(value, str))
+    assert re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]", kept) is None
+    assert re.search("[\x00-\x09\x0b-\x1f\x9b\u202e]", run.project.log()) is None
+
+
+# R13
+
+SWOLLEN: Final = {
+    "nested200k": b"<div>" * 200_000 + b"barometer",
+    "nested5k": b"<div>" * 5_000 + b"barometer",
+    "fonts": b"".join(b"<font color=%d><p>x" % number for number in range(9_000)) + b" barometer",
+    "options": b"<select>" + b"<option>x</option>" * 9_500 + b"</select>barometer",
+    "metas": b"<meta name=robots content='" + b"a:" * 400_000 + b"'>barometer",
+    "attribute": b"<a title='" + b"x" * (30 * _MB) + b"' href='/out.html'>barometer</a>",
+    "malformed": b'<p a="<b>\'">barometer ' + b"</x><table><i>x" * (8 * _MB // 15),
+    "too-large": b"<p>barometer" + b"x" * (33 * _MB),
+}
+
+
+def crawled_swollen(site: SiteProcess, folder: Path, host: str, bodies: dict[str, bytes]) -> Crawled:
+    set_pages(site, host, bodies)
+    project = new_project(folder, site, **(source(site, host) | {"scope": {"include_hosts": [host], "depth": 1}}))
+    ended = project.crawl("-s", PROBE, "-s", f"PROBE_FILE={folder / 'probe.json'}")
+    return Crawled(project, ended, json.loads((folder / "probe.json").read_text("utf-8")))
+
+
+@pytest.fixture(scope="module")
+def swollen(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    return crawled_swollen(site, tmp_path_factory.mktemp("swollen"), "swollen.acme.test", SWOLLEN)
+
+
+def test_r13_pages_when_swollen_then_each_is_read_or_has_a_code(swollen: Crawled) -> None:
+    codes = swollen.codes("swollen.acme.test")
+
+    read = {name for name in SWOLLEN if codes[name] == 200}
+    # On a slow machine the time for one page is over first.
+    assert {"malformed": 904, "too-large": 960}.items() >= {name: codes[name] for name in SWOLLEN.keys() - read}.items()
+    assert "too-large" not in read
+    assert read <= {url.split("/")[1].removesuffix(".html") for url in swollen.project.found("barometer")}
+
+
+def test_r13_reactor_when_pages_are_swollen_then_never_stands_still_and_memory_is_bounded(swollen: Crawled) -> None:
+    assert swollen.probe["longest_stall_seconds"] < 1
+    assert swollen.probe["peak_megabytes"] < 500
+
+
+@pytest.mark.soak
+def test_r13_links_when_too_many_then_the_first_are_taken_and_the_log_says_so(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    links = b"".join(b"<a href=/many/%d.html>x</a>" % number for number in range(300_010))
+
+    run = crawled_swollen(site, tmp_path, "links.acme.test", {"links": links})
+
+    assert len([url for url in run.project.codes() if "/many/" in url]) == 300_000
+    assert "no more than its first 300000 links are followed" in run.project.log()
+    assert run.probe["longest_stall_seconds"] < 1
+    assert run.probe["peak_megabytes"] < 600
+
+
+# R14: sitemaps and feeds have tests of their own
+
+
+def test_r14_xml_when_it_is_a_page_then_no_entity_is_expanded_or_fetched(site: SiteProcess, tmp_path: Path) -> None:
+    host = "xml.acme.test"
+    with socket.create_server(("127.0.0.1", 0)) as canary:
+        canary.setblocking(False)
+        entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
+        bomb = f'<?xml version="1.0"?><!DOCTYPE html [<!ENTITY e0 "lol">{entities}<!ENTITY x SYSTEM "http://127.0.0.1:{canary.getsockname()[1]}/x"><!ENTITY f SYSTEM "file:///etc/hostname">]><html xmlns="http://www.w3.org/1999/xhtml"><head><title>barometer</title></head><body><p>barometer &e9; &x; &f;</p></body></html>'
+        set_pages(site, host, dict.fromkeys(["xhtml", "xml", "text", "plain", "untyped", "svg"], bomb.encode()))
+        types = {
+            "xhtml": "application/xhtml+xml",
+            "xml": "application/xml",
+            "text": "text/xml",
+            "plain": "text/plain",
+            "svg": "image/svg+xml",
+            "untyped": None,
+        }
+        for name, kind in types.items():
+            site.set_page(host, f"/{name}.html", bomb + f"<!-- {name} -->", content_type=kind)
+
+        run = crawled(site, tmp_path, host)
+
+        with pytest.raises(BlockingIOError):
+            canary.accept()
+    codes = run.codes(host)
+    assert {name: codes[name] for name in ("xml", "text", "svg")} == {"xml": 908, "text": 908, "svg": 908}
+    assert codes["xhtml"] in (200, 909)
+    texts = [str(hit.fields.get("content", "")) for hit in run.project.hits("barometer")]
+    assert all("lollol" not in text and len(text) < 5_000 for text in texts)
+    assert Path("/etc/hostname").read_text("utf-8").strip() not in " ".join(texts)
+
+
+# L6
+
+
+def test_r1_document_when_its_page_turns_into_a_bomb_or_is_cut_then_stays_in_the_index(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    host = "turning.acme.test"
+    names = ("bomb", "cut", "crc", "large", "empty", "binary", "partial", "loop", "status")
+    pages(site, host, **{name: page(f"{name} {WORDS}") for name in names})
+    project = new_project(tmp_path, site, **source(site, host))
+    project.crawl()
+    before = project.indexed()
+    packed = gzip.compress(page(WORDS * 50).encode(), mtime=0)
+    coded = {"headers": {"Content-Encoding": "gzip"}}
+    changes: dict[str, tuple[bytes, dict[str, Any]]] = {
+        "bomb": (gzip.compress(bytes(64 * _MB)), coded),
+        "cut": (packed[:-20], coded),
+        "crc": (packed[:-6] + b"\0\0" + packed[-4:], coded),
+        "large": (b"x" * (33 * _MB), {}),
+        "empty": (b"", {}),
+        "binary": (bytes(range(256)) * 40, {}),
+        "partial": (b"half", {"status": 206}),
+        "loop": (b"", {"status": 302, "headers": {"Location": "/loop.html"}}),
+        "status": (b"", {"status": 999}),
+    }
+    for name, (body, fields) in changes.items():
+        site.set_page(host, f"/{name}.html", body, **fields)
+
+    project.crawl()
+
+    codes = {name: project.codes()[f"{host}/{name}.html"] for name in names}
+    assert codes == dict(zip(names, (960, 958, 958, 960, 911, 1009, 206, 963, 999), strict=True))
+    assert project.indexed() == before
