@@ -130,7 +130,8 @@ class CrawlCommand(Command):
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         process.start()
-        return crawler.engine is not None and not process.bootstrap_failed
+        # Asked in this order: a crawler that did not begin has no engine to ask for.
+        return not process.bootstrap_failed and crawler.engine is not None
 
     def _report(self, run: Run, *, as_json: bool) -> int:
         # Why documents wait was said when the delivery stopped.
