@@ -59,6 +59,12 @@ class Politeness(Protocol):
     async def turn(self, host: str) -> None:
         """Waits until one more request to ``host:port`` is allowed, and books it."""
 
+    async def enter(self, host: str) -> None:
+        """Waits for a turn and for a place among the requests to ``host:port``."""
+
+    def leave(self, host: str) -> None:
+        """Gives that place back."""
+
     def slow_down(self, host: str, *, delay_seconds: float) -> None:
         """Keeps at least this delay to a host from now on (crawl-delay)."""
 

@@ -125,9 +125,6 @@ class SitemapExtension:
         raise SitemapFailed(f"more than {_MAX_REDIRECTS} redirects", code=Code.REDIRECT_LOOP)
 
     async def _ask(self, url: str, validators: tuple[str | None, str | None], *, own: bool) -> Response:
-        politeness = self._run.politeness
-        if politeness is not None:
-            await politeness.turn(slot_of(url))
         meta: dict[str, Any] = {
             "sitemap": True,
             "own_headers": own,
@@ -142,8 +139,12 @@ class SitemapExtension:
             if value is not None and value.isascii() and value.isprintable()
         }
         request = Request(url, headers=headers, meta=meta, dont_filter=True)
-        self._check_open()
+        politeness, slot = self._run.politeness, slot_of(url)
+        if politeness is None:
+            raise ReadingStopped
+        await politeness.enter(slot)
         try:
+            self._check_open()
             return await self._crawler.engine.download_async(request)
         except Exception as error:
             failing = failing_of(error)
@@ -151,6 +152,8 @@ class SitemapExtension:
                 raise
             text = one_line(described(failing.code, error))
             raise SitemapFailed(text, code=failing.code, transient=failing.transient) from error
+        finally:
+            politeness.leave(slot)
 
     def _check_open(self) -> None:
         """Raises ReadingStopped once the spider is being closed: one more request would keep it open.

@@ -76,7 +76,7 @@ class Scheduler(BaseScheduler):
             ),
             limit=run.limit,
         )
-        run.politeness = Turns(run.database, window)
+        run.politeness = Turns(run.database, window, changed=self._wake)
         wires.ended.append(self._frontier.ended)
         wires.committed.append(self._frontier.committed)
         wires.in_flight = lambda: window.in_flight

@@ -25,6 +25,9 @@ FAILURES_TO_PARK: Final = 5
 #: So many answers in a row that ask for a pause longer than a run waits, and the host gets it.
 LONG_PAUSES_TO_PARK: Final = 2
 _TOO_MANY_REQUESTS: Final = 429
+#: Who asks for a place asks so often, and not more seldom.
+_PLACE_SECONDS: Final = 0.05
+_LONGEST_LOOK_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -40,6 +43,9 @@ class _Host:
     parked: int | None = None
     #: whether a visit ended here: its robots.txt is known then
     met: bool = False
+    #: requests outside the claims that wait for a place, and whether one of them had the last
+    asking: int = 0
+    asked_last: bool = False
 
 
 class Window:
@@ -130,7 +136,7 @@ class Window:
             while self._ready:
                 host = self._ready.popleft()
                 host.queued = False
-                if not host.waiting or not self._free(host):
+                if not host.waiting or not self._free(host) or self._kept_free(host):
                     continue
                 moment = max(host.next_at, host.waiting[0][0])
                 if moment > now:
@@ -140,6 +146,7 @@ class Window:
                 self._size -= 1
                 host.in_flight += 1
                 host.next_at = now + host.delay_seconds
+                host.asked_last = False
                 self._flying[claim.url_id] = host
                 self._queue(host)
                 return host.name, claim
@@ -157,6 +164,43 @@ class Window:
             at = max(moment, host.next_at)
             host.next_at = at + host.delay_seconds
             return at
+
+    def ask(self, name: str) -> None:
+        """A request outside the claims (a sitemap) wants a place at a host: ``enter`` until it has one."""
+        with self._lock:
+            self._host(name).asking += 1
+
+    def enter(self, name: str, now: float) -> float:
+        """Takes a place for who asked for one: 0, or the seconds after which to try again.
+
+        Claims and such requests take turns where both wait, so that neither keeps the other away.
+        """
+        with self._lock:
+            host = self._host(name)
+            if not self._free(host) or (host.waiting and host.asked_last and host.parked is None):
+                return _PLACE_SECONDS
+            if host.next_at > now:
+                return min(host.next_at - now, _LONGEST_LOOK_SECONDS)
+            host.asking -= 1
+            host.in_flight += 1
+            host.next_at = now + host.delay_seconds
+            host.asked_last = True
+            self._queue(host)
+            return 0.0
+
+    def ask_no_more(self, name: str) -> None:
+        """Who asked for a place does not want it any more."""
+        with self._lock:
+            host = self._host(name)
+            host.asking -= 1
+            self._queue(host)
+
+    def leave(self, name: str) -> None:
+        """Gives a place back that ``enter`` gave."""
+        with self._lock:
+            host = self._host(name)
+            host.in_flight -= 1
+            self._queue(host)
 
     def ended(self, url_id: int) -> None:
         """A handed-out claim left its host: settled, or redirected to another."""
@@ -244,7 +288,14 @@ class Window:
         return host
 
     def _free(self, host: _Host) -> bool:
-        return host.in_flight < (self._host_concurrency if host.met and not host.delay_seconds else 1)
+        return host.in_flight < self._places(host)
+
+    def _places(self, host: _Host) -> int:
+        return self._host_concurrency if host.met and not host.delay_seconds else 1
+
+    def _kept_free(self, host: _Host) -> bool:
+        """Whether the last free place of a host is for who asks for it."""
+        return host.asking > 0 and not host.asked_last and host.in_flight >= self._places(host) - 1
 
     def _queue(self, host: _Host) -> None:
         """Puts a host where its next claim is found: it is ready, or waits for its delay."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from searchcrawl import clock
@@ -25,13 +26,29 @@ class HostClock(Protocol):
     def book(self, name: str, moment: float) -> float:
         """Books one request, not before ``moment`` (monotonic); when it may go."""
 
+    def ask(self, name: str) -> None:
+        """Wants a place among the requests to a host."""
+
+    def enter(self, name: str, now: float) -> float:
+        """Takes that place: 0, or the seconds until the next try."""
+
+    def ask_no_more(self, name: str) -> None:
+        """Wants it no more."""
+
+    def leave(self, name: str) -> None:
+        """Gives it back."""
+
 
 class Turns:
-    """Books turns in the host table, shared by all processes, and in this process."""
+    """Books turns in the host table, shared by all processes, and in this process; for the event loop.
 
-    def __init__(self, database: Database, clock_of_hosts: HostClock) -> None:
+    ``changed`` is called when a place may be free that a claim can take.
+    """
+
+    def __init__(self, database: Database, clock_of_hosts: HostClock, *, changed: Callable[[], None]) -> None:
         self._database = database
         self._hosts = clock_of_hosts
+        self._changed = changed
 
     async def turn(self, host: str) -> None:
         """Waits until one more request to ``host`` (``host:port``) is allowed, and books it."""
@@ -43,6 +60,34 @@ class Turns:
         pause = self._hosts.book(host, moment) - clock.monotonic()
         if pause > 0:
             await asyncio.sleep(pause)
+
+    async def enter(self, host: str) -> None:
+        """Waits for a turn and for a place among the requests to ``host``; ``leave`` gives it back."""
+        hosts = self._hosts
+        hosts.ask(host)
+        try:
+            # The window is shared with threads, which set no event of this loop.
+            while pause := hosts.enter(host, clock.monotonic()):  # noqa: ASYNC110
+                await asyncio.sleep(pause)
+        except asyncio.CancelledError:
+            hosts.ask_no_more(host)
+            raise
+        finally:
+            self._changed()
+        delay = hosts.delay_seconds(host)
+        if not delay:
+            return
+        try:
+            first_ms = await asyncio.to_thread(self._book, host, round(delay * 1000))
+            await asyncio.sleep(max(first_ms - clock.now_ms(), 0) / 1000)
+        except BaseException:
+            self.leave(host)
+            raise
+
+    def leave(self, host: str) -> None:
+        """A request that entered is over."""
+        self._hosts.leave(host)
+        self._changed()
 
     def slow_down(self, host: str, *, delay_seconds: float) -> None:
         """Keeps at least this delay to a host from now on."""

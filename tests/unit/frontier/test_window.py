@@ -249,3 +249,80 @@ def test_drain_when_the_run_ends_then_what_waits_comes_out_and_nothing_goes_any_
     assert (tested.size, tested.in_flight) == (0, 1)
     tested.ended(1)
     assert popped(tested, 2000.0) is None
+
+
+def test_enter_when_places_are_taken_then_it_gets_the_next_before_a_claim(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.fill(HOST, [claim(1), claim(2), claim(3)])
+    both = [popped(tested, now[0]) for _ in range(2)]
+    tested.ask(HOST)
+
+    refused = tested.enter(HOST, now[0])
+    tested.ended(1)
+    kept = popped(tested, now[0])
+    entered = tested.enter(HOST, now[0])
+    tested.leave(HOST)
+
+    assert both == [1, 2]
+    assert refused > 0
+    assert (kept, entered) == (None, 0.0)
+    assert popped(tested, now[0]) == 3
+
+
+def test_enter_when_claims_wait_then_they_take_turns(now: list[float]) -> None:
+    tested = met(window(host_concurrency=1), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+    order = []
+    for _ in range(2):
+        tested.ask(HOST)
+        order.append(popped(tested, now[0]))
+        order.append(tested.enter(HOST, now[0]))
+        tested.ask(HOST)
+        tested.leave(HOST)
+        order.append(tested.enter(HOST, now[0]) > 0)
+        page = popped(tested, now[0])
+        order.append(page)
+        tested.ended(page or 0)
+        tested.ask_no_more(HOST)
+
+    assert order == [None, 0.0, True, 1, None, 0.0, True, 2]
+
+
+def test_enter_when_a_delay_is_in_force_then_one_at_a_time_and_not_before_it(now: list[float]) -> None:
+    tested = window(delay_seconds=2.0)
+    for _ in range(2):
+        tested.ask(HOST)
+
+    first = tested.enter(HOST, now[0])
+    beside = tested.enter(HOST, now[0])
+    tested.leave(HOST)
+    early = tested.enter(HOST, now[0] + 1.5)
+    late = tested.enter(HOST, now[0] + 2.0)
+
+    assert (first, late) == (0.0, 0.0)
+    assert beside > 0
+    assert early == pytest.approx(0.5)
+
+
+def test_ask_when_taken_back_then_claims_have_all_places(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.ask(HOST)
+    tested.fill(HOST, [claim(1), claim(2)])
+    before = [popped(tested, now[0]) for _ in range(2)]
+
+    tested.ask_no_more(HOST)
+
+    assert before == [1, None]
+    assert popped(tested, now[0]) == 2
+
+
+def test_enter_when_the_host_is_left_alone_then_it_does_not_wait_for_its_claims(now: list[float]) -> None:
+    tested = met(window(), now)
+    tested.ask(HOST)
+    assert tested.enter(HOST, now[0]) == 0.0
+    for _ in range(FAILURES_TO_PARK):
+        tested.failed(HOST, 906)
+    tested.fill(HOST, [claim(1)])
+    tested.ask(HOST)
+
+    assert tested.enter(HOST, now[0]) == 0.0
