@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
-    ColumnElement,
+    Column,
     Integer,
     Select,
     SmallInteger,
@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from searchcrawl import urls as identity
+from searchcrawl.store.among import among
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.document_table import MAYBE_INDEXED
 from searchcrawl.store.schema import documents, urls
@@ -93,7 +94,7 @@ _MEMBERS: Final = select(
 
 def members(transaction: Transaction, url_ids: Collection[int]) -> dict[int, Member]:
     """The documents of these rows by id, good or not."""
-    found = _found(transaction, url_ids, lambda part: _MEMBERS.where(documents.c.url_id.in_(part)))
+    found = _found(transaction, url_ids, lambda part: _MEMBERS.where(among(transaction, documents.c.url_id, part)))
     return {member.url_id: member for member in found}
 
 
@@ -126,9 +127,13 @@ class Likeness:
         """Documents with these display URLs."""
         return self._good(display_keys, self._of_source, one_of=documents.c.display_key)
 
-    def _good(self, values: Collection[Any], *conditions: Any, one_of: ColumnElement[Any]) -> list[Member]:
+    def _good(self, values: Collection[Any], *conditions: Any, one_of: Column[Any]) -> list[Member]:
         self.asked += bool(values)
-        found = _found(self._transaction, values, lambda part: _MEMBERS.where(*conditions, one_of.in_(part)))
+        found = _found(
+            self._transaction,
+            values,
+            lambda part: _MEMBERS.where(*conditions, among(self._transaction, one_of, part)),
+        )
         return [member for member in found if member.good]
 
 
