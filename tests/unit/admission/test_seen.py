@@ -33,10 +33,19 @@ def test_learn_when_the_depth_is_beyond_bounds_then_the_row_is_still_right() -> 
     assert [seen.row_within(1, depth) for depth in (65_534, 65_535)] == [None, 7]
 
 
-def test_learn_when_full_then_the_oldest_quarter_makes_room() -> None:
+def test_learn_when_full_then_those_not_asked_for_lately_make_room() -> None:
     seen = Seen(limit=8)
-
-    for key in range(9):
+    for key in range(8):
         seen.learn(key, key, 0)
+        # A link of each page.
+        assert seen.row_within(0, 0) == 0
 
-    assert [key for key in range(9) if seen.row_within(key, 0) is None] == [0, 1]
+    for key in range(8, 12):
+        seen.learn(key, key, 0)
+        assert seen.row_within(0, 0) == 0
+
+    kept = [key for key in range(12) if seen.row_within(key, 0) is not None]
+    assert kept[0] == 0
+    assert kept[-4:] == [8, 9, 10, 11]
+    assert 1 not in kept
+    assert len(kept) <= 8
