@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
-from tests.site.client import SiteProcess, project_toml
+from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
 HOST: Final = "preserve.acme.test"
@@ -33,10 +33,6 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     return new_project(tmp_path, site, **source(site, HOST))
 
 
-def use(project: CrawlProject, **tables: Any) -> None:
-    (project.folder / "searchcrawl.toml").write_text(project_toml(**tables), "utf-8")
-
-
 def records(project: CrawlProject) -> int:
     """How many documents the cache has."""
     return int(json.loads(project.command("cache", "count", "demo", "--json").stdout)["records"])
@@ -50,11 +46,11 @@ def test_e2_crawl_when_nothing_is_preserved_and_the_index_is_down_then_all_is_ke
     project: CrawlProject,
 ) -> None:
     down = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
-    use(project, cache=FORGETFUL, index=down)
+    configure(project.folder, cache=FORGETFUL, index=down)
 
     away = project.crawl(*HURRY)
     kept = records(project)
-    use(project, cache=FORGETFUL)
+    configure(project.folder, cache=FORGETFUL)
     project.site.clear_log()
     back = project.crawl()
 
@@ -67,9 +63,9 @@ def test_e2_crawl_when_nothing_is_preserved_and_the_index_is_down_then_all_is_ke
 
 def test_e2_flush_when_nothing_is_preserved_then_what_it_pushed_is_given_up(project: CrawlProject) -> None:
     down = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
-    use(project, cache=FORGETFUL, index=down)
+    configure(project.folder, cache=FORGETFUL, index=down)
     project.crawl(*HURRY)
-    use(project, cache=FORGETFUL)
+    configure(project.folder, cache=FORGETFUL)
 
     flushed = json.loads(project.command("flush", "demo", "--json").stdout)
 
@@ -79,7 +75,7 @@ def test_e2_flush_when_nothing_is_preserved_then_what_it_pushed_is_given_up(proj
 
 
 def test_e2_resend_when_nothing_was_preserved_then_says_how_many_cannot_be_sent(project: CrawlProject) -> None:
-    use(project, cache=FORGETFUL)
+    configure(project.folder, cache=FORGETFUL)
     project.crawl()
 
     again = project.command("resend", "demo", "--json")

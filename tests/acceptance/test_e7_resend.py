@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import urllib.request
@@ -14,9 +13,10 @@ from typing import Any, Final
 
 import pytest
 
+from tests import backends
 from tests.acceptance.support_project import LIMIT_SECONDS, CrawlProject, environment, new_project
 from tests.acceptance.support_stories import page, pages, source
-from tests.site.client import SiteProcess, project_toml
+from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
 HOST: Final = "again.acme.test"
@@ -42,8 +42,7 @@ def template(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Cra
 
 @pytest.fixture
 def crawled(template: CrawlProject, tmp_path: Path) -> CrawlProject:
-    shutil.copytree(template.folder, tmp_path, dirs_exist_ok=True)
-    return replace(template, folder=tmp_path)
+    return replace(template, folder=backends.current.copy(template.folder, tmp_path / "project"))
 
 
 @pytest.fixture
@@ -78,9 +77,7 @@ def killed(project: CrawlProject, *words: str, at: str) -> None:
 
 
 def use_solr(project: CrawlProject, url: str) -> None:
-    (project.folder / "searchcrawl.toml").write_text(
-        project_toml(index={"type": "solr", "url": url}, cache={"threshold_mb": 0.005}), "utf-8"
-    )
+    configure(project.folder, index={"type": "solr", "url": url}, cache={"threshold_mb": 0.005})
 
 
 def verified(project: CrawlProject) -> bool:
@@ -91,11 +88,11 @@ def requests(project: CrawlProject) -> int:
     return len(project.site.log())
 
 
-def test_e7_resend_when_the_local_index_is_gone_then_the_same_count_is_in_without_a_request(
+def test_e7_resend_when_the_index_is_gone_then_the_same_count_is_in_without_a_request(
     crawled: CrawlProject,
 ) -> None:
     before = crawled.indexed()
-    shutil.rmtree(crawled.folder / "var" / "index")
+    backends.current.lose_index(crawled.folder)
     crawled.site.clear_log()
 
     done = answer(crawled, "resend", "demo")
@@ -145,7 +142,7 @@ def emptied(core: str) -> None:
 )
 def test_e7_resend_when_killed_then_the_next_command_completes_it(crawled: CrawlProject, at: str, again: str) -> None:
     before = crawled.indexed()
-    shutil.rmtree(crawled.folder / "var" / "index")
+    backends.current.lose_index(crawled.folder)
 
     killed(crawled, "resend", "demo", at=at)
     warned = [warning["code"] for warning in answer(crawled, "status", "demo")["warnings"]]

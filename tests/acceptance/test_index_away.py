@@ -16,7 +16,7 @@ from searchcrawl.index.solr_receiver import REQUIRED_FIELDS, SolrReceiver
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.scripted_solr import Exchange, Received, ScriptedSolr, Step, good, status, tolerant
-from tests.site.client import SiteProcess, project_toml
+from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
 HOST: Final = "index.acme.test"
@@ -41,7 +41,7 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
 
 
 def use(project: CrawlProject, url: str) -> None:
-    (project.folder / "searchcrawl.toml").write_text(project_toml(index={"type": "solr", "url": url}), "utf-8")
+    configure(project.folder, index={"type": "solr", "url": url})
 
 
 def in_solr(core: str) -> list[str]:
@@ -167,10 +167,10 @@ def test_i1_crawl_when_the_cache_is_full_and_solr_stays_away_then_it_ends_and_th
     project = new_project(tmp_path, site, **source(site, "chain.acme.test"))
     full = {"threshold_mb": 0.001, "max_gb": 0.000001}
     away = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
-    (tmp_path / "searchcrawl.toml").write_text(project_toml(index=away, cache=full), "utf-8")
+    configure(tmp_path, index=away, cache=full)
 
     ended = project.crawl(*HURRY)
-    (tmp_path / "searchcrawl.toml").write_text(project_toml(), "utf-8")
+    configure(tmp_path)
     back = project.crawl()
 
     assert (ended.exit_code, ended.status["run"]["end_reason"]) == (6, "index_away")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
-from tests.site.client import SiteProcess, project_toml
+from tests.site.client import SiteProcess, configure
 from tests.solr_relay import Break, SolrRelay
 from tests.solr_server import RunningSolr
 
@@ -38,8 +38,7 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
 
 def use(project: CrawlProject, url: str) -> None:
     # About 6 KB a page: several batches.
-    text = project_toml(index={"type": "solr", "url": url}, cache={"threshold_mb": 0.1})
-    (project.folder / "searchcrawl.toml").write_text(text, "utf-8")
+    configure(project.folder, index={"type": "solr", "url": url}, cache={"threshold_mb": 0.1})
 
 
 @pytest.mark.parametrize(

@@ -216,12 +216,16 @@ def write_project(
     sources = folder / "sources"
     sources.mkdir(parents=True, exist_ok=True)
     (folder / "scrapy.cfg").write_text(SCRAPY_CFG, "utf-8")
-    given = project or {}
+    configure(folder, **(project or {}))
+    (sources / f"{name}.toml").write_text(source_toml(site, **overrides), "utf-8")
+    return folder
+
+
+def configure(folder: Path, **given: Any) -> None:
+    """Writes the searchcrawl.toml of a project."""
     # A test that names its store or its index means that one.
     chosen = {key: value for key, value in backends.current.tables(folder).items() if key not in given}
     (folder / "searchcrawl.toml").write_text(project_toml(**chosen, **given), "utf-8")
-    (sources / f"{name}.toml").write_text(source_toml(site, **overrides), "utf-8")
-    return folder
 
 
 def _target(entry: LogEntry) -> str:
