@@ -30,8 +30,9 @@ SITE = f"http://www.acme.test:{PORT}"
 class FilledStore:
     """A run of the source ``name`` that is going on; ``end`` ends it. URLs are given as paths of ``SITE``."""
 
-    def __init__(self, root: Path, name: str = "demo") -> None:
-        self.project = load_project(write_project(root, PORT, name))
+    def __init__(self, root: Path, store_url: str, name: str = "demo") -> None:
+        settings = {"store": {"url": store_url}, "index": {"type": "local"}}
+        self.project = load_project(write_project(root, PORT, name, project=settings))
         self.source = load_source(self.project, name)
         self.database = Database(self.project.database_url, self.project.root)
         self.index = LocalReceiver(self.project.index_dir)
@@ -141,8 +142,8 @@ class FilledStore:
 class CachedStore(FilledStore):
     """The same, whose documents have their records in the cache."""
 
-    def __init__(self, root: Path, name: str = "demo") -> None:
-        super().__init__(root, name)
+    def __init__(self, root: Path, store_url: str, name: str = "demo") -> None:
+        super().__init__(root, store_url, name)
         self.cache = DocumentCache(self.project.cache_dir / name)
         self._writer = self.cache.open_writer(1, 0)
         #: where the record of each path lies

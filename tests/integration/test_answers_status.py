@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from searchcrawl.answers.cache_figures import cache_figures
 from searchcrawl.answers.overview import status_of
 from searchcrawl.store import batch_table, lease
+from searchcrawl.store.schema import documents
 from tests.answer_store import FilledStore
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path)
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
     yield store
     store.close()
 
@@ -87,7 +89,7 @@ def test_status_when_something_needs_attention_then_it_is_warned_about(filled: F
     filled.fetch("/c", "/d")
     with filled.database.write() as transaction:
         batch_table.forget_segment(transaction, filled.run.source_id, 1)
-        transaction.exec_driver_sql("UPDATE documents SET index_error = 'no' WHERE url_id = ?", (filled.ids["/d"],))
+        transaction.execute(update(documents).where(documents.c.url_id == filled.ids["/d"]).values(index_error="no"))
     filled.end(exit_code=8)
 
     assert warned(filled) == ["no_start", "waiting", "quarantine", "refused"]

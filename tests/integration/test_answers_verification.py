@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from searchcrawl import urls
 from searchcrawl.answers.verification import being_crawled, verify
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.items import Removal
+from searchcrawl.store.schema import documents
+from searchcrawl.store.states import DocumentState
 from tests.answer_store import SITE, FilledStore
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path)
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
     yield store
     store.close()
 
@@ -66,9 +69,8 @@ def test_verify_when_they_differ_then_each_difference_is_named_exactly(filled: F
     filled.put([filled.document(f"{SITE}/new", checksum="")], version)
     filled.put([filled.document(f"{SITE}/other", checksum="", source="other")], version, source="other")
     with filled.database.write() as transaction:
-        transaction.exec_driver_sql(
-            "UPDATE documents SET fields_digest = zeroblob(32) WHERE url_id = ?", (filled.ids["/4"],)
-        )
+        other = update(documents).where(documents.c.url_id == filled.ids["/4"]).values(fields_digest=bytes(32))
+        transaction.execute(other)
 
     found = verified(filled)
 
@@ -96,7 +98,7 @@ def test_verify_when_a_changed_document_waits_then_its_old_form_is_no_difference
     filled.fetch("/page")
     filled.send()
     with filled.database.write() as transaction:
-        transaction.exec_driver_sql("UPDATE documents SET fields_digest = zeroblob(32), state = 1")
+        transaction.execute(update(documents).values(fields_digest=bytes(32), state=int(DocumentState.CACHED)))
 
     assert verified(filled)["ok"]
 

@@ -30,8 +30,8 @@ from tests.redelivering import (
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Iterator[CachedStore]:
-    store = CachedStore(tmp_path)
+def filled(tmp_path: Path, store_url: str) -> Iterator[CachedStore]:
+    store = CachedStore(tmp_path, store_url)
     yield store
     store.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,9 @@ from searchcrawl.store.url_table import NewUrl
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return Database("sqlite:///store.db", tmp_path)
+def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
+    with closing(Database(store_url, tmp_path)) as database:
+        yield database
 
 
 def hop(number: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,8 @@ _LIMIT_SECONDS = 20.0
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path)
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
     yield store
     store.close()
 
@@ -53,9 +54,12 @@ class Watched:
         self.looks += 1
         return True
 
-    def run_for(self, seconds: float) -> None:
-        """Lets the thread work for a while, or until nothing is left."""
+    def run_for(self, seconds: float, *, until: Callable[[], bool] = lambda: True) -> None:
+        """Lets the thread work until something is so and then for a while, or until nothing is left."""
         self.claiming.start()
+        deadline = time.monotonic() + _LIMIT_SECONDS
+        while not until() and time.monotonic() < deadline:
+            self.exhausted.wait(0.01)
         self.exhausted.wait(seconds)
         self.claiming.stop()
 
@@ -78,7 +82,7 @@ def test_claiming_when_the_window_holds_enough_of_each_host_then_it_rests(
     admit(filled, count=count, rows=500 // count)
     watched = Watched(filled, delay_seconds=delay_seconds)
 
-    watched.run_for(_A_WHILE_SECONDS)
+    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= waiting)
 
     assert watched.window.size == waiting
     # Two rounds see 70 hosts.
@@ -98,7 +102,7 @@ def test_claiming_when_claims_are_outstanding_then_the_crawl_is_not_over(filled:
     admit(filled, count=65, rows=1)
     watched = Watched(filled, delay_seconds=0.0)
 
-    watched.run_for(_A_WHILE_SECONDS)
+    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size >= 65)
 
     assert watched.window.size == 65
     assert not watched.exhausted.is_set()

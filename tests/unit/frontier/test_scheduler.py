@@ -26,8 +26,8 @@ DEAD = "dead.acme.test:80"
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path)
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
     yield store
     store.close()
 
