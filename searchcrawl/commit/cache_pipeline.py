@@ -11,6 +11,7 @@ from searchcrawl import urls
 from searchcrawl.admission.admit import REFUSED, Admission, Found, rule_text
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
+from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Link, Outcome, SitemapPart
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import start_urls
@@ -37,7 +38,12 @@ class CachePipeline:
         self._run = run
         self._loop = asyncio.get_running_loop()
         self._space = asyncio.Event()
-        self._writer = await asyncio.to_thread(self._open, run)
+        try:
+            self._writer = await asyncio.to_thread(self._open, run)
+        except SearchcrawlError as error:
+            logger.warning("the writer cannot begin: %s", error)
+            run.fail(error)
+            return
         run.wires.settle = self._writer.submit
         run.wires.list_urls = self._writer.submit
 

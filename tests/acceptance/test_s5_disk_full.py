@@ -96,6 +96,7 @@ def test_s5_disk_when_full_then_exit_7_and_with_room_the_next_run_completes(
     assert (first.returncode, second.returncode, last.returncode) == (7, 7, 0)
     assert named in first.stderr.splitlines()[0]
     assert "Traceback" not in first.stderr + second.stderr + (log(before) if where != "var" else "")
+    assert [line.partition(": ")[0] for line in second.stderr.splitlines()] == ["searchcrawl"] or where == "var"
     assert last.stderr == ""
     assert as_undisturbed(kind, found) == []
 
