@@ -46,6 +46,7 @@ class Database:
         #: As messages show it, without a password.
         self.name = parsed.render_as_string()
         self._writing = threading.Lock()
+        self._closed = False
         with self._translated():
             self._engine = _engine(parsed, root)
         self._writer, self._reader = _doors(self._engine)
@@ -99,18 +100,29 @@ class Database:
         source stays true until it commits. What sources share (hosts, sources) may be written by
         others meanwhile: rows that are read to be changed are locked, in rising order.
         """
-        with self._writing, self._translated(), self._writer.connect() as connection, connection.begin():
+        with self._writing, self._translated(), self._connected(self._writer) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """A transaction that sees one state of the store and never waits for writers."""
-        with self._translated(), self._reader.connect() as connection, connection.begin():
+        with self._translated(), self._connected(self._reader) as connection, connection.begin():
             yield connection
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Closes all connections; one in use, as soon as its transaction has ended."""
+        self._closed = True
         self._engine.dispose()
+
+    @contextmanager
+    def _connected(self, engine: Engine) -> Iterator[Connection]:
+        with engine.connect() as connection:
+            try:
+                yield connection
+            finally:
+                if self._closed and not connection.closed and not connection.invalidated:
+                    # It would go back to a pool that nobody closes any more.
+                    connection.detach()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -62,6 +62,22 @@ def waiting_for_locks(postgres: RunningPostgres, url: str) -> int:
     return int(row[0])
 
 
+def connections(postgres: RunningPostgres, url: str) -> int:
+    with postgres.connect() as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+        row = connection.execute(query, [make_url(url).database]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits until something is so; AssertionError where it is not after half a minute."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_read_when_others_write_meanwhile_then_it_sees_one_state(stores: list[Database]) -> None:
     add(stores[0], ["a"])
 
@@ -204,6 +220,20 @@ def test_hosts_when_processes_book_at_once_then_no_moment_is_given_twice(stores:
     moments = sorted(moment for found in together(stores, book) for moment in found)
 
     assert moments == [NOW_MS + 2000 * number for number in range(10 * PROCESSES)]
+
+
+def test_close_when_a_transaction_is_under_way_then_its_connection_ends_with_it(
+    postgres: RunningPostgres, tmp_path: Path, empty_postgres_url: str
+) -> None:
+    database = Database(empty_postgres_url, tmp_path)
+
+    with database.write() as transaction:
+        run_table.source_id(transaction, "demo")
+        database.close()
+
+    until(lambda: connections(postgres, empty_postgres_url) == 0)
+    with closing(Database(empty_postgres_url, tmp_path)) as again, again.read() as transaction:
+        assert run_table.find_source(transaction, "demo") == SOURCE
 
 
 def test_store_when_the_server_was_started_again_then_the_next_transaction_is_well(
