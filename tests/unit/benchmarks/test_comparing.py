@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from benchmarks.comparing import compare
+from benchmarks.comparing import compare, compare_plain
 
 Document = dict[str, str | list[str]]
 A, B, C = (f"http://127.0.0.1/{name}.html" for name in "abc")
@@ -49,3 +49,11 @@ def test_compare_when_the_index_has_a_page_that_wget_did_not_reach_then_it_is_ex
 
     assert not comparison.equal
     assert comparison.extra == [B]
+
+
+def test_compare_plain_when_a_peer_spells_urls_in_its_own_way_then_pages_are_told_by_identity() -> None:
+    documents = [{"url": A + "#top"}, {"url": "http://127.0.0.1:80/b.html"}, {"url": B}]
+
+    comparison = compare_plain({A, B, C}, documents)
+
+    assert (comparison.missing, comparison.doubled, comparison.extra) == ([C], [B], [])
