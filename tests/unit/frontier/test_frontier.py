@@ -17,8 +17,8 @@ _LIMIT_SECONDS = 20.0
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path)
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
     store.admit("/a", "/b")
     yield store
     store.close()
