@@ -42,6 +42,8 @@ def _configure(connection: object, _record: object) -> None:
     cursor.execute("PRAGMA journal_mode = WAL")
     # NORMAL: a commit survives the death of processes; after a power cut the last ones repeat.
     cursor.execute("PRAGMA synchronous = NORMAL")
+    # At 32 MB of log instead of 4: pages that many groups touch are copied once, which halves what is written.
+    cursor.execute("PRAGMA wal_autocheckpoint = 8000")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA cache_size = -32000")
     cursor.execute("PRAGMA temp_store = MEMORY")
