@@ -57,7 +57,11 @@ def _crawlers(result: dict[str, Any]) -> str:
     rows = [_crawler(rounds, letter) for letter in letters]
     lines = [_table([*head, "not accounted for"], rows), ""]
     pages = sorted({str(one["wget_pages"]) for one in rounds})
-    lines.append(f"{len(rounds)} rounds, {result['in_flight']} requests in flight, {' or '.join(pages)} pages by wget.")
+    loads = ", ".join(f"{one['load_before']:.1f}" for one in rounds)
+    lines.append(
+        f"{len(rounds)} rounds, {result['in_flight']} requests in flight, {' or '.join(pages)} pages by wget; load of the "
+        f"machine before them {loads}."
+    )
     if not all(one["ok"] for one in rounds):
         failed = sorted({name for one in rounds for name, holds in one["checks"].items() if not holds})
         lines.append(f"Checks that failed: {'; '.join(failed)}.")
