@@ -59,7 +59,7 @@ def _crawlers(result: dict[str, Any]) -> str:
     pages = sorted({str(one["wget_pages"]) for one in rounds})
     loads = ", ".join(f"{one['load_before']:.1f}" for one in rounds)
     lines.append(
-        f"{len(rounds)} rounds, {result['in_flight']} requests in flight, {' or '.join(pages)} pages by wget; load of the "
+        f"Rounds: {len(rounds)}; {result['in_flight']} requests in flight, {' or '.join(pages)} pages by wget; load of the "
         f"machine before them {loads}."
     )
     if not all(one["ok"] for one in rounds):

@@ -62,7 +62,7 @@ def test_main_when_there_are_rounds_then_medians_and_ratios_within_rounds_are_sh
 
     text = (folder / "RESULTS.md").read_text(encoding="utf-8")
     assert "| b | 360 | 4.50 | 2.20 | 20% | 200 | 10 | 0 | 9 | 1 |" in text
-    assert "3 rounds, 16 requests in flight, 9 pages by wget; load of the machine before them 0.2, 0.2, 0.2." in text
+    assert "Rounds: 3; 16 requests in flight, 9 pages by wget; load of the machine before them 0.2, 0.2, 0.2." in text
     assert "Absent: Colly (no Go)." in text
     assert "2 CPUs (x), 8 GB of memory, Linux; Python 3.11." in text
     assert "old" not in text
