@@ -104,6 +104,10 @@ class DamagedRecord(CacheError):
     """A record of the cache is missing, cut or does not match its digest."""
 
 
+class SegmentInUse(CacheError):
+    """Another process still writes to the segment: it was frozen, and does not know that it lost the source."""
+
+
 class DeliveryError(SearchcrawlError):
     """A batch could not be delivered and is kept."""
 

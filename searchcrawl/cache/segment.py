@@ -7,6 +7,7 @@ its codings undone, so headers that describe the transfer are renamed ``X-Crawle
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ import orjson
 
 from searchcrawl import failpoints
 from searchcrawl.cache import record
-from searchcrawl.exceptions import CacheError, DamagedRecord
+from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
 
 _RENAMED = b"x-crawler-"
 #: Headers that would be untrue of the stored body.
@@ -133,8 +134,9 @@ class SegmentWriter:
     """Appends pages to the segment file ``NNNNNNNN.warc.gz``; used by one thread.
 
     ``committed_bytes`` is what the table knows of the file: what lies beyond was never committed
-    and is cut off. DamagedRecord where the file is shorter or missing, CacheError where it cannot be written;
-    after a CacheError the writer can go on, or be cut back by ``rewind``.
+    and is cut off. DamagedRecord where the file is shorter or missing, SegmentInUse where another writer has
+    it open, CacheError where it cannot be written; after a CacheError the writer can go on, or be cut back by
+    ``rewind``.
     """
 
     def __init__(self, path: Path, *, committed_bytes: int) -> None:
@@ -152,6 +154,7 @@ class SegmentWriter:
         except OSError as error:
             raise self._failure(error) from error
         try:
+            self._lock()
             self._open_at(committed_bytes)
         except BaseException:
             self.close()
@@ -210,6 +213,15 @@ class SegmentWriter:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def _lock(self) -> None:
+        """Keeps others from writing here until the file is closed: the lease of a frozen process may end, D7."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise SegmentInUse(f"{self.path}: another process is writing to it") from error
+        except OSError as error:
+            raise self._failure(error) from error
 
     def _open_at(self, committed_bytes: int) -> None:
         size = os.fstat(self._file).st_size

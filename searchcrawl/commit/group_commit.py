@@ -12,16 +12,17 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place
+from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import decide, group_rows, redirect_chains
 from searchcrawl.commit.decide import Group
 from searchcrawl.commit.sitemap_rows import SitemapRows, found_in
-from searchcrawl.exceptions import DamagedRecord, SearchcrawlError
+from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
@@ -73,16 +74,10 @@ class GroupCommit:
         self._in_flight = in_flight
         self._listeners = listeners
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
-        self._segment, committed = run.read(lambda transaction: run_table.open_segment(transaction, run.source_id))
         self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
         # Most sources have none: then nobody has to look for them.
         self._canonicals = run.read(lambda transaction: likeness_table.any_canonical(transaction, run.source_id))
-        try:
-            self._writer = cache.open_writer(self._segment, committed)
-        except DamagedRecord as error:
-            logger.error("%s; the cache goes on in a new segment, what is missing is fetched again when needed", error)
-            self._segment += 1
-            self._writer = cache.open_writer(self._segment, 0)
+        self._segment, self._writer = self._open_segment()
         self._sitemaps = SitemapRows(run.source_id, run.id)
         self._failed = False
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
@@ -102,6 +97,21 @@ class GroupCommit:
         self._queue.put(None)
         self._thread.join()
         self._writer.close()
+
+    def _open_segment(self) -> tuple[int, SegmentWriter]:
+        """The segment to append to, or a new one where it is damaged or a process that was frozen still has it."""
+        run = self._run
+        number, committed = run.read(lambda transaction: run_table.open_segment(transaction, run.source_id))
+        while True:
+            try:
+                return number, self._cache.open_writer(number, committed)
+            except (DamagedRecord, SegmentInUse) as error:
+                logger.error(
+                    "%s; the cache goes on in a new segment, what is missing is fetched again when needed", error
+                )
+            number, committed = number + 1, 0
+            # Noted before there is a file: one that no row knows is given up as superfluous.
+            run.write(partial(run_table.set_segment, source=run.source_id, number=number, committed_bytes=0))
 
     def _work(self) -> None:
         while True:

@@ -13,7 +13,7 @@ from fastwarc.warc import conversion, response
 
 from searchcrawl import failpoints
 from searchcrawl.cache.segment import Place, SegmentWriter, StoredPage, decode_fields, decode_response
-from searchcrawl.exceptions import CacheError, DamagedRecord
+from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
 
 MOMENT = datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
 
@@ -218,6 +218,18 @@ def test_append_when_a_field_is_not_json_then_nothing_is_written(path: Path) -> 
 
     assert path.stat().st_size == 0
     writer.close()
+
+
+def test_open_when_another_writer_has_the_file_then_it_is_left_as_it_is(path: Path) -> None:
+    first = SegmentWriter(path, committed_bytes=0)
+    kept = first.append(page(1))
+
+    with pytest.raises(SegmentInUse, match=r"00000007\.warc\.gz: another process is writing to it"):
+        SegmentWriter(path, committed_bytes=0)
+
+    assert read(path, kept).url == "http://a.example/1"
+    first.close()
+    SegmentWriter(path, committed_bytes=0).close()
 
 
 @pytest.mark.parametrize("failpoint", ["segment.append", "segment.append.mid", "segment.synced"])

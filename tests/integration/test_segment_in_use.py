@@ -1,0 +1,107 @@
+"""A process that was frozen, and lost its source meanwhile, writes into no segment of the one that took over (D7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.admission.admit import Admission
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place, SegmentWriter
+from searchcrawl.commit import group_rows
+from searchcrawl.commit.group_commit import GroupCommit, Listeners
+from searchcrawl.index.shipping import free_segments
+from searchcrawl.items import Document
+from searchcrawl.store import run_table
+from searchcrawl.store.schema import documents
+from tests.answer_store import SITE, FilledStore
+from tests.factories import claim, document
+
+
+@pytest.fixture
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def cache(filled: FilledStore) -> Iterator[DocumentCache]:
+    cache = DocumentCache(filled.project.cache_dir / "demo")
+    yield cache
+    cache.close()
+
+
+@pytest.fixture
+def frozen(cache: DocumentCache) -> Iterator[SegmentWriter]:
+    """The segment as the process has it that was frozen before its first group was committed."""
+    writer = cache.open_writer(1, 0)
+    yield writer
+    writer.close()
+
+
+def taken_over(filled: FilledStore, cache: DocumentCache) -> GroupCommit:
+    run = filled.run
+
+    def failed(error: Exception) -> None:
+        run.failure = error
+
+    return GroupCommit(
+        run,
+        cache,
+        Admission(source_id=run.source_id, boundary=run.boundary, max_urls=0, known_urls=0),
+        in_flight=lambda: 0,
+        listeners=Listeners(committed=lambda _: None, listed=lambda _: None, sealed=lambda _: None, failed=failed),
+    )
+
+
+def visited(filled: FilledStore, path: str) -> Document:
+    filled.admit(path)
+    return document(f"page {path}", claim=claim(filled.ids[path], url=SITE + path))
+
+
+def place_of(filled: FilledStore, path: str) -> Place:
+    with filled.database.read() as transaction:
+        row = transaction.execute(documents.select().where(documents.c.url_id == filled.ids[path])).one()
+    return Place(
+        segment=row.segment,
+        offset=row.record_offset,
+        response_bytes=row.response_bytes,
+        fields_bytes=row.fields_bytes,
+    )
+
+
+def test_record_when_a_frozen_process_goes_on_writing_then_it_is_whole(
+    filled: FilledStore, cache: DocumentCache, frozen: SegmentWriter
+) -> None:
+    writer = taken_over(filled, cache)
+    writer.submit(visited(filled, "/taken-over"))
+    writer.finish()
+
+    for number in range(3):
+        frozen.append(group_rows.stored_page(visited(filled, f"/frozen-{number}")))
+    frozen.sync()
+
+    page = cache.read_page(place_of(filled, "/taken-over"), url=f"{SITE}/taken-over")
+    assert page.body == b"page /taken-over"
+    assert filled.run.failure is None
+
+
+def test_segment_when_it_is_begun_in_place_of_another_then_it_is_not_given_up(
+    filled: FilledStore, cache: DocumentCache, frozen: SegmentWriter
+) -> None:
+    project = filled.run.project
+    without_preserve = project.cache.model_copy(update={"preserve": False})
+    filled.run.project = project.model_copy(update={"cache": without_preserve})
+    writer = taken_over(filled, cache)
+
+    # An earlier batch was delivered before the first page came.
+    free_segments(filled.run, cache)
+    writer.submit(visited(filled, "/page"))
+    writer.finish()
+
+    assert cache.read_page(place_of(filled, "/page"), url=f"{SITE}/page").body == b"page /page"
+    with filled.database.read() as transaction:
+        assert run_table.open_segment(transaction, filled.run.source_id)[0] == 2
