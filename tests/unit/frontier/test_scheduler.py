@@ -52,6 +52,9 @@ def opened(filled: FilledStore) -> Scheduler:
     spider: Any = SimpleNamespace(run=filled.run, visited=lambda _: None, failed=lambda _: None)
     scheduler = Scheduler(crawler)
     scheduler.open(spider)
+    # The rows were claimed here: claiming knows of none outstanding, and would find the run over.
+    assert filled.run.wires.hold is not None
+    filled.run.wires.hold()
     return scheduler
 
 
@@ -78,7 +81,7 @@ def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: 
         with filled.database.write() as transaction:
             ends = [Settled(url_id=claim.url_id, code=906, due_ms=None, fetched_ms=None) for claim in claims]
             url_table.settle(transaction, ends)
-        scheduler.close("stopped")
+        await scheduler.close("stopped").asFuture(asyncio.get_running_loop())
 
     asyncio.run(run())
 
@@ -96,7 +99,7 @@ def test_close_when_a_row_is_given_up_after_the_writer_ended_then_it_goes_back_i
         scheduler = opened(filled)
         filled.run.wires.settle = None
         fail_one_by_one(filled, scheduler, claims)
-        scheduler.close("stopped")
+        await scheduler.close("stopped").asFuture(asyncio.get_running_loop())
 
     asyncio.run(run())
 
