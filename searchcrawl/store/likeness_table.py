@@ -42,7 +42,7 @@ _HELD: Final = frozenset(
     }
 )
 # The literals let the planner use the partial index.
-_HEADS: Final = text("documents.code = 200 AND documents.duplicate_of IS NULL")
+_HEADS: Final = text("documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> 0")
 _DUPLICATES: Final = or_(documents.c.code == 909, documents.c.code == 964)
 
 

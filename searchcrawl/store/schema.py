@@ -164,12 +164,21 @@ documents = Table(
     Column("index_error", Text),
     # The run whose removal waits in quarantine.
     Column("quarantine_run", Integer),
-    # Those that stand for all with their body: the number of copies must not slow down the next one.
+    # Those that stand for all with their body: the number of copies, or of pages that are gone, must not slow
+    # down the next one.
     Index(
         "ix_documents_copies",
         "source_id",
         "body_digest",
-        sqlite_where=text("code = 200 AND duplicate_of IS NULL"),
+        sqlite_where=text("code = 200 AND duplicate_of IS NULL AND state <> 0"),
+    ),
+    # What loses its record with a segment: without it each one that is given up would walk all documents. With the
+    # source first, SQLite would take it wherever a record has to be there.
+    Index(
+        "ix_documents_segment",
+        "segment",
+        "source_id",
+        sqlite_where=text("segment IS NOT NULL"),
     ),
     Index(
         "ix_documents_pending",

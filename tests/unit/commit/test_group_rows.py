@@ -290,6 +290,22 @@ def test_group_when_copies_are_thousands_then_it_reads_and_writes_what_changes_o
     assert sum(rows for _, rows in READ) <= 12
 
 
+def test_group_when_hundreds_of_copies_are_gone_then_they_are_not_looked_at(database: Database) -> None:
+    names = [f"x{number:05}" for number in range(300)]
+    world = World(database, random.Random(1), site=dict.fromkeys(["a", "b", *names], Page(body="same")))
+    world.add(["a", *names, "b"])  # type: ignore[arg-type]  # names of one letter elsewhere
+    with database.write() as transaction:
+        rows = url_table.claim(transaction, 1, 1, limit=400, now_ms=9, horizon_ms=9, forced=False)
+    world.visit(rows[:-1])
+    world.site = {"a": Page(body="same"), "b": Page(body="same")}
+    world.visit(rows[1:-1])
+
+    with statements(database):
+        world.visit(rows[-1:])
+
+    assert sum(read for _, read in READ) <= 3
+
+
 def test_survivor_when_copies_come_in_many_groups_then_it_is_sent_once_a_batch(database: Database) -> None:
     names = [chr(ord("b") + number) for number in range(20)]
     world = World(database, random.Random(1), site=dict.fromkeys(["a", *names], Page(body="same")))

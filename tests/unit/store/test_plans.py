@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, event, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from searchcrawl.store import answer_queries, document_table, run_table, url_table
+from searchcrawl.store import answer_queries, batch_table, document_table, resend_table, run_table, url_table
 from searchcrawl.store.answer_queries import RowFilter
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.scanned import scanned
@@ -69,6 +69,19 @@ def test_refused_documents_when_sqlite_plans_then_only_those_are_looked_at(sqlit
         answer_queries.refused_documents(transaction, SOURCE)
 
     assert steps == ["SEARCH documents USING INDEX ix_documents_refused (source_id=?)"]
+
+
+def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlite_store: Database) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.write() as transaction:
+        batch_table.segments_in_use(transaction, SOURCE)
+        resend_table.begin(transaction, SOURCE, NOW_MS)
+        batch_table.forget_segment(transaction, SOURCE, 1)
+
+    assert [step for step in steps if step.startswith(("SCAN documents", "SEARCH documents"))] == [
+        "SEARCH documents USING INDEX ix_documents_pending (source_id=? AND state=?)",
+        "SEARCH documents USING INDEX ix_documents_refused (source_id=?)",
+        "SEARCH documents USING INDEX ix_documents_segment (segment=? AND source_id=?)",
+    ]
 
 
 def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_store: Database) -> None:

@@ -34,8 +34,9 @@ def upgrade() -> None:
     _index("ix_documents_refused", "documents", ["source_id"], where="index_error IS NOT NULL")
     _count_from_indexes()
     op.drop_index("ix_documents_copies", "documents")
-    heads = "code = 200 AND duplicate_of IS NULL"
+    heads = "code = 200 AND duplicate_of IS NULL AND state <> 0"
     _index("ix_documents_copies", "documents", ["source_id", "body_digest"], where=heads)
+    _index("ix_documents_segment", "documents", ["segment", "source_id"], where="segment IS NOT NULL")
     surplus = "duplicate_of IS NOT NULL AND indexed_version IS NOT NULL"
     _index("ix_documents_surplus", "documents", ["source_id"], where=surplus)
 
