@@ -21,7 +21,7 @@ from searchcrawl.rules.sitemap_rules import may_read
 from searchcrawl.run import RobotsRules, Run
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.database import Transaction
-from searchcrawl.store.sitemap_table import SitemapRow
+from searchcrawl.store.sitemap_table import Dates, SitemapRow
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +83,8 @@ class SitemapReading:
         self._release: Callable[[], None] | None = None
         self._stopped = False
         self._read_once = False
+        #: read, and their dates not looked at yet
+        self._undecided: list[str] = []
         self._committed: dict[str, asyncio.Future[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -186,7 +188,7 @@ class SitemapReading:
         """Lets the dates decide what is due, and the crawl end."""
         self._settling += 1
         try:
-            await asyncio.to_thread(self._run.write, self._apply_dates)
+            await self._decide()
         except (StoreError, LeaseLost) as error:
             self._run.fail(error)
         finally:
@@ -199,18 +201,23 @@ class SitemapReading:
         if release is not None:
             release()
 
-    def _apply_dates(self, transaction: Transaction) -> None:
+    async def _decide(self) -> None:
         run = self._run
-        lifecycle = run.source.lifecycle
-        if run.forced:
+        read, self._undecided = self._undecided, []
+        if run.forced or not read:
             return
-        place = (transaction, run.source_id, run.id, run.row.horizon_ms)
-        if lifecycle.trust_sitemap:
-            count = sitemap_table.put_off(*place)
-            if count:
-                logger.info("%d URLs are not visited: their sitemaps say that they did not change", count)
+        dates = Dates(source_id=run.source_id, run_id=run.id, horizon_ms=run.row.horizon_ms, urls=read)
+        count = await asyncio.to_thread(run.write, lambda transaction: self._apply(transaction, dates))
+        if count:
+            logger.info("%d URLs are not visited: their sitemaps say that they did not change", count)
+
+    def _apply(self, transaction: Transaction, dates: Dates) -> int:
+        """Writes what the dates decide; how many rows are put off."""
+        lifecycle = self._run.source.lifecycle
+        count = sitemap_table.put_off(transaction, dates) if lifecycle.trust_sitemap else 0
         if lifecycle.recrawl_every_hours:
-            sitemap_table.bring_forward(*place)
+            sitemap_table.bring_forward(transaction, dates)
+        return count
 
     async def _look_into(self, origin: str, attempt: int = 0) -> None:
         """Wants the sitemaps that an origin names, and its /sitemap.xml."""
@@ -244,6 +251,7 @@ class SitemapReading:
         row = await asyncio.to_thread(self._run.read, lambda transaction: self._known(transaction, wanted.url))
         if row is not None and row.good and row.run_id == self._run.id:
             # This run read it before it was cut off.
+            self._undecided.append(wanted.url)
             await self._want_known_children(wanted, row)
             return
         try:
@@ -299,6 +307,7 @@ class SitemapReading:
             await self._in_thread(lambda: self._sender.send(SitemapPart(url=wanted.url, end=end)))
             await ended
         if end.code in (200, 304):
+            self._undecided.append(wanted.url)
             said = f", {end.error}" if end.error else ""
             skipped = f", {parsed.skipped} entries without a usable URL" if parsed.skipped else ""
             what = "not modified" if end.code == 304 else f"{parsed.urls} URLs{said}{skipped}"

@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import BindParameter, and_, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select, text, update
 
 from searchcrawl import urls as identities
 from searchcrawl.store.database import Transaction
+from searchcrawl.store.scanned import scanned
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.upsert import upsert
 
@@ -157,39 +158,56 @@ def forget_other_children(transaction: Transaction, sitemap_id: int, named: Coll
     return len(vanished)
 
 
-def _judged(source_id: int, run_id: int) -> list[object]:
-    """What holds for rows about which a sitemap that was read in this run says when they changed."""
-    read = select(sitemaps.c.id).where(
-        sitemaps.c.source_id == source_id, sitemaps.c.run_id == run_id, sitemaps.c.code.in_(_GOOD)
-    )
-    return [
-        _SETTLED,
-        urls.c.source_id == source_id,
-        urls.c.sitemap_id.in_(read),
-        urls.c.code.in_(_VISITED),
-        urls.c.failed_runs == 0,
-    ]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dates:
+    """The lastmods that decide what is due: those of the sitemaps ``urls``, as far as this run has read them."""
+
+    source_id: int
+    run_id: int
+    horizon_ms: int
+    urls: Sequence[str]
 
 
-def put_off(transaction: Transaction, source_id: int, run_id: int, horizon_ms: int) -> int:
+def put_off(transaction: Transaction, dates: Dates) -> int:
     """Makes due rows whose lastmod is not after their last visit due in the next run only; how many."""
-    unchanged = [urls.c.due_ms <= horizon_ms, urls.c.lastmod_ms <= urls.c.last_fetched_ms]
-    statement = update(urls).where(*_judged(source_id, run_id), *unchanged).values(due_ms=horizon_ms + 1)  # type: ignore[arg-type]  # clauses of several classes
-    return transaction.execute(statement).rowcount
+    unchanged = and_(urls.c.due_ms <= dates.horizon_ms, urls.c.lastmod_ms <= urls.c.last_fetched_ms)
+    return _set_due(transaction, dates, unchanged, due_ms=dates.horizon_ms + 1)
 
 
-def bring_forward(transaction: Transaction, source_id: int, run_id: int, horizon_ms: int) -> int:
+def bring_forward(transaction: Transaction, dates: Dates) -> int:
     """Makes rows due that are not, though their lastmod is after their last visit; how many.
 
     Rows visited in this run are left alone, whatever their lastmod says.
     """
-    changed = [
-        urls.c.due_ms > horizon_ms,
-        urls.c.last_fetched_ms <= horizon_ms,
+    changed = and_(
+        urls.c.due_ms > dates.horizon_ms,
+        urls.c.last_fetched_ms <= dates.horizon_ms,
         urls.c.lastmod_ms > urls.c.last_fetched_ms,
-    ]
-    statement = update(urls).where(*_judged(source_id, run_id), *changed).values(due_ms=horizon_ms)  # type: ignore[arg-type]  # clauses of several classes
-    return transaction.execute(statement).rowcount
+    )
+    return _set_due(transaction, dates, changed, due_ms=dates.horizon_ms)
+
+
+def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bool], *, due_ms: int) -> int:
+    count = 0
+    keys = [identities.key(url) for url in dates.urls]
+    for start in range(0, len(keys), _CHUNK):
+        read = select(sitemaps.c.id).where(
+            sitemaps.c.source_id == dates.source_id,
+            sitemaps.c.key.in_(keys[start : start + _CHUNK]),
+            sitemaps.c.run_id == dates.run_id,
+            sitemaps.c.code.in_(_GOOD),
+        )
+        statement = update(urls).where(
+            _SETTLED,
+            # What these sitemaps list, and not all that is due.
+            scanned(urls.c.source_id) == dates.source_id,
+            urls.c.sitemap_id.in_(read),
+            urls.c.code.in_(_VISITED),
+            urls.c.failed_runs == 0,
+            condition,
+        )
+        count += transaction.execute(statement.values(due_ms=due_ms)).rowcount
+    return count
 
 
 def failures(transaction: Transaction, source_id: int, wanted: Sequence[str]) -> list[tuple[str, str]]:

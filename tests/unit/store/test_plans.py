@@ -11,11 +11,20 @@ import pytest
 from sqlalchemy import Connection, event, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from searchcrawl.store import answer_queries, batch_table, document_table, resend_table, run_table, url_table
+from searchcrawl.store import (
+    answer_queries,
+    batch_table,
+    document_table,
+    resend_table,
+    run_table,
+    sitemap_table,
+    url_table,
+)
 from searchcrawl.store.answer_queries import RowFilter
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.scanned import scanned
 from searchcrawl.store.schema import urls
+from searchcrawl.store.sitemap_table import Dates
 from tests.unit.store.support_store import NOW_MS, SOURCE
 
 
@@ -82,6 +91,17 @@ def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlit
         "SEARCH documents USING INDEX ix_documents_refused (source_id=?)",
         "SEARCH documents USING INDEX ix_documents_segment (segment=? AND source_id=?)",
     ]
+
+
+def test_dates_when_sitemaps_were_read_then_only_what_they_list_is_looked_at(sqlite_store: Database) -> None:
+    dates = Dates(source_id=SOURCE, run_id=1, horizon_ms=NOW_MS, urls=["http://a.test/sitemap.xml"])
+
+    with plans(sqlite_store) as steps, sqlite_store.write() as transaction:
+        sitemap_table.put_off(transaction, dates)
+        sitemap_table.bring_forward(transaction, dates)
+
+    listed = "SEARCH urls USING INDEX ix_urls_sitemap_id (sitemap_id=?)"
+    assert [step for step in steps if "urls" in step] == [listed, listed]
 
 
 def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_store: Database) -> None:

@@ -6,11 +6,12 @@ import pytest
 
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.database import Database
-from searchcrawl.store.sitemap_table import Reading, SitemapRow
+from searchcrawl.store.sitemap_table import Dates, Reading, SitemapRow
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle
 
 INDEX, URL, OTHER = (f"http://a.test/{name}.xml" for name in ("index", "one", "two"))
 RUN = 7
+DATES = Dates(source_id=SOURCE, run_id=RUN, horizon_ms=NOW_MS, urls=[INDEX, URL])
 READ = Reading(code=200, error=None, etag='"1"', last_modified="then")
 
 
@@ -124,7 +125,7 @@ def test_put_off_when_a_date_is_not_after_the_last_visit_then_the_row_is_not_due
     settle(database, [missing], code=404)
 
     with database.write() as transaction:
-        count = sitemap_table.put_off(transaction, SOURCE, RUN, NOW_MS)
+        count = sitemap_table.put_off(transaction, DATES)
 
     assert count == 1
     assert sorted(claim(database)) == [changed, undated, failed, missing]
@@ -143,7 +144,7 @@ def test_put_off_when_the_sitemap_was_not_read_in_this_run_then_its_dates_do_not
     settle(database, [url_id])
 
     with database.write() as transaction:
-        assert sitemap_table.put_off(transaction, SOURCE, RUN, NOW_MS) == 0
+        assert sitemap_table.put_off(transaction, DATES) == 0
 
 
 def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(database: Database) -> None:
@@ -157,7 +158,7 @@ def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(d
     settle(database, [visited], due_ms=NOW_MS + 500, fetched_ms=NOW_MS + 1)
 
     with database.write() as transaction:
-        count = sitemap_table.bring_forward(transaction, SOURCE, RUN, NOW_MS)
+        count = sitemap_table.bring_forward(transaction, DATES)
 
     assert (count, claim(database)) == (1, [changed])
 
