@@ -14,9 +14,9 @@ from searchcrawl.index.shipping import Shipping
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.store import answer_queries, batch_table, lease, run_table
+from searchcrawl.store import answer_queries, batch_table, run_table
 from searchcrawl.store.batch_table import Leaving, SealedBatch
-from searchcrawl.store.database import Database
+from searchcrawl.store.database import Database, Transaction
 
 logger = logging.getLogger(__name__)
 
@@ -55,28 +55,30 @@ def approve(
             return _sent(source, 0, 0)
         if isinstance(receiver, SearchIndex):
             receiver.ping()
-        under_way = _sealed(run)
+        under_way = run.write(lambda transaction: _sealed(transaction, run))
         patience = Patience(patience_seconds)
         patience.run_is_ending()
         shipping = Shipping(run, receiver, DocumentCache(project.cache_dir / source.name), patience)
         documents = removed = 0
+        outcome = "failed"
         receiver.begin(source.name, run.id)
-        for batch, leaving in under_way:
-            documents += len(leaving)
-            removed += shipping.removals(batch, leaving)
-            shipping.commit(batch)
-        receiver.end("finished")
+        try:
+            for batch, leaving in under_way:
+                documents += len(leaving)
+                removed += shipping.removals(batch, leaving)
+                shipping.commit(batch)
+            outcome = "finished"
+        finally:
+            receiver.end(outcome)
         return _sent(source, documents, removed)
 
 
-def _sealed(run: Run) -> list[tuple[SealedBatch, list[Leaving]]]:
+def _sealed(transaction: Transaction, run: Run) -> list[tuple[SealedBatch, list[Leaving]]]:
     """Puts what waits into a batch; all removals that are to be sent."""
-    with run.database.write() as transaction:
-        lease.check(transaction, run.lease)
-        waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, run.source_id)]
-        if waiting:
-            batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), waiting)
-        return [(batch, leaving) for _, batch, leaving in batch_table.removing(transaction, run.source_id)]
+    waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, run.source_id)]
+    if waiting:
+        batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), waiting)
+    return [(batch, leaving) for _, batch, leaving in batch_table.removing(transaction, run.source_id)]
 
 
 def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:
@@ -84,12 +86,14 @@ def reject(project: Project, source: Source, database: Database) -> dict[str, An
     with held(project, source, database) as run:
         if run is None:
             return _sent(source, 0, 0)
-        with database.write() as transaction:
-            lease.check(transaction, run.lease)
-            waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, run.source_id)]
-            if waiting:
-                batch_table.keep(transaction, waiting)
-        return {"source": source.name, "documents": len(waiting), "removed": 0, "failed": 0}
+        kept = run.write(lambda transaction: _kept(transaction, run.source_id))
+        return {"source": source.name, "documents": kept, "removed": 0, "failed": 0}
+
+
+def _kept(transaction: Transaction, source_id: int) -> int:
+    waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, source_id)]
+    batch_table.keep(transaction, waiting)
+    return len(waiting)
 
 
 def _reason(row: Leaving) -> str:

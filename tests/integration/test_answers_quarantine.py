@@ -31,6 +31,7 @@ class Deaf:
 
     def __init__(self, refused: str = "") -> None:
         self._refused = refused
+        self.outcomes: list[str] = []
 
     def begin(self, source: str, run: int) -> None:
         pass
@@ -39,7 +40,7 @@ class Deaf:
         return [Receipt(each.id, accepted=each.url != self._refused) for each in batch.removals]
 
     def end(self, outcome: str) -> None:
-        pass
+        self.outcomes.append(outcome)
 
 
 class Away(Deaf):
@@ -112,10 +113,12 @@ def test_approve_when_the_index_goes_away_then_the_removals_are_sent_once_it_is_
     filled.hold_back("/a")
     filled.end(exit_code=9)
 
+    away = Away()
     with pytest.raises(IndexUnavailable):
-        approval.approve(filled.project, filled.source, filled.database, Away(), patience_seconds=0)
+        approval.approve(filled.project, filled.source, filled.database, away, patience_seconds=0)
     done = approval.approve(filled.project, filled.source, filled.database, filled.index)
 
+    assert away.outcomes == ["failed"]
     assert done == {"source": "demo", "documents": 1, "removed": 1, "failed": 0}
     assert filled.indexed_urls() == ["/b"]
 
