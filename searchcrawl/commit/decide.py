@@ -31,7 +31,8 @@ class Group:
 
     ``stored`` documents are new or changed; ``restored`` are rows whose document is what it was,
     and whose code is that of the document again. ``canonicals`` and ``displays`` are the new keys, by
-    row id, of documents that are else what they were.
+    row id, of documents that are else what they were; ``reworked`` are rows whose bytes may be others,
+    though what is indexed of them is as before.
     """
 
     settled: list[Settled] = field(default_factory=list)
@@ -39,6 +40,7 @@ class Group:
     confirmed: list[Confirmed] = field(default_factory=list)
     canonicals: dict[int, int | None] = field(default_factory=dict)
     displays: dict[int, int | None] = field(default_factory=dict)
+    reworked: list[int] = field(default_factory=list)
     restored: list[Settled] = field(default_factory=list)
     revived: list[int] = field(default_factory=list)
     leaving: list[int] = field(default_factory=list)
@@ -156,6 +158,9 @@ def _unchanged(document: Document, settled: Settled, source: Source, group: Grou
             send_again=redated or shown_anew,
         )
     )
+    if document.page is not None and same_fields and document.body_digest != claim.body_digest:
+        # It may be a copy no longer, or have become one (F2).
+        group.reworked.append(claim.url_id)
     group.restored.append(settled)
     group.counts["changed" if redated or shown_anew else "unchanged"] += 1
     if claim.code not in WELL:

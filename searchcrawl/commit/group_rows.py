@@ -40,6 +40,11 @@ def write(
     )
     after = {document.claim.url_id: _member(document, row) for document, row in zip(group.stored, stored, strict=True)}
     after |= likeness_table.members(transaction, before.keys() - after.keys())
+    for url_id in group.reworked:
+        # Where everything is read again, nobody knew before whether the bytes differ.
+        if before.get(url_id) == after.get(url_id):
+            before.pop(url_id, None)
+            after.pop(url_id, None)
     lost = _settle_standing(transaction, source_id, group, before, after, canonicals=canonicals)
     lost |= document_table.lost(transaction, [visit.url_id for visit in group.restored])
     _fetch_again(transaction, group, lost)
@@ -49,7 +54,7 @@ def _known(group: Group) -> set[int]:
     """Rows that may have had a document before, and of which something differs now."""
     # What was never fetched has none.
     stored = {document.claim.url_id for document in group.stored if document.claim.code}
-    return stored.union(group.leaving, group.revived, group.canonicals, group.displays)
+    return stored.union(group.leaving, group.revived, group.canonicals, group.displays, group.reworked)
 
 
 def _settle_standing(
