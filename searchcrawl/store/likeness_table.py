@@ -99,13 +99,12 @@ def members(transaction: Transaction, url_ids: Collection[int]) -> dict[int, Mem
 
 
 class Likeness:
-    """The good documents of a source, asked for in the terms of ``dedup.standing``; ``asked`` counts the questions."""
+    """The good documents of a source, asked for in the terms of ``dedup.standing``."""
 
     def __init__(self, transaction: Transaction, source_id: int) -> None:
         self._transaction = transaction
         self._of_source = documents.c.source_id == source_id
         self._url_of_source = urls.c.source_id == source_id
-        self.asked = 0
 
     def heads(self, digests: Collection[bytes]) -> list[Member]:
         """Documents with these bodies for which no other one stands."""
@@ -128,7 +127,6 @@ class Likeness:
         return self._good(display_keys, self._of_source, one_of=documents.c.display_key)
 
     def _good(self, values: Collection[Any], *conditions: Any, one_of: Column[Any]) -> list[Member]:
-        self.asked += bool(values)
         found = _found(
             self._transaction,
             values,
