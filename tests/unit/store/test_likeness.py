@@ -69,7 +69,6 @@ def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_an
 
     assert [member.url_id for member in heads] == ids[:1]
     assert [(member.url_id, member.duplicate_of) for member in copies] == [(ids[1], ids[0])]
-    assert likeness.asked == 2
 
 
 def test_named_and_naming_when_a_page_names_another_then_each_is_found_by_the_other(database: Database) -> None:
