@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from scrapy.crawler import Crawler
-from scrapy.extensions.memusage import MemoryUsage
 from scrapy.settings import BaseSettings
 
 from searchcrawl.checksum.checksum_pipeline import ChecksumPipeline
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
+from searchcrawl.extensions.memory_extension import MemoryExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.quiet_log_formatter import QuietLogFormatter
 from searchcrawl.extensions.report_extension import ReportExtension
@@ -97,7 +97,7 @@ class SearchcrawlAddon:
             "DOWNLOAD_MAXSIZE": fetch.max_bytes,
             "DOWNLOAD_VERIFY_CERTIFICATES": fetch.verify_certificates,
             # Ours do their work, or nothing needs it; each costs every page.
-            "EXTENSIONS_BASE": {MemoryUsage: 0},
+            "EXTENSIONS_BASE": {MemoryExtension: 0},
             "LOG_FORMATTER": QuietLogFormatter,
             "DOWNLOADER_MIDDLEWARES_BASE": {},
             "SPIDER_MIDDLEWARES_BASE": {},
