@@ -32,6 +32,11 @@ class SmallDisk:
         """Makes the disk so large."""
         self._inside("mount", "-o", f"remount,size={kilobytes}k", str(self._mounted_at)).check_returncode()
 
+    def leave(self, kilobytes: int) -> None:
+        """Makes the disk so large that this much is free."""
+        text = self._inside("df", "-k", "--output=used", str(self._mounted_at)).stdout
+        self.grow(int(text.split()[-1]) + kilobytes)
+
     def make_read_only(self) -> None:
         """Nothing can be written from now on."""
         self._inside("mount", "-o", "remount,ro", str(self._mounted_at)).check_returncode()
