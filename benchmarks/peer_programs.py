@@ -30,11 +30,11 @@ class Peer:
     build: Callable[[Path], Sequence[str]]
 
 
-def _build_go(program: str) -> Callable[[Path], Sequence[str]]:
+def _build_go(program: str, *options: str) -> Callable[[Path], Sequence[str]]:
     def build(folder: Path) -> Sequence[str]:
         binary = folder / program / program
         _run_tool([_tool("go", "Go"), "build", "-o", str(binary), "."], cwd=PROGRAMS / program)
-        return [str(binary)]
+        return [str(binary), *options]
 
     return build
 
@@ -70,4 +70,5 @@ PEERS: Final = (
     Peer(letter="e", name="Colly 2.3 (Go)", build=_build_go("colly")),
     Peer(letter="f", name="crawler4j 4.4 (Java)", build=_build_java("crawler4j", "Crawler4jPeer")),
     Peer(letter="g", name="Norconex 2.9.1 (Java)", build=_build_java("norconex", "NorconexPeer")),
+    Peer(letter="h", name="Colly 2.3 behind a set of its own", build=_build_go("colly", "-own-set")),
 )

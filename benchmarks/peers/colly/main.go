@@ -1,13 +1,15 @@
 // A peer: Colly with a Solr writer, as one writes it in an afternoon.
 //
-//	colly START_URL CORE_URL REQUESTS_IN_FLIGHT [FOLDER]
+//	colly [-own-set] START_URL CORE_URL REQUESTS_IN_FLIGHT [FOLDER]
 //
-// It keeps nothing, so the folder stays empty.
+// It keeps nothing, so the folder stays empty. With -own-set the program remembers links itself and shows Colly
+// each only once: Colly asks whether a page was seen and notes it in two steps, so that it fetches some twice.
 package main
 
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -69,18 +71,20 @@ func (writer *solrWriter) post(batch []document, query string) {
 }
 
 func main() {
-	if len(os.Args) < 4 {
-		log.Fatal("usage: colly START_URL CORE_URL REQUESTS_IN_FLIGHT [FOLDER]")
+	ownSet := flag.Bool("own-set", false, "show Colly each link only once")
+	flag.Parse()
+	if flag.NArg() < 3 {
+		log.Fatal("usage: colly [-own-set] START_URL CORE_URL REQUESTS_IN_FLIGHT [FOLDER]")
 	}
-	start, err := url.Parse(os.Args[1])
+	start, err := url.Parse(flag.Arg(0))
 	if err != nil {
 		log.Fatal(err)
 	}
-	inFlight, err := strconv.Atoi(os.Args[3])
+	inFlight, err := strconv.Atoi(flag.Arg(2))
 	if err != nil {
 		log.Fatal(err)
 	}
-	writer := &solrWriter{coreURL: os.Args[2]}
+	writer := &solrWriter{coreURL: flag.Arg(1)}
 	collector := colly.NewCollector(
 		colly.Async(true),
 		colly.AllowedDomains(start.Hostname()),
@@ -99,11 +103,13 @@ func main() {
 		page.ForEach("a[href]", func(_ int, link *colly.HTMLElement) {
 			// With its fragment each link would be a page of its own.
 			target, _, _ := strings.Cut(page.Request.AbsoluteURL(link.Attr("href")), "#")
-			// Colly asks and notes in two steps: without this one page in twenty is fetched twice.
-			if _, known := seen.LoadOrStore(target, true); !known {
-				// Errors: outside, refused by robots.txt.
-				_ = page.Request.Visit(target)
+			if *ownSet {
+				if _, known := seen.LoadOrStore(target, true); known {
+					return
+				}
 			}
+			// Errors: seen, outside, refused by robots.txt.
+			_ = page.Request.Visit(target)
 		})
 		address := page.Request.URL.String()
 		title := page.DOM.Find("title").First().Text()
