@@ -65,7 +65,10 @@ def children(transaction: Transaction, sitemap_id: int) -> list[str]:
 
 
 def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None) -> list[int]:
-    """The ids of sitemaps, rising; new rows are added. With ``parent_id`` that index names them from now on."""
+    """The ids of sitemaps, rising; new rows are added.
+
+    With ``parent_id`` that index names them from now on; one that names itself stays whose it was.
+    """
     keys = {identities.key(url): url for url in wanted}
     if not keys:
         return []
@@ -74,7 +77,9 @@ def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, pare
         statement = statement.on_conflict_do_nothing(index_elements=["source_id", "key"])
     else:
         statement = statement.on_conflict_do_update(
-            index_elements=["source_id", "key"], set_={"parent_id": statement.excluded.parent_id}
+            index_elements=["source_id", "key"],
+            set_={"parent_id": statement.excluded.parent_id},
+            where=sitemaps.c.id != parent_id,
         )
     rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in keys.items()]
     transaction.execute(statement, rows)

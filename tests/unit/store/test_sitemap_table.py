@@ -49,6 +49,17 @@ def test_rows_when_added_twice_then_there_is_one_and_an_index_takes_it_over(data
         assert sitemap_table.children(transaction, index) == [URL, OTHER]
 
 
+def test_rows_when_an_index_names_itself_then_it_is_no_child_of_its_own(database: Database) -> None:
+    (index,) = named(database, INDEX)
+
+    named(database, INDEX, URL, parent_id=index)
+
+    with database.write() as transaction:
+        assert sitemap_table.children(transaction, index) == [URL]
+        assert sitemap_table.forget_other_children(transaction, index, set()) == 1
+    assert find(database, INDEX) is not None
+
+
 def test_find_when_a_reading_failed_then_the_validators_are_kept(database: Database) -> None:
     (sitemap,) = named(database, URL)
 
