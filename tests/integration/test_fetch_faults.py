@@ -78,9 +78,24 @@ def crawled() -> Crawled:
             paths = [*MOVED, *(path for row in EXPECTED for path in expected_of(handler, row))]
             urls = [server.url + path for path in paths]
             answer = crawl(handler, [*urls, f"http://127.0.0.1:{port}/closed-port", "http://nowhere.test/"])
-        answer["visits"] = {visit["wanted"].removeprefix(server.url): visit for visit in answer["visits"]}
+            answer["visits"] = by_path(server, answer)
+            # With all at once, a busy machine misses the deadline of answers that have nothing to do with it.
+            late = [path for path in paths if answer["visits"][path]["code"] == 902 and not is_slow(handler, path)]
+            if late:
+                answer["visits"] |= by_path(server, crawl(handler, [server.url + path for path in late]))
         answers[handler] = answer
     return answers
+
+
+def by_path(server: HostileServer, answer: dict[str, Any]) -> dict[str, Any]:
+    """The visits of a crawl, by path."""
+    return {visit["wanted"].removeprefix(server.url): visit for visit in answer["visits"]}
+
+
+def is_slow(handler: str, path: str) -> bool:
+    """Whether an answer is one that should meet the deadline."""
+    wanted = [expected_of(handler, row).get(path) for row in EXPECTED]
+    return any(expected is not None and expected[0] == 902 for expected in wanted)
 
 
 def assert_row(answer: dict[str, Any], handler: str, row: str) -> None:
