@@ -1,4 +1,4 @@
-"""One crawl of the test site, by a process, into the embedded index: rows, documents, requests (issue 3; B, C, F, G)."""
+"""One crawl of the test site, by a process, into the embedded index: rows, documents, requests (B, C, F, G)."""
 
 from __future__ import annotations
 
