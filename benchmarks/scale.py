@@ -60,11 +60,12 @@ def _measure_store(store: str, sizes: Sequence[int], out: Path) -> None:
 def measured(place: Place, size: int) -> dict[str, Any]:
     """The figures of one table, which is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="searchcrawl-scale-"))
-    load = os.getloadavg()[0]
     try:
         url, bytes_now = place(folder)
         figures = _child("fill", url, size, folder)
         figures["bytes_a_url"] = bytes_now() / size
+        # Now, and not before the table was filled, which may be half an hour ago.
+        load = os.getloadavg()[0]
         return {**figures, **_child("measure", url, size, folder), "load_before": load}
     finally:
         shutil.rmtree(folder)
