@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from scrapy.crawler import Crawler
+from scrapy.extensions.memusage import MemoryUsage
 from scrapy.settings import BaseSettings
 
 from searchcrawl.checksum.checksum_pipeline import ChecksumPipeline
@@ -85,6 +87,8 @@ class SearchcrawlAddon:
         """Sets what a source says, and adds our components to Scrapy's lists."""
         run = getattr(self._crawler.spider, "run", None)
         if run is None:
+            with suppress(KeyError):  # A user took it out.
+                settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
             return
         fetch = run.source.fetch
         values = {
