@@ -46,12 +46,19 @@ class UrlRules:
     def __bool__(self) -> bool:
         return bool(self._decisions)
 
+    def __len__(self) -> int:
+        return len(self._decisions)
+
     def decide(self, url: str) -> Decision | None:
         """The rule that excludes or includes ``url``; None where no include is asked for."""
         found: list[int] = self._match(url)
         if found:
             return self._decisions[min(found)]
         return self._no_include if self._includes else None
+
+    def matching(self, url: str) -> list[Decision]:
+        """All rules that match ``url``, in order, excludes first."""
+        return [self._decisions[number] for number in sorted(self._match(url) or ())] if self._decisions else []
 
 
 def _options() -> re2.Options:
