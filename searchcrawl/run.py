@@ -22,7 +22,7 @@ from searchcrawl.sources.fingerprint import changed_keys, fingerprint
 from searchcrawl.sources.loading import boundary_of, display_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease as leases
-from searchcrawl.store import run_table, url_table
+from searchcrawl.store import review_table, run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.lease import Lease
@@ -281,7 +281,7 @@ def _look_again(database: Database, lease: Lease) -> None:
 
     def reopen(transaction: Transaction, after: int) -> int | None:
         leases.renew(transaction, lease, now_ms())
-        return url_table.reopen_codes(transaction, lease.source_id, _REFUSED_BY_RULES, after=after)
+        return review_table.reopen_codes(transaction, lease.source_id, _REFUSED_BY_RULES, after=after)
 
     after: int | None = 0
     while after is not None:

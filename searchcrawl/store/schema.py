@@ -75,6 +75,9 @@ urls = Table(
     Column("first_seen_ms", BigInteger, nullable=False),
     Column("last_fetched_ms", BigInteger),
     Column("redirects", Text),
+    # What a rewriter made of a link (K1): the URL that was found where it is another, and what is shown instead.
+    Column("found_as", Text),
+    Column("display_url", Text),
     # The sitemap that lists it, and the lastmod it gives.
     Column("sitemap_id", Integer),
     Column("lastmod_ms", BigInteger),

@@ -24,6 +24,8 @@ def upgrade() -> None:
     _make_sitemaps()
     op.add_column("urls", sa.Column("sitemap_id", sa.Integer(), nullable=True))
     op.add_column("urls", sa.Column("lastmod_ms", sa.BigInteger(), nullable=True))
+    for name in ("found_as", "display_url"):
+        op.add_column("urls", sa.Column(name, sa.Text(), nullable=True))
     _index("ix_urls_sitemap_id", "urls", ["sitemap_id"], where="sitemap_id IS NOT NULL")
     passing("migrate.mid")
     op.add_column("sources", sa.Column("resend_version", sa.BigInteger(), nullable=True))
