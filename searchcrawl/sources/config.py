@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
+from searchcrawl.sources.login import Login
 from searchcrawl.sources.refused_settings import why_refused
 from searchcrawl.sources.values import (
     LIST,
@@ -200,6 +201,7 @@ class Tables(Table):
     scope: Scope = Field(default_factory=Scope)
     fetch: Fetch = Field(default_factory=Fetch)
     robots: Robots = Field(default_factory=Robots)
+    login: Login = Field(default_factory=Login)
     change: Change = Field(default_factory=Change)
     lifecycle: Lifecycle = Field(default_factory=Lifecycle)
     keep: Keep = Field(default_factory=Keep)
@@ -254,5 +256,5 @@ LATER_KEYS: Final = frozenset({
     "fetch.sites", "fetch.windows", "fetch.timezone", "fetch.proxy", "fetch.client_certificate", "fetch.client_key",
     "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
-    "login", "render", "attributes", "rewrite", "file", "table", "mail", "agent",
+    "render", "attributes", "rewrite", "file", "table", "mail", "agent",
 })  # fmt: skip

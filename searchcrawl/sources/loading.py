@@ -21,6 +21,7 @@ from searchcrawl.sources import config, project
 from searchcrawl.sources.checking import all_of, dotted, guess, one_line, read_toml, recognised, shown, validated
 from searchcrawl.sources.config import STANDARD, Source
 from searchcrawl.sources.layering import layers_of, merged, references_in
+from searchcrawl.sources.login import lacks_of
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
 from searchcrawl.sources.secrets import hide, hide_password, secrets_in, without
@@ -102,6 +103,8 @@ def load_source(project: Project, name: str) -> Source:
     for setting, value in source.settings.items():
         if is_credential(setting) and isinstance(value, str):
             hide(value)
+    for value in (source.login.password, *source.login.fields.values()):
+        hide(value or "")
     return source
 
 
@@ -221,6 +224,7 @@ def _missing(project: Project, source: Source) -> list[ConfigurationError]:
         for key, file in files
         if not project.path(file).is_file()
     ]
+    errors += [ConfigurationError(*source.located(f"login.{key}"), message) for key, message in lacks_of(source.login)]
     scope = source.scope
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"

@@ -279,7 +279,7 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ('[lifecycle]\norphans = "keep"', "lifecycle.orphans: not available yet"),
         ("[keep]\nmin_bytes = 1", "keep.min_bytes: not available yet"),
         ("[keep]\nmeta_robots = 1", "keep.meta_robots: must be true or false (got 1)"),
-        ('[login]\ntype = "basic"', "login: not available yet"),
+        ('[render]\nmode = "auto"', "render: not available yet"),
         ('[file]\nroot = "/srv"', "file: not available yet"),
         ('[robots]\nuser_agent = ""', 'robots.user_agent: must not be empty (got "")'),
     ],
