@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Final
 
 #: A word; each sign of a writing without blanks is one.
@@ -26,7 +27,7 @@ def words_of(text: str) -> list[str]:
 def features_of(text: str) -> Features:
     """All words of ``text`` and all pairs of neighbours, but for numbers and tokens."""
     words = words_of(text)
-    pairs = {f"{one} {other}" for one, other in zip(words, words[1:], strict=False) if one and other}
+    pairs = {f"{one} {other}" for one, other in pairwise(words) if one and other}
     return frozenset(pairs.union(filter(None, words)))
 
 
