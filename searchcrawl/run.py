@@ -17,9 +17,10 @@ from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.keep import KeepRules
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.loading import boundary_of, display_of
+from searchcrawl.sources.loading import boundary_of, display_of, keep_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease as leases
 from searchcrawl.store import review_table, run_table, url_table
@@ -133,6 +134,8 @@ class Run:
     fingerprint: str
     forced: tuple[str, ...] = ()
     display: DisplayMap | None = field(init=False)
+    #: None where nothing is filtered
+    keep: KeepRules | None = field(init=False)
     wires: Wires = field(default_factory=Wires)
     politeness: Politeness | None = None
     failure: Exception | None = None
@@ -147,6 +150,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.display = display_of(self.source)
+        self.keep = keep_of(self.source) or None
 
     @property
     def id(self) -> int:

@@ -24,7 +24,14 @@ class ConversionPool:
         self._pool = WorkerPool(workers=workers, max_memory_bytes=max_memory_bytes, timeout_seconds=timeout_seconds)
 
     def submit(
-        self, body: bytes, *, url: str, default_language: str, robots_headers: Sequence[str], user_agent: str
+        self,
+        body: bytes,
+        *,
+        url: str,
+        default_language: str,
+        robots_headers: Sequence[str],
+        user_agent: str,
+        name: str = "",
     ) -> Future[Page]:
         """The page; fails with ConversionFailed: 903 for a broken body, 904 where a limit is passed."""
         return self._pool.submit(
@@ -34,6 +41,7 @@ class ConversionPool:
             default_language=default_language,
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,
+            name=name,
         )
 
     def submit_text(
@@ -46,6 +54,7 @@ class ConversionPool:
         default_language: str,
         robots_headers: Sequence[str],
         user_agent: str,
+        name: str = "",
     ) -> Future[Page]:
         """The page of a long text; fails with ConversionFailed (904) where a limit is passed."""
         return self._pool.submit(
@@ -57,6 +66,7 @@ class ConversionPool:
             default_language=default_language,
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,
+            name=name,
         )
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, 
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostRules
+from searchcrawl.rules.keep import KeepRules
 from searchcrawl.rules.reasons import Reasons
 from searchcrawl.sources import config, project
 from searchcrawl.sources.checking import all_of, dotted, guess, one_line, read_toml, recognised, shown, validated
@@ -201,6 +202,11 @@ def _scope_rules(source: Source) -> dict[str, Any]:
     }
 
 
+def keep_of(source: Source) -> KeepRules:
+    """What of the fetched is indexed; raises ConfigurationError for a rule that cannot be understood (B8, B9)."""
+    return KeepRules(**dict(source.keep), file=source.file)
+
+
 def display_of(source: Source) -> DisplayMap | None:
     """How access URLs of a source become display URLs (A4); None where they are the same."""
     return DisplayMap((pair.from_, pair.to) for pair in source.display) if source.display else None
@@ -229,8 +235,9 @@ def _missing(project: Project, source: Source) -> list[ConfigurationError]:
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
         return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
-    try:
-        boundary_of(source)
-    except ConfigurationError as error:
-        errors.append(ConfigurationError(*source.located(error.key), error.message))
+    for rules_of in (boundary_of, keep_of):
+        try:
+            rules_of(source)
+        except ConfigurationError as error:
+            errors.append(ConfigurationError(*source.located(error.key), error.message))
     return errors
