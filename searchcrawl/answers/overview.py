@@ -7,6 +7,7 @@ from typing import Any
 
 from searchcrawl import clock, urls
 from searchcrawl.answers import outcome
+from searchcrawl.codes import Code
 from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
@@ -34,6 +35,7 @@ def status_of(
         lost = answer_queries.indexed_without_record(transaction, source_id) if preserve else 0
         named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
         unread = sitemap_table.failures(transaction, source_id, [urls.resolve(url) for url in named])
+        warned = answer_queries.warned_urls(transaction, source_id)
         resending = resend_table.version(transaction, source_id) is not None
         return {
             "source": source.name,
@@ -51,6 +53,7 @@ def status_of(
             "warnings": [
                 *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
                 *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
+                *_warnings_of_urls(source.name, warned),
                 *(_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
             ],
         }
@@ -120,6 +123,19 @@ def _warnings_of_documents(name: str, quarantined: int, *, refused: int, lost: i
         yield _warning("refused", f"the index refuses {refused} documents: searchcrawl urls {name} --state failed")
     if lost:
         yield _warning("cache", f"{lost} documents of the index are no longer in the cache and cannot be sent again")
+
+
+def _warnings_of_urls(name: str, warned: Mapping[int, int]) -> Iterator[dict[str, str]]:
+    if logins := warned.get(Code.LOGIN_FAILED):
+        yield _warning(
+            "login", f"{logins} pages could not be read, the login failed: searchcrawl urls {name} --code 959"
+        )
+    if walls := warned.get(Code.SENTINEL):
+        yield _warning(
+            "sentinel",
+            f"{walls} pages are what their host answers to any path, a login form or an error page, and were not taken; "
+            f"what was known of them stays: searchcrawl urls {name} --code 965",
+        )
 
 
 def _warning(code: str, message: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, text
 
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.scanned import scanned
@@ -131,6 +131,13 @@ def cached_records(transaction: Transaction, source_id: int) -> int:
 def refused_documents(transaction: Transaction, source_id: int) -> int:
     """How many documents the index refused in their present version."""
     return _count(transaction, documents.c.source_id == source_id, documents.c.index_error.is_not(None))
+
+
+def warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:
+    """How many URLs were no page although they answered: 959 (login) and 965 (sentinel)."""
+    # The codes as literals: SQLite finds the partial index by them.
+    query = select(urls.c.code, func.count()).where(urls.c.source_id == source_id, text("code IN (959, 965)"))
+    return {row[0]: row[1] for row in transaction.execute(query.group_by(urls.c.code))}
 
 
 def indexed_without_record(transaction: Transaction, source_id: int) -> int:

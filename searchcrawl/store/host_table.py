@@ -56,3 +56,15 @@ def book(transaction: Transaction, host_id: int, *, now_ms: int, requests: int, 
     first = min(max(now_ms, allowed), now_ms + 2 * requests * delay_ms + 3_600_000)
     transaction.execute(update(hosts).where(hosts.c.id == host_id).values(next_allowed_ms=first + requests * delay_ms))
     return first
+
+
+def answers_any(transaction: Transaction, name: str) -> bool:
+    """Whether a host is known to answer any path with a page although it has pages of their own."""
+    query = select(hosts.c.answers_any).where(hosts.c.name == name[:_LONGEST])
+    return bool(transaction.execute(query).scalar())
+
+
+def note_answers_any(transaction: Transaction, names: Sequence[str]) -> None:
+    """Notes that of hosts."""
+    for host_id in sorted(ids(transaction, names).values()):
+        transaction.execute(update(hosts).where(hosts.c.id == host_id).values(answers_any=1))

@@ -51,6 +51,8 @@ hosts = Table(
     Column("name", Text, nullable=False, unique=True),
     # No request before this moment: the delay, kept by all processes.
     Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
+    # 1: it answers any path with a page, and has pages of their own besides (L9).
+    Column("answers_any", SmallInteger, nullable=False, server_default="0"),
 )
 
 urls = Table(
@@ -104,6 +106,13 @@ urls = Table(
         "ix_urls_fetching",
         "source_id",
         sqlite_where=text("fetch_state = 1"),
+    ),
+    # What `status` warns about: logins that failed, pages that are none.
+    Index(
+        "ix_urls_warned",
+        "source_id",
+        "code",
+        sqlite_where=text("code IN (959, 965)"),
     ),
     Index(
         "ix_urls_sitemap_id",

@@ -61,8 +61,9 @@ def plans(database: Database) -> Iterator[list[str]]:
         lambda transaction: document_table.totals(transaction, SOURCE),
         lambda transaction: url_table.count_todo(transaction, SOURCE, NOW_MS),
         lambda transaction: answer_queries.indexed_without_record(transaction, SOURCE),
+        lambda transaction: answer_queries.warned_urls(transaction, SOURCE),
     ],
-    ids=["totals", "todo", "without record"],
+    ids=["totals", "todo", "without record", "warned"],
 )
 def test_count_when_sqlite_plans_then_an_index_is_enough(
     sqlite_store: Database, count: Callable[[Transaction], object]

@@ -28,7 +28,9 @@ def upgrade() -> None:
     for name in ("found_as", "display_url"):
         op.add_column("urls", sa.Column(name, sa.Text(), nullable=True))
     _index("ix_urls_sitemap_id", "urls", ["sitemap_id"], where="sitemap_id IS NOT NULL")
+    _index("ix_urls_warned", "urls", ["source_id", "code"], where="code IN (959, 965)")
     passing("migrate.mid")
+    op.add_column("hosts", sa.Column("answers_any", sa.SmallInteger(), server_default="0", nullable=False))
     op.add_column("sources", sa.Column("resend_version", sa.BigInteger(), nullable=True))
     for name in ("canonical_key", "display_key"):
         op.add_column("documents", sa.Column(name, sa.BigInteger(), nullable=True))
