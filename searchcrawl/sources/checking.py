@@ -23,8 +23,6 @@ M = TypeVar("M", bound=BaseModel)
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _MAX_SHOWN: Final = 100
-#: What is in them opens doors, also where it is wrong.
-_UNSHOWN: Final = re.compile(r"(.*\.)?login\.(password|fields)(\..*)?")
 _MESSAGES: Final = {
     "missing": "is required",
     "string_type": "must be a string",
@@ -158,11 +156,14 @@ class _KeyCheck:
             place = above.at(name)
             if place.pattern in self.later:
                 self.errors.append(NotAvailableYet(self.file, place.key, "not available yet"))
-            elif name not in fields:
+            elif name in fields:
+                found[name] = self._inner(fields[name].annotation, value, place)
+            elif ":" in name and model.model_config.get("extra") == "allow":
+                # A key of the user's choosing, beside those of the table.
+                found[name] = self._without_references(value, place)
+            else:
                 message = f"unknown key{guess(name, fields)}"
                 self.errors.append(ConfigurationError(self.file, place.key, message))
-            else:
-                found[name] = self._inner(fields[name].annotation, value, place)
         return found
 
     def _inner(self, annotation: Any, value: Any, place: _Place) -> Any:
@@ -244,8 +245,7 @@ def _error_of(details: ErrorDetails, file: str) -> ConfigurationError:
     key = dotted(("", *at))
     if details["type"] == "not_available":
         return NotAvailableYet(file, key, "not available yet" + f" (got {shown(value)})")
-    silent = details["type"] == "missing" or value is None or _UNSHOWN.fullmatch(key)
-    got = "" if silent else f" (got {shown(value)})"
+    got = "" if details["type"] == "missing" or value is None else f" (got {shown(value)})"
     return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + got)
 
 

@@ -25,8 +25,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "change": (),
     "robots": ("obey", "user_agent"),
     "fetch": ("default_charset", "default_language", "headers"),
-    # Another user may be shown other pages.
-    "login": ("type", "url", "username"),
+    "attributes": (),
 }
 #: Scrapy settings that put users' own components where documents pass.
 _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
@@ -44,7 +43,7 @@ def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     for table, wanted in _KEYS.items():
         for key in wanted or dumped[table]:
             # A key at its built-in value is left out, so that a release with a new key changes nothing.
-            if dumped[table][key] != built_in[table][key]:
+            if dumped[table][key] != built_in[table].get(key):
                 values[f"{table}.{key}"] = _without_secrets(dumped[table][key], f"{table}.{key}", source)
     if source.display:
         values["display"] = dumped["display"]

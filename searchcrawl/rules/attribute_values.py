@@ -1,0 +1,134 @@
+"""From texts found in pages and headers to the typed values of search attributes (A5). Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final, NamedTuple
+
+#: So many different values of an attribute are kept of one document.
+MAX_VALUES: Final = 256
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
+_YEAR_MONTH: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
+_SLASHED: Final = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})(?![0-9])")
+# Numbers are doubles in the index: beyond these not every whole number is one.
+_MOST_WHOLE: Final = 2**53
+# The embedded index keeps nanoseconds since 1970 in 64 bits.
+_FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
+_LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
+
+Value = str | int | float
+
+
+class Mapped(NamedTuple):
+    """An attribute and where it comes from: ``origin`` is ``meta:NAME``, ``header:NAME`` or ``jsonld:NAME``."""
+
+    origin: str
+    attribute: str
+    type: str
+
+
+class Reading(NamedTuple):
+    """The values of each attribute, and (attribute, text) of what cannot be read as its type."""
+
+    values: dict[str, tuple[Value, ...]]
+    unreadable: list[tuple[str, str]]
+
+
+class AttributeMap:
+    """What of a source's pages becomes which attribute.
+
+    ``wanted`` are the origins that are in the pages themselves. ``unreadable`` counts, by attribute,
+    the values that were left out.
+    """
+
+    def __init__(self, mapped: Iterable[Mapped], *, desc_fallback: bool = False) -> None:
+        self.mapped = tuple(mapped)
+        self.desc_fallback = desc_fallback
+        self.wanted = frozenset(each.origin for each in self.mapped if not each.origin.startswith("header:"))
+        self.unreadable: Counter[str] = Counter()
+        self._headers = frozenset(
+            each.origin.partition(":")[2].encode() for each in self.mapped if each.origin.startswith("header:")
+        )
+
+    def in_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, list[str]]:
+        """The values of those headers that are mapped, by origin; empty at once where none is."""
+        found: dict[str, list[str]] = {}
+        if self._headers:
+            for name, value in headers:
+                lowered = name.lower()
+                if lowered in self._headers:
+                    found.setdefault(f"header:{lowered.decode('latin-1')}", []).append(_header_text(value))
+        return found
+
+    def header_text(self, headers: Sequence[tuple[bytes, bytes]]) -> str:
+        """The same as one text, to be compared; empty where no header is mapped or there."""
+        found = self.in_headers(headers)
+        return repr(sorted(found.items())) if found else ""
+
+    def read(self, found: Mapping[str, Sequence[str]]) -> Reading:
+        """The values of all attributes; ``found`` are texts by origin. The order is that of the mapping."""
+        values: dict[str, dict[Value, None]] = {}
+        unreadable: list[tuple[str, str]] = []
+        for origin, attribute, kind in self.mapped:
+            for text in found.get(origin, ()):
+                line = " ".join(text.split())
+                if not line:
+                    continue
+                value = typed(line, kind)
+                if value is None:
+                    unreadable.append((attribute, line))
+                elif len(values.setdefault(attribute, {})) < MAX_VALUES:
+                    values[attribute].setdefault(value)
+        return Reading({attribute: tuple(each) for attribute, each in values.items()}, unreadable)
+
+
+def typed(text: str, kind: str) -> Value | None:
+    """A text as ``string``, ``text``, ``number`` or ``date`` (ISO 8601 in UTC); None where it is none."""
+    if kind == "number":
+        return _number(text)
+    if kind == "date":
+        moment = _moment(text)
+        return None if moment is None else _iso_utc(moment)
+    return text
+
+
+def _number(text: str) -> int | float | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = float(text)
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < _MOST_WHOLE else number
+
+
+def _moment(text: str) -> datetime | None:
+    """ISO 8601, also a year or a month alone or with slashes, or as in HTTP and mail; without a zone it is UTC."""
+    if (short := _YEAR_MONTH.fullmatch(text)) is not None:
+        text = f"{short[1]}-{short[2] or '01'}-01"
+    try:
+        found = datetime.fromisoformat(_SLASHED.sub(r"\1-\2-\3", text, count=1))
+    except ValueError:
+        try:
+            found = parsedate_to_datetime(text)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return None
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    return found if _FIRST_MOMENT < found < _LAST_MOMENT else None
+
+
+def _iso_utc(moment: datetime) -> str:
+    precision = "milliseconds" if moment.microsecond else "seconds"
+    return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _header_text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -1,0 +1,134 @@
+"""The ``[attributes]`` of a source: what of its pages becomes which search attribute (A5, A6, A8).
+
+Keys with a colon say where a value is: ``meta:NAME`` (a meta element's name, property or http-equiv),
+``header:NAME`` (of the answer), ``jsonld:NAME`` (a key of a JSON-LD object at the top level of its
+script). Their case is of no account. The other keys are those of the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Annotated, Final, Literal, NamedTuple
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from searchcrawl.sources.values import LIST, Table, refused
+
+#: What every document has, by any spelling, and the field of the index (A6).
+FIXED: Final[Mapping[str, str]] = {
+    "title": "title",
+    "author": "author",
+    "description": "description",
+    "subject": "subject",
+    "mimetype": "mimetype",
+    "language": "language",
+    "host": "host",
+    "last_modified": "last_modified",
+    "lastmodifieddate": "last_modified",
+    "lastmodified": "last_modified",
+}
+#: The other fields of a document; no attribute has such a name.
+OWN: Final = frozenset({
+    "access_url", "anchor", "checksum", "content", "content_length", "crawl_version", "crawled_at", "depth",
+    "duplicates", "first_seen", "groups", "id", "score", "source", "url",
+})  # fmt: skip
+#: How the field of an attribute ends, by its type.
+SUFFIXES: Final[Mapping[str, str]] = {"string": "_s", "text": "_t", "number": "_l", "date": "_dt"}
+
+_KINDS: Final = ("meta", "header", "jsonld")
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+#: Fields of the index that begin so are of another kind.
+_TAKEN: Final = ("content_txt_", "title_txt_")
+_MAX_SOURCE_CHARS: Final = 200
+
+
+class Origin(NamedTuple):
+    """Where values come from: ``meta``, ``header`` or ``jsonld``, and the name there in lower case."""
+
+    kind: str
+    name: str
+
+
+def _attribute_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise refused("must be at most 64 letters, digits and _.- (ASCII), a letter first")
+    fixed = FIXED.get(text.lower())
+    if fixed is not None:
+        return fixed
+    if text.lower() in OWN or text.lower().startswith(_TAKEN):
+        raise refused("is a field of every document: name the attribute differently")
+    return text
+
+
+AttributeName = Annotated[str, AfterValidator(_attribute_name)]
+AttributeNames = Annotated[tuple[AttributeName, ...], LIST]
+AttributeType = Literal["string", "text", "number", "date"]
+
+
+class Attributes(Table):
+    """A mapping of names in pages to search attributes, and what more is said of these.
+
+    ``drop`` takes attributes away again that a parameter set or the defaults map; ``types`` are
+    ``string`` where nothing is said. With ``use_desc_fallback`` a page without a description gets
+    the beginning of its text.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, AttributeName]
+
+    drop: AttributeNames = ()
+    types: Mapping[AttributeName, AttributeType] = Field(default_factory=dict)
+    use_desc_fallback: bool = False
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Attributes:
+        seen: set[Origin] = set()
+        for key, attribute in self.__pydantic_extra__.items():
+            origin = _origin(key)
+            if origin in seen:
+                raise refused("the same name twice, but for its case", key=key)
+            if attribute == "host":
+                raise refused("the host is that of the URL", key=key)
+            seen.add(origin)
+        for attribute in self.drop:
+            if attribute in FIXED:
+                raise refused(f"{attribute} is an attribute of every document and cannot be removed", key="drop")
+        for attribute in self.types:
+            if attribute in FIXED:
+                raise refused(f"the type of {attribute} is fixed", key="types")
+        names = sorted({*self.__pydantic_extra__.values(), *self.types}, key=str.lower)
+        for one, other in pairwise(names):
+            if one.lower() == other.lower():
+                raise refused(f"{one} and {other} differ only in case", key="")
+        return self
+
+    @property
+    def mapped(self) -> Iterator[tuple[Origin, str]]:
+        """Where the values of each attribute come from, in the order of the file; without what is dropped."""
+        for key, attribute in self.__pydantic_extra__.items():
+            if attribute not in self.drop:
+                yield _origin(key), attribute
+
+    @property
+    def named(self) -> frozenset[str]:
+        """All attributes that something is mapped to, also those that are dropped."""
+        return frozenset(self.__pydantic_extra__.values())
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anything comes of this table."""
+        return self.use_desc_fallback or any(True for _ in self.mapped)
+
+    def types_in_use(self) -> dict[str, AttributeType]:
+        """The type of each attribute that the source may have, but for the fixed ones."""
+        return {name: self.types.get(name, "string") for _, name in self.mapped if name not in FIXED}
+
+
+def _origin(key: str) -> Origin:
+    kind, _, name = key.partition(":")
+    kind, name = kind.strip().lower(), name.strip().lower()
+    if kind not in _KINDS or not name or not name.isprintable() or len(name) > _MAX_SOURCE_CHARS:
+        raise refused('must be "meta:NAME", "header:NAME" or "jsonld:NAME"', key=key)
+    return Origin(kind, name)
