@@ -9,16 +9,10 @@ from typing import Any, NamedTuple
 
 
 class Link(NamedTuple):
-    """A link of a page: the identity of its target (``urls.resolve``) and its rel=nofollow.
-
-    Where a rewriter had a say (K1): ``display`` is the URL to be shown instead, ``found_as`` what it
-    rewrote. Both are None where it changed nothing.
-    """
+    """A link of a page: the identity of its target (``urls.resolve``) and its rel=nofollow."""
 
     url: str
     nofollow: bool = False
-    display: str | None = None
-    found_as: str | None = None
 
 
 class Hop(NamedTuple):
@@ -37,8 +31,7 @@ class Claim:
     of the last good body, None without one or where it is to be processed again; ``held`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
     ``not_before_ms`` is the moment (since 1970) at which the host may be asked. ``canonical_key`` and
-    ``display_key`` are those of the document (``urls.key``), None where it has none; ``display_url`` is
-    what a rewriter wants shown instead of the URL.
+    ``display_key`` are those of the document (``urls.key``), None where it has none.
     """
 
     url_id: int
@@ -56,7 +49,6 @@ class Claim:
     not_before_ms: int = 0
     canonical_key: int | None = None
     display_key: int | None = None
-    display_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +56,8 @@ class Page:
     """What a body says: text and fields, links, and what its author asks of robots.
 
     ``links`` are absolute identities in document order, each once; ``refresh`` is the absolute
-    target of a meta refresh. ``canonical`` is absolute, or None.
+    target of a meta refresh. ``canonical`` is absolute, or None. ``found`` has the texts of mapped
+    names by origin, until ``attributes`` are made of them: fields of the index with their values.
     """
 
     title: str = ""
@@ -79,6 +72,8 @@ class Page:
     noindex: bool = False
     nofollow: bool = False
     links: tuple[Link, ...] = ()
+    found: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    attributes: tuple[tuple[str, tuple[str | int | float, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,16 +14,16 @@ from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, SitemapPart
+from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.keep import KeepRules
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.loading import boundary_of, display_of, keep_of
+from searchcrawl.sources.loading import attributes_of, boundary_of, display_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease as leases
-from searchcrawl.store import review_table, run_table, url_table
+from searchcrawl.store import run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.lease import Lease
@@ -134,8 +134,7 @@ class Run:
     fingerprint: str
     forced: tuple[str, ...] = ()
     display: DisplayMap | None = field(init=False)
-    #: None where nothing is filtered
-    keep: KeepRules | None = field(init=False)
+    attributes: AttributeMap | None = field(init=False)
     wires: Wires = field(default_factory=Wires)
     politeness: Politeness | None = None
     failure: Exception | None = None
@@ -150,7 +149,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.display = display_of(self.source)
-        self.keep = keep_of(self.source) or None
+        self.attributes = attributes_of(self.source)
 
     @property
     def id(self) -> int:
@@ -285,7 +284,7 @@ def _look_again(database: Database, lease: Lease) -> None:
 
     def reopen(transaction: Transaction, after: int) -> int | None:
         leases.renew(transaction, lease, now_ms())
-        return review_table.reopen_codes(transaction, lease.source_id, _REFUSED_BY_RULES, after=after)
+        return url_table.reopen_codes(transaction, lease.source_id, _REFUSED_BY_RULES, after=after)
 
     after: int | None = 0
     while after is not None:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+import orjson
+
 from searchcrawl.items import Page
 
 #: Part of the fingerprint: a rise makes all documents out of date.
 CHECKSUM_VERSION: Final = 1
 
 
-def body_digest(body: bytes, *, robots_tags: str = "", canonical: str = "") -> bytes:
-    """sha256 of a body; headers count that change what becomes of the same bytes: X-Robots-Tag, a canonical link."""
+def body_digest(body: bytes, *, robots_tags: str = "", canonical: str = "", attributes: str = "") -> bytes:
+    """sha256 of a body; headers count that change what becomes of the same bytes.
+
+    They are X-Robots-Tag, a canonical link, and those that become attributes.
+    """
     digest = hashlib.sha256(body)
     if robots_tags:
         digest.update(b"\0" + robots_tags.encode("utf-8", "surrogateescape"))
     if canonical:
         digest.update(b"\0canonical " + canonical.encode("utf-8", "surrogateescape"))
+    if attributes:
+        digest.update(b"\0attributes " + attributes.encode("utf-8", "surrogateescape"))
     return digest.digest()
-
-
-def filtered_digest(digest: bytes, refusal: str) -> bytes:
-    """The digest of a body that a filter refuses: it is read again when that one, or another, no longer does."""
-    return hashlib.sha256(b"%b\0keep %b" % (digest, refusal.encode("utf-8", "surrogateescape"))).digest()
 
 
 def fields_digest(page: Page) -> bytes:
@@ -33,4 +35,7 @@ def fields_digest(page: Page) -> bytes:
         data = value.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data))
         digest.update(data)
+    for field, values in page.attributes:
+        # A page without attributes has the digest that it had before there were any.
+        digest.update(orjson.dumps([field, values]))
     return digest.digest()

@@ -101,6 +101,8 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
 def stored_page(document: Document) -> StoredPage:
     """What the cache keeps of a document."""
     page = document.page or Page()
+    # Only where there are any: an attribute is one value, or a list.
+    attributes = {name: values[0] if len(values) == 1 else list(values) for name, values in page.attributes}
     return StoredPage(
         url=document.claim.url,
         status=200,
@@ -114,6 +116,7 @@ def stored_page(document: Document) -> StoredPage:
             "author": page.author,
             "subject": page.subject,
             "language": page.language,
+            **({"attributes": attributes} if attributes else {}),
         },
     )
 

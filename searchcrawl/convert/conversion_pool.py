@@ -23,25 +23,14 @@ class ConversionPool:
     ) -> None:
         self._pool = WorkerPool(workers=workers, max_memory_bytes=max_memory_bytes, timeout_seconds=timeout_seconds)
 
-    def submit(
-        self,
-        body: bytes,
-        *,
-        url: str,
-        default_language: str,
-        robots_headers: Sequence[str],
-        user_agent: str,
-        name: str = "",
-    ) -> Future[Page]:
+    def submit(self, body: bytes, *, url: str, robots_headers: Sequence[str], user_agent: str) -> Future[Page]:
         """The page; fails with ConversionFailed: 903 for a broken body, 904 where a limit is passed."""
         return self._pool.submit(
             convert_pdf,
             body,
             url=url,
-            default_language=default_language,
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,
-            name=name,
         )
 
     def submit_text(
@@ -51,10 +40,8 @@ class ConversionPool:
         url: str,
         content_type: str,
         default_charset: str,
-        default_language: str,
         robots_headers: Sequence[str],
         user_agent: str,
-        name: str = "",
     ) -> Future[Page]:
         """The page of a long text; fails with ConversionFailed (904) where a limit is passed."""
         return self._pool.submit(
@@ -63,10 +50,8 @@ class ConversionPool:
             url=url,
             content_type=content_type,
             default_charset=default_charset,
-            default_language=default_language,
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,
-            name=name,
         )
 
     def close(self) -> None:

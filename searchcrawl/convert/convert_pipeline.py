@@ -6,12 +6,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from scrapy.crawler import Crawler
 
 from searchcrawl.convert.conversion_pool import ConversionPool
-from searchcrawl.convert.file_name import sent_name
 from searchcrawl.convert.judge import judged
 from searchcrawl.convert.plain_text import convert_text
 from searchcrawl.convert.registry import Converter
@@ -22,9 +21,6 @@ from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 
 logger = logging.getLogger(__name__)
-
-#: What may have no title but the name of its file.
-_NAMED: Final = frozenset({Converter.PDF.value, Converter.TEXT.value})
 
 
 @dataclass(slots=True)
@@ -63,12 +59,9 @@ class ConvertPipeline:
         fetch = run.source.fetch
         about: dict[str, Any] = {
             "url": document.base_url,
-            "default_language": fetch.default_language,
             "robots_headers": robots_tags(document.headers),
             "user_agent": run.source.robots.user_agent or run.project.user_agent,
         }
-        if document.converter in _NAMED:
-            about["name"] = sent_name(document.headers)
         if document.converter == Converter.PDF.value:
             return asyncio.wrap_future(self._conversions.submit(document.body, **about))
         about |= {"content_type": content_type(document.headers), "default_charset": fetch.default_charset}
@@ -77,7 +70,8 @@ class ConvertPipeline:
                 return asyncio.to_thread(convert_text, document.body, **about)
             # What takes a thread seconds to split and join stops the reactor as well: the lock is one for all.
             return asyncio.wrap_future(self._conversions.submit_text(document.body, **about))
-        return asyncio.wrap_future(self._oversized.submit(document.body, **about))
+        wanted = run.attributes.wanted if run.attributes is not None else frozenset()
+        return asyncio.wrap_future(self._oversized.submit(document.body, **about, wanted=wanted))
 
 
 def content_type(headers: tuple[tuple[bytes, bytes], ...]) -> str:

@@ -18,21 +18,16 @@ def convert_text(
     url: str,
     content_type: str,
     default_charset: str,
-    default_language: str,
     robots_headers: Sequence[str],
     user_agent: str,
-    name: str = "",
 ) -> Page:
-    """The page of a text file; arguments as of ``html.page.parse_html``. The title is the file's
-    ``name`` or, where that is empty, the one in its URL.
-    """
+    """The page of a text file; arguments as of ``html.page.parse_html``. The title is the file's name."""
     text, charset = decode_text(body, content_type=content_type, default_charset=default_charset)
     robots = robots_directives(metas=(), headers=robots_headers, user_agent=user_agent, now=clock.now())
     text = collapse_lines(text)
     return Page(
-        title=(name or file_name_of(url)) if text else "",
+        title=file_name_of(url) if text else "",
         text=text,
-        language=default_language,
         charset=charset,
         noindex=robots.noindex,
         nofollow=robots.nofollow,

@@ -8,7 +8,6 @@ from typing import Protocol, cast
 
 from searchcrawl.fetch.address_guard import AddressGuard
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.keep import KeepRules
 from searchcrawl.run import RobotsRules
 
 
@@ -97,8 +96,6 @@ class Run(Protocol):
     def project(self) -> Project: ...
     @property
     def boundary(self) -> Boundary: ...
-    @property
-    def keep(self) -> KeepRules | None: ...
     @property
     def politeness(self) -> Politeness | None: ...
     @property

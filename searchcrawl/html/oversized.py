@@ -76,9 +76,9 @@ class OversizedParser:
         url: str,
         content_type: str,
         default_charset: str,
-        default_language: str,
         robots_headers: Sequence[str],
         user_agent: str,
+        wanted: frozenset[str] = frozenset(),
     ) -> Future[Page]:
         """The page, as of ``parse_html``; fails with ConversionFailed (904) where a limit is passed."""
         answer: Future[Page] = Future()
@@ -89,9 +89,9 @@ class OversizedParser:
             url=url,
             content_type=content_type,
             default_charset=default_charset,
-            default_language=default_language,
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,
+            wanted=wanted,
         )
         packed.add_done_callback(lambda done: _hand_over(done, answer))
         return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import clock
+from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.links import Reference, Resolver, base_of, extract_links, read_reference
 from searchcrawl.html.meta_refresh import parse_refresh
@@ -21,7 +22,7 @@ from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link, Page
 
 #: Rises when the same bytes would give another page; part of what makes documents out of date.
-HTML_VERSION: Final = 2
+HTML_VERSION: Final = 3
 #: A page that shows for longer is content of its own; its target is then a link.
 MAX_REFRESH_SECONDS: Final = 100
 
@@ -34,6 +35,7 @@ _BLOCKS: Final = (
 )
 _ITEMS: Final = "br caption dt li option optgroup tbody td tfoot th thead tr select textarea"
 _SILENT: Final = "iframe noembed noframes noscript script style template"
+_LANGUAGE_METAS: Final = ("content-language", "language", "dc.language", "dcterms.language")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 
 
@@ -76,14 +78,15 @@ def parse_html(
     url: str,
     content_type: str,
     default_charset: str,
-    default_language: str,
     robots_headers: Sequence[str],
     user_agent: str,
+    wanted: frozenset[str] = frozenset(),
 ) -> Page:
     """The page that ``body`` is, fetched from ``url`` (an identity); nothing raises.
 
     ``content_type`` is the header's value, ``robots_headers`` the values of X-Robots-Tag,
-    ``user_agent`` the name that meta elements and these headers may address.
+    ``user_agent`` the name that meta elements and these headers may address, ``wanted`` the origins
+    of mapped attributes (``html.attributes``).
     """
     text, charset = decode(body, content_type=content_type, default_charset=default_charset)
     # Without a replaced character or a BOM, decoding has lost nothing.
@@ -93,9 +96,9 @@ def parse_html(
         utf8=body if exact else None,
         url=url,
         charset=charset,
-        default_language=default_language,
         robots_headers=robots_headers,
         user_agent=user_agent,
+        wanted=wanted,
     )
 
 
@@ -105,9 +108,9 @@ def parse_page(
     url: str,
     utf8: bytes | None = None,
     charset: str = "utf-8",
-    default_language: str = "",
     robots_headers: Sequence[str] = (),
     user_agent: str = "",
+    wanted: frozenset[str] = frozenset(),
 ) -> Page:
     """As ``parse_html``, for a body already decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, if at hand."""
     parser = parse_tree(text, utf8=utf8)
@@ -119,11 +122,13 @@ def parse_page(
     fields = {name.strip().lower(): content for name, content in reversed(metas) if content.strip()}
     return Page(
         title=collapse(found.title or ""),
+        # Before the text, which takes the scripts away.
+        found=read_attributes(found.metas, found.silent, wanted) if wanted else (),
         text=_text(parser, found.silent),
         description=collapse(fields.get("description", "")),
         author=collapse(fields.get("author") or fields.get("dc.creator", "")),
         subject=collapse(fields.get("subject") or fields.get("dc.subject", "")),
-        language=_language(parser) or default_language,
+        language=_language(parser) or _tag_of(_declared_language(fields)),
         charset=charset,
         canonical=_canonical(found.relations, resolver),
         refresh=refresh,
@@ -211,7 +216,11 @@ def _read_metas(
         name = attributes.get("name")
         if name:
             metas.append((name, content))
-        elif refresh is None and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
+            continue
+        pragma = (attributes.get("http-equiv") or "").strip().lower()
+        if pragma == "content-language":
+            metas.append((pragma, content))
+        elif refresh is None and pragma == "refresh":
             read = parse_refresh(content)
             target = resolver.resolve(read.url) if read is not None and read.url else None
             if read is None or target is None or target == url:
@@ -255,7 +264,16 @@ def _language(parser: LexborHTMLParser) -> str:
     if root is None:
         return ""
     attributes = root.attributes
-    value = (attributes.get("lang") or attributes.get("xml:lang") or "").strip()
+    return _tag_of(attributes.get("lang") or attributes.get("xml:lang") or "")
+
+
+def _declared_language(fields: Mapping[str, str]) -> str:
+    """What meta elements say of it, by lower-case name."""
+    return next((fields[name] for name in _LANGUAGE_METAS if name in fields), "")
+
+
+def _tag_of(text: str) -> str:
+    value = text.strip()
     return value.replace("_", "-").lower() if _LANGUAGE.fullmatch(value) else ""
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.store.batch_table import Shipment
+
+_PLAIN_LANGUAGE: Final = re.compile("[a-z]{2,3}")
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def indexed_document(
@@ -37,14 +43,38 @@ def indexed_document(
         "subject": record.get("subject"),
         "mimetype": shipment.mimetype,
         "language": record.get("language"),
-        "last_modified": clock.from_http_date(shipment.last_modified),
+        "last_modified": http_date(shipment.last_modified),
         "content_length": shipment.content_length,
         "checksum": shipment.fields_digest.hex(),
         "first_seen": clock.from_ms(shipment.first_seen_ms),
         "crawled_at": clock.from_ms(shipment.last_fetched_ms),
         "duplicates": list(duplicates) if display is None else sorted(map(display.shown, duplicates)),
+        **_by_language(record),
+        # Last: an attribute may fill a field that every document has.
+        **record.get("attributes", {}),
     }
     return IndexedDocument(
         id=urls.document_id(source, shipment.url),
         fields={name: value for name, value in fields.items() if value not in (None, "", [])},
     )
+
+
+def _by_language(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Title and content once more for the analysis of their language, where that is known."""
+    language = str(record.get("language") or "").partition("-")[0]
+    if not _PLAIN_LANGUAGE.fullmatch(language):
+        return {}
+    return {f"title_txt_{language}": record.get("title"), f"content_txt_{language}": record.get("content")}
+
+
+def http_date(text: str | None) -> datetime | None:
+    """A Last-Modified value (RFC 9110 §5.6.7), never in the future; None for what is no date."""
+    if not text:
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+        # In UTC the last evening of the year 9999 may be over.
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return min(max(moment, _EARLIEST), clock.now())

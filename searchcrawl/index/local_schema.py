@@ -34,6 +34,7 @@ NUMBERS: Final = ("depth", "content_length", "crawl_version")
 DATES: Final = ("last_modified", "first_seen", "crawled_at")
 ATTRIBUTE_SUFFIXES: Final = ("_s", "_t", "_l", "_dt")
 
+_BY_LANGUAGE: Final = ("content_txt_", "title_txt_")
 _ANALYZER: Final = "words"
 _MAX_WORD_BYTES: Final = 255
 # Moments are kept as nanoseconds since 1970 in 64 bits.
@@ -113,7 +114,8 @@ def spaced(text: str) -> str:
 
 def document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_version: int) -> tantivy.Document:
     """A document to be added; ValueError, TypeError or OverflowError with the reason where a field cannot be taken."""
-    stored = {name: value for name, value in clean_fields(fields).items() if "_txt_" not in name}
+    # Words are not analysed by language here.
+    stored = clean_fields({name: value for name, value in fields.items() if not name.startswith(_BY_LANGUAGE)})
     stored |= {"source": source, "crawl_version": crawl_version}
     made = tantivy.Document()
     made.add_text("id", document_id)

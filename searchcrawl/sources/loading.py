@@ -13,16 +13,16 @@ from typing import Any, Final, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, UnknownSource
+from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostRules
-from searchcrawl.rules.keep import KeepRules
 from searchcrawl.rules.reasons import Reasons
 from searchcrawl.sources import config, project
+from searchcrawl.sources.attribute_catalogue import clashes
 from searchcrawl.sources.checking import all_of, dotted, guess, one_line, read_toml, recognised, shown, validated
-from searchcrawl.sources.config import STANDARD, Source
+from searchcrawl.sources.config import STANDARD, Origin, Source
 from searchcrawl.sources.layering import layers_of, merged, references_in
-from searchcrawl.sources.login import lacks_of
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
 from searchcrawl.sources.secrets import hide, hide_password, secrets_in, without
@@ -80,8 +80,17 @@ def _unknown_sources(project: Project) -> list[ConfigurationError]:
 def load_source(project: Project, name: str) -> Source:
     """One source of the project.
 
-    Raises UnknownSource, ConfigurationError, or InvalidFile with every error of the file.
+    Raises UnknownSource, ConfigurationError, or InvalidFile with every error of the file. What its
+    attributes are must be what they are in the other sources: these are read too where it has any.
     """
+    source = _load_source(project, name)
+    if source.attributes.types_in_use():
+        others, _ = _load_all(project)
+        _loaded(source, [error for error in clashes(others.values()) if error.file == source.file])
+    return source
+
+
+def _load_source(project: Project, name: str) -> Source:
     path = project.sources_dir / f"{name}.toml"
     if not _NAME.fullmatch(name) or not path.is_file():
         raise UnknownSource(f"unknown source: {one_line(name)}")
@@ -104,8 +113,6 @@ def load_source(project: Project, name: str) -> Source:
     for setting, value in source.settings.items():
         if is_credential(setting) and isinstance(value, str):
             hide(value)
-    for value in (source.login.password, *source.login.fields.values()):
-        hide(value or "")
     return source
 
 
@@ -120,6 +127,15 @@ def _parameters(project: Project, own: Mapping[str, Any], file: str) -> tuple[st
 
 def load_sources(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
     """The good sources by name, in order of their names, and every error of the broken files."""
+    sources, errors = _load_all(project)
+    if clashing := clashes(sources.values()):
+        files = {error.file for error in clashing}
+        sources = {name: source for name, source in sources.items() if source.file not in files}
+    return sources, [*errors, *clashing]
+
+
+def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
+    """The same, each for itself."""
     sources: dict[str, Source] = {}
     errors: list[ConfigurationError] = []
     for path in sorted(project.sources_dir.glob("*.toml")):
@@ -131,7 +147,7 @@ def load_sources(project: Project) -> tuple[dict[str, Source], list[Configuratio
                 raise ConfigurationError(
                     one_line(f"sources/{path.name}"), "name", "the file's name must be made of a-z 0-9 _ -"
                 )
-            sources[path.stem] = load_source(project, path.stem)
+            sources[path.stem] = _load_source(project, path.stem)
         except InvalidFile as several:
             errors.extend(several.errors)
         except ConfigurationError as error:
@@ -202,14 +218,22 @@ def _scope_rules(source: Source) -> dict[str, Any]:
     }
 
 
-def keep_of(source: Source) -> KeepRules:
-    """What of the fetched is indexed; raises ConfigurationError for a rule that cannot be understood (B8, B9)."""
-    return KeepRules(**dict(source.keep), file=source.file)
-
-
 def display_of(source: Source) -> DisplayMap | None:
     """How access URLs of a source become display URLs (A4); None where they are the same."""
     return DisplayMap((pair.from_, pair.to) for pair in source.display) if source.display else None
+
+
+def attributes_of(source: Source) -> AttributeMap | None:
+    """What becomes which attribute of a source's documents (A5); None where nothing is said of it."""
+    table = source.attributes
+    if not table.in_use:
+        return None
+    types = table.types_in_use()
+    mapped = [
+        Mapped(f"{origin.kind}:{origin.name}", name, types.get(name, "date" if name == "last_modified" else "string"))
+        for origin, name in table.mapped
+    ]
+    return AttributeMap(mapped, desc_fallback=table.use_desc_fallback)
 
 
 def _loaded(value: T | None, errors: Sequence[ConfigurationError]) -> T:
@@ -230,14 +254,26 @@ def _missing(project: Project, source: Source) -> list[ConfigurationError]:
         for key, file in files
         if not project.path(file).is_file()
     ]
-    errors += [ConfigurationError(*source.located(f"login.{key}"), message) for key, message in lacks_of(source.login)]
+    errors += _unmapped(source)
     scope = source.scope
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
         return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
-    for rules_of in (boundary_of, keep_of):
-        try:
-            rules_of(source)
-        except ConfigurationError as error:
-            errors.append(ConfigurationError(*source.located(error.key), error.message))
+    try:
+        boundary_of(source)
+    except ConfigurationError as error:
+        errors.append(ConfigurationError(*source.located(error.key), error.message))
     return errors
+
+
+def _unmapped(source: Source) -> list[ConfigurationError]:
+    """Attributes that the file itself gives a type or drops, and that nothing is mapped to."""
+    table = source.attributes
+    said = {"types": [(f"types.{name}", name) for name in table.types], "drop": [("drop", name) for name in table.drop]}
+    return [
+        ConfigurationError(source.file, f"attributes.{place}", f"nothing is mapped to {name}{guess(name, table.named)}")
+        for key, places in said.items()
+        if source.origins.get(f"attributes.{key}") == Origin(source.file)
+        for place, name in places
+        if name not in table.named
+    ]

@@ -7,17 +7,16 @@ from dataclasses import replace
 from scrapy.http import Response
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import rule_text
-from searchcrawl.checksum.digest import body_digest, filtered_digest
+from searchcrawl.checksum.digest import body_digest
 from searchcrawl.convert.convert_pipeline import content_type, robots_tags
-from searchcrawl.convert.judge import judged, refusal_of
-from searchcrawl.convert.registry import Converter, choose_converter, mimetype_of
+from searchcrawl.convert.judge import judged
+from searchcrawl.convert.registry import Converter, choose_converter
 from searchcrawl.exceptions import DocumentError
 from searchcrawl.fetch.ending import trail_of
 from searchcrawl.html.link_header import canonical_of
 from searchcrawl.html.oversized import is_oversized
 from searchcrawl.html.page import parse_html
-from searchcrawl.items import Claim, Document, Outcome, Page
+from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.spiders.base_spider import SourceSpider, broken
 
 
@@ -33,6 +32,7 @@ class WebSpider(SourceSpider):
         redirects = trail_of(response.request) if response.request else ()
         links = response.headers.getlist(b"Link")
         canonical = canonical_of([one.decode("latin-1") for one in links], base_url=response.url) if links else None
+        mapped = self.run.attributes.header_text(headers) if self.run.attributes is not None else ""
         document = Document(
             claim=claim,
             base_url=response.url,
@@ -46,31 +46,19 @@ class WebSpider(SourceSpider):
             # Validators belong to the URL that answered.
             etag=None if redirects else _text(response.headers.get(b"ETag")),
             last_modified=_text(response.headers.get(b"Last-Modified")),
-            body_digest=body_digest(body, robots_tags=",".join(tags), canonical=_of_another(canonical, claim.url)),
+            body_digest=body_digest(
+                body, robots_tags=",".join(tags), canonical=_of_another(canonical, claim.url), attributes=mapped
+            ),
         )
-        if self.run.keep is not None:
-            document = self._filtered(document)
         if document.body_digest == claim.body_digest:
             return [document]
         return [self._read(document, content_type(headers), tags)]
-
-    def _filtered(self, document: Document) -> Document:
-        """The same bytes are another document when a filter takes another view of them: of their age, of their type."""
-        mimetype = mimetype_of(document.body, content_type=content_type(document.headers))
-        document = replace(document, mimetype=mimetype)
-        refusal = refusal_of(document, self.run)
-        if refusal is None:
-            return document
-        return replace(document, body_digest=filtered_digest(document.body_digest, rule_text(refusal)))
 
     def _read(self, document: Document, header: str, tags: list[str]) -> Document | Outcome:
         run = self.run
         try:
             mimetype, converter = choose_converter(document.body, content_type=header)
             document = replace(document, mimetype=mimetype)
-            if converter is not Converter.HTML and refusal_of(document, run) is not None:
-                # Neither its text is wanted nor has it links that are followed.
-                return judged(document, Page(), run)
             if converter is not Converter.HTML or is_oversized(document.body):
                 return replace(document, converter=converter.value)
             page = parse_html(
@@ -78,9 +66,9 @@ class WebSpider(SourceSpider):
                 url=document.base_url,
                 content_type=header,
                 default_charset=run.source.fetch.default_charset,
-                default_language=run.source.fetch.default_language,
                 robots_headers=tags,
                 user_agent=run.source.robots.user_agent or run.project.user_agent,
+                wanted=run.attributes.wanted if run.attributes is not None else frozenset(),
             )
             return judged(document, page, run)
         except DocumentError as error:

@@ -57,7 +57,7 @@ def code_of(pool: WorkerPool, function: object, *args: object) -> int:
 
 def test_conversion_pool_when_given_a_pdf_then_gives_its_page() -> None:
     pool = ConversionPool()
-    arguments = {"url": "http://example.com/a.pdf", "default_language": "", "robots_headers": (), "user_agent": "x"}
+    arguments = {"url": "http://example.com/a.pdf", "robots_headers": (), "user_agent": "x"}
 
     good = pool.submit(PDF, **arguments)  # type: ignore[arg-type]
     broken = pool.submit(b"%PDF-", **arguments)  # type: ignore[arg-type]
@@ -78,7 +78,6 @@ def test_oversized_parser_when_given_a_page_then_gives_what_parse_html_gives() -
         url="http://example.com/",
         content_type="text/html",
         default_charset="windows-1252",
-        default_language="",
         robots_headers=[],
         user_agent="x",
     ).result(120)

@@ -40,7 +40,6 @@ def page_of(body: bytes, *, robots_headers: tuple[str, ...] = ()) -> Page:
     return convert_pdf(
         body,
         url="http://example.com/files/annual%20report.pdf",
-        default_language="en",
         robots_headers=robots_headers,
         user_agent="searchcrawl",
     )
@@ -52,7 +51,7 @@ def test_pdf_when_converted_then_has_text_of_all_pages_and_information() -> None
     )
 
     assert page_of(body) == Page(
-        title="The Title", author="N. N.", subject="S", text="First page\nSecond\nline", language="en", charset=""
+        title="The Title", author="N. N.", subject="S", text="First page\nSecond\nline", charset=""
     )
 
 

@@ -96,7 +96,6 @@ def test_r12_page_when_of_any_bytes_then_all_it_says_is_clean() -> None:
                 url="http://a.test/",
                 content_type=f"text/html; charset={charset}",
                 default_charset="windows-1252",
-                default_language="",
                 robots_headers=(),
                 user_agent="searchcrawl",
             )

@@ -16,7 +16,6 @@ def page_of(html: str | bytes, **arguments: Any) -> Page:
         "url": PAGE,
         "content_type": "text/html; charset=utf-8",
         "default_charset": "windows-1252",
-        "default_language": "",
         "robots_headers": (),
         "user_agent": "searchcrawl",
     }
@@ -48,8 +47,21 @@ def test_page_when_empty_then_has_nothing() -> None:
     assert page_of(b"") == Page(charset="utf-8")
 
 
-def test_page_when_without_language_then_takes_default() -> None:
-    assert page_of("<html lang='not a tag'>", default_language="ja").language == "ja"
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<html lang='not a tag'><p>x", ""),
+        ("<html lang=pt_BR><meta name=language content=de>", "pt-br"),
+        ("<html lang='?'><meta http-equiv=Content-Language content=DE>", "de"),
+        ("<meta http-equiv=content-language content='de, en'>", ""),
+        ("<meta name=DC.Language content=fr><meta http-equiv=content-language content=it>", "it"),
+        ("<meta name=DCTerms.language content=fr>", "fr"),
+    ],
+)
+def test_page_when_a_language_is_declared_then_it_is_that_of_the_html_element_or_of_a_meta(
+    html: str, expected: str
+) -> None:
+    assert page_of(html).language == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+"""The [attributes] of source files: what is understood, refused, and compared between sources (A5, A6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.exceptions import ConfigurationError, InvalidFile, NotAvailableYet
+from searchcrawl.rules.attribute_values import Mapped
+from searchcrawl.sources.attribute_catalogue import index_fields
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.loading import attributes_of, load_project, load_source, load_sources
+
+SOURCE = '[start]\nurls = ["http://a.test/"]\n[scope]\nallow_all = true\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "searchcrawl.toml").write_text('contact = "a@b.example"\n', "utf-8")
+    (tmp_path / "sources").mkdir()
+    return tmp_path
+
+
+def write(root: Path, table: str, name: str = "a") -> None:
+    (root / "sources" / f"{name}.toml").write_text(f"{SOURCE}[attributes]\n{table}\n", "utf-8")
+
+
+def loaded(root: Path, name: str = "a") -> Source:
+    return load_source(load_project(root), name)
+
+
+def refusal(root: Path, name: str = "a") -> str:
+    with pytest.raises(ConfigurationError) as raised:
+        loaded(root, name)
+    error = raised.value
+    return "\n".join(map(str, error.errors if isinstance(error, InvalidFile) else [error]))
+
+
+def test_attributes_when_mapped_then_origins_are_in_lower_case_and_types_are_known(root: Path) -> None:
+    write(root, '"Meta:DC.Creator" = "Author"\n"header:X-Version" = "version"\n"jsonld:datePublished" = "issued"\n'
+                '"meta:revised" = "LastModifiedDate"\n[attributes.types]\nissued = "date"')  # fmt: skip
+
+    attributes = attributes_of(loaded(root))
+
+    assert attributes is not None
+    assert attributes.mapped == (
+        Mapped("meta:dc.creator", "author", "string"),
+        Mapped("header:x-version", "version", "string"),
+        Mapped("jsonld:datepublished", "issued", "date"),
+        Mapped("meta:revised", "last_modified", "date"),
+    )
+    assert attributes.wanted == {"meta:dc.creator", "jsonld:datepublished", "meta:revised"}
+
+
+def test_attributes_when_nothing_is_said_then_there_are_none_and_the_fingerprint_is_as_it_was(root: Path) -> None:
+    (root / "sources" / "a.toml").write_text(SOURCE, "utf-8")
+    plain = loaded(root)
+    write(root, "drop = []")
+    empty = loaded(root)
+
+    assert attributes_of(plain) is attributes_of(empty) is None
+    assert fingerprint(plain, versions={}) == fingerprint(empty, versions={})
+
+
+def test_attributes_when_the_table_is_edited_then_each_key_that_differs_is_named(root: Path) -> None:
+    write(root, '"meta:a" = "one"\n"meta:b" = "two"')
+    before = fingerprint(loaded(root), versions={})
+    write(root, '"meta:a" = "three"\ndrop = []\nuse_desc_fallback = true\n[attributes.types]\nthree = "number"')
+    after = fingerprint(loaded(root), versions={})
+
+    assert changed_keys(before, after) == [
+        "attributes.meta:a",
+        "attributes.meta:b",
+        "attributes.types",
+        "attributes.use_desc_fallback",
+    ]
+
+
+@pytest.mark.parametrize("name", ["Title", "author", "Description", "SUBJECT", "mimetype", "Language", "host",
+                                  "LastModifiedDate", "last_modified"])  # fmt: skip
+def test_attributes_when_one_of_the_fixed_eight_is_dropped_then_refused(root: Path, name: str) -> None:
+    write(root, f'drop = ["{name}"]')
+
+    assert "sources/a.toml: attributes.drop: " in refusal(root)
+    assert "cannot be removed" in refusal(root)
+
+
+def test_attributes_when_a_shared_one_is_dropped_then_this_source_has_it_no_more(root: Path) -> None:
+    (root / "searchcrawl.toml").write_text(
+        'contact = "a@b.example"\n[defaults.attributes]\n"meta:a" = "one"\n"meta:b" = "two"\n', "utf-8"
+    )
+    write(root, 'drop = ["one"]')
+
+    attributes = attributes_of(loaded(root))
+
+    assert attributes is not None
+    assert [each.attribute for each in attributes.mapped] == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('"meta:a" = "two words"', 'attributes."meta:a": must be at most 64 letters, digits and _.-'),
+        ('"meta:a" = "1st"', "a letter first"),
+        ('"meta:a" = "größe"', "(ASCII)"),
+        ('"meta:a" = ["b"]', 'attributes."meta:a": must be a string'),
+        ('"meta:a" = "content"', "is a field of every document"),
+        ('"meta:a" = "title_txt_en"', "is a field of every document"),
+        ('"meta:a" = "host"', "the host is that of the URL"),
+        ('"metas:a" = "b"', 'must be "meta:NAME", "header:NAME" or "jsonld:NAME"'),
+        ('"meta:" = "b"', 'must be "meta:NAME"'),
+        ('"meta:a" = "b"\n"META:A" = "c"', 'attributes."META:A": the same name twice'),
+        ('"meta:a" = "b"\n"meta:c" = "B"', "differ only in case"),
+        ('author = "x"', "attributes.author: unknown key"),
+        ("dropp = []", "attributes.dropp: unknown key (did you mean drop?)"),
+        ('drop = ["b"]', "attributes.drop: nothing is mapped to b"),
+        ('"meta:a" = "version"\n[attributes.types]\nvresion = "number"',
+         "attributes.types.vresion: nothing is mapped to vresion (did you mean version?)"),
+        ('"meta:a" = "b"\n[attributes.types]\nb = "float"', 'attributes.types.b: must be "string", "text", "number"'),
+        ('[attributes.types]\nauthor = "number"', "the type of author is fixed"),
+    ],
+)  # fmt: skip
+def test_attributes_when_a_table_is_wrong_then_its_file_and_key_are_named(root: Path, table: str, message: str) -> None:
+    write(root, table)
+
+    assert refusal(root).startswith("sources/a.toml: attributes")
+    assert message in refusal(root)
+
+
+def test_attributes_when_values_are_given_display_names_then_not_available_yet(root: Path) -> None:
+    write(root, '"meta:a" = "b"\n[attributes.values]\nx = 1')
+
+    with pytest.raises(NotAvailableYet, match="not available yet"):
+        loaded(root)
+
+
+def test_types_when_two_sources_differ_then_both_are_refused_and_each_names_the_other(root: Path) -> None:
+    write(root, '"meta:a" = "version"')
+    write(root, '"header:b" = "version"\n[attributes.types]\nversion = "number"', "b")
+    write(root, '"meta:a" = "revision"', "c")
+
+    sources, errors = load_sources(load_project(root))
+
+    assert list(sources) == ["c"]
+    assert [str(error) for error in errors] == [
+        "sources/a.toml: attributes.types.version: is string here and number in sources/b.toml",
+        "sources/b.toml: attributes.types.version: is number here and string in sources/a.toml",
+    ]
+    assert refusal(root) == str(errors[0])
+    assert refusal(root, "b") == str(errors[1])
+    assert loaded(root, "c").name == "c"
+
+
+def test_fields_when_sources_share_an_attribute_then_it_is_one_of_one_type(root: Path) -> None:
+    write(root, '"meta:a" = "version"\n"meta:d" = "Issued"\n[attributes.types]\nIssued = "date"')
+    write(root, '"header:revision" = "version"', "b")
+
+    sources, errors = load_sources(load_project(root))
+    fields = index_fields(sources.values())
+
+    assert errors == []
+    assert (fields["version"], fields["issued"]) == ("version_s", "Issued_dt")
+    assert (fields["lastmodifieddate"], fields["author"], fields["depth"]) == ("last_modified", "author", "depth")
