@@ -106,6 +106,9 @@ class VisitingSpider(Spider):
             project=Project(root=Path.cwd(), contact="crawl@example.test"),
             boundary=Boundary(**JOB.get("scope", {"allow_all": True})),
             politeness=Politeness(),
+            row=SimpleNamespace(horizon_ms=0),
+            read=lambda work: None,
+            write=lambda work: None,
             wires=Wires(),
         )
         return spider

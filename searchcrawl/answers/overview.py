@@ -28,7 +28,7 @@ def status_of(
         source_id = run_table.find_source(transaction, source.name)
         run = None if source_id is None else run_table.last(transaction, source_id)
         if source_id is None or run is None:
-            return _never_run(source.name)
+            return _never_run(source)
         totals = document_table.totals(transaction, source_id)
         executing = lease.held(transaction, source_id, clock.now_ms())
         refused = answer_queries.refused_documents(transaction, source_id)
@@ -51,6 +51,7 @@ def status_of(
             **totals,
             "force_recrawl": _force_recrawl(run_table.made_with(transaction, source_id), source, versions),
             "warnings": [
+                *_warnings_of_source(source),
                 *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
                 *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
                 *_warnings_of_urls(source.name, warned),
@@ -67,9 +68,9 @@ def _counts(transaction: Transaction, source_id: int, run: RunRow) -> dict[str, 
     return counts
 
 
-def _never_run(name: str) -> dict[str, Any]:
+def _never_run(source: Source) -> dict[str, Any]:
     return {
-        "source": name,
+        "source": source.name,
         "state": "scheduled",
         "run": None,
         "counts": dict.fromkeys(COUNTS, 0),
@@ -77,7 +78,7 @@ def _never_run(name: str) -> dict[str, Any]:
         "waiting": 0,
         "quarantined": 0,
         "force_recrawl": None,
-        "warnings": [],
+        "warnings": [*_warnings_of_source(source)],
     }
 
 
@@ -94,6 +95,11 @@ def _force_recrawl(made_with: str | None, source: Source, versions: Mapping[str,
     now = fingerprint(source, versions=versions)
     changed = changed_keys(made_with or now, now)
     return f"changed: {', '.join(changed)}" if changed else None
+
+
+def _warnings_of_source(source: Source) -> Iterator[dict[str, str]]:
+    if not source.robots.obey:
+        yield _warning("robots", "robots.txt is not obeyed for this source (robots.obey = false)")
 
 
 def _warnings_of_run(

@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -21,6 +21,7 @@ from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, failing_of
 from searchcrawl.fetch.outcome_middleware import described, status_line
 from searchcrawl.fetch.redirect_middleware import slot_of
 from searchcrawl.fetch.retry_after import retry_after_seconds
+from searchcrawl.fetch.robots_copies import RobotsCopies
 from searchcrawl.fetch.robots_files import RobotsFile
 from searchcrawl.fetch.run_state import Politeness, Run, run_of
 from searchcrawl.items import Claim
@@ -57,6 +58,16 @@ class _Copy:
     memory_bytes: int = 0
 
 
+class Copies(Protocol):
+    """Where good answers are kept by origin."""
+
+    async def keep(self, origin: str, body: bytes) -> None:
+        """Keeps a good answer."""
+
+    async def recall(self, origin: str) -> bytes | None:
+        """The last one, None without."""
+
+
 class RobotsUnavailable(Exception):
     """The robots.txt of an origin cannot be had now; ``pause_seconds`` is when to ask again, None: not at all."""
 
@@ -72,7 +83,7 @@ class RobotsMiddleware:
     Where it answers 5xx or 429, all visits of that origin end with 951 and ``robots.unavailable``;
     where the host cannot be reached, with the code of that; both are asked again after a pause.
     ``download`` fetches a robots request through the downloader; ``read`` are told of each file that
-    was read: its origin, and the sitemaps that it names.
+    was read: its origin, and the sitemaps that it names. ``copies`` outlive the process.
     """
 
     def __init__(
@@ -84,11 +95,13 @@ class RobotsMiddleware:
         obey: bool,
         max_crawl_delay_seconds: float | None,
         read: Sequence[Callable[[str, Sequence[str]], None]] = (),
+        copies: Copies | None = None,
         pause_seconds: float = _PAUSE_SECONDS,
         max_memory_bytes: int = _MAX_MEMORY_BYTES,
     ) -> None:
         self._download = download
         self._tell = read
+        self._stored = copies
         self._politeness = politeness
         self._user_agent = user_agent
         self._obey = obey
@@ -120,6 +133,7 @@ class RobotsMiddleware:
             user_agent=robots.user_agent or run.project.user_agent,
             obey=robots.obey,
             max_crawl_delay_seconds=robots.max_crawl_delay_seconds if robots.crawl_delay else None,
+            copies=RobotsCopies(run) if robots.obey else None,
         )
         run.wires.robots_of = middleware.file_of if robots.obey else None
         return middleware
@@ -190,7 +204,7 @@ class RobotsMiddleware:
         url = f"{origin}/robots.txt"
         try:
             response = await self._fetch(url)
-            copy = await self._read(response, url)
+            copy = await self._read(response, url, origin)
         except Exception as error:
             failing = failing_of(error)
             if failing is None:
@@ -199,19 +213,25 @@ class RobotsMiddleware:
             text = f"robots.txt: {described(failing.code, error)}"
             # What is not tried again for a page might still be mended here; the pause keeps it rare.
             copy = _Copy(expires=_in(self._pause_seconds), code=code, error=text, transient=failing.transient)
-        copy = self._or_last_good(origin, copy)
+        copy = await self._or_last_good(origin, copy)
         self._keep(origin, copy)
         if copy.file is not None:
             for tell in self._tell:
                 tell(origin, copy.file.sitemaps)
         return copy
 
-    def _or_last_good(self, origin: str, copy: _Copy) -> _Copy:
+    async def _or_last_good(self, origin: str, copy: _Copy) -> _Copy:
         """A file that was there stays in force while its successor cannot be had (RFC 9309 §2.4)."""
-        last = self._copies.get(origin)
-        if copy.file is not None or last is None or last.file is None:
+        if copy.file is not None:
             return copy
-        return replace(last, expires=copy.expires)
+        last = self._copies.get(origin)
+        if last is not None and last.file is not None:
+            return replace(last, expires=copy.expires)
+        body = await self._stored.recall(origin) if self._stored is not None else None
+        if body is None:
+            return copy
+        logger.warning("%s: the copy of before is in force", copy.error)
+        return replace(await self._of_body(body, f"{origin}/robots.txt"), expires=copy.expires)
 
     async def _fetch(self, url: str) -> Response:
         """The answer after at most five redirects; the last redirect itself where there are more."""
@@ -233,7 +253,7 @@ class RobotsMiddleware:
                 break
         return response
 
-    async def _read(self, response: Response, url: str) -> _Copy:
+    async def _read(self, response: Response, url: str, origin: str) -> _Copy:
         status = response.status
         if status == 429 or status >= 500:
             pause = retry_after_seconds(response.headers.get(b"Retry-After")) or 0.0
@@ -243,6 +263,11 @@ class RobotsMiddleware:
             body = undo_prefix(response.body, codings, max_bytes=_MAX_BYTES) if 200 <= status <= 299 else b""
         except BrokenCoding as error:
             return _Copy(expires=_in(self._pause_seconds), error=f"robots.txt: {error}")
+        if 200 <= status <= 299 and self._stored is not None:
+            await self._stored.keep(origin, body)
+        return await self._of_body(body, url, status)
+
+    async def _of_body(self, body: bytes, url: str, status: int = 200) -> _Copy:
         if len(body) < _THREAD_FROM_BYTES:
             file = RobotsFile.from_answer(status, body, self._user_agent, url=url)
         else:

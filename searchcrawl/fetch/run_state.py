@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 from searchcrawl.fetch.address_guard import AddressGuard
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.run import RobotsRules
+from searchcrawl.store.database import Transaction
+
+T = TypeVar("T")
 
 
 class FetchSettings(Protocol):
@@ -87,7 +90,27 @@ class Wires(Protocol):
     def robots_read(self) -> Sequence[Callable[[str, Sequence[str]], None]]: ...
 
 
-class Run(Protocol):
+class Row(Protocol):
+    """The row of a run."""
+
+    @property
+    def horizon_ms(self) -> int:
+        """When the run, or the one that it goes on with, began."""
+
+
+class Store(Protocol):
+    """A run, as far as its store goes."""
+
+    @property
+    def row(self) -> Row: ...
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers in a reading transaction."""
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers in a writing transaction."""
+
+
+class Run(Store, Protocol):
     """One run over one source."""
 
     @property

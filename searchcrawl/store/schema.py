@@ -55,6 +55,16 @@ hosts = Table(
     Column("answers_any", SmallInteger, nullable=False, server_default="0"),
 )
 
+# What robots.txt said when it could be had last, compressed.
+robots_copies = Table(
+    "robots_copies",
+    metadata,
+    # scheme://host[:port]
+    Column("origin", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("fetched_ms", BigInteger, nullable=False),
+)
+
 urls = Table(
     "urls",
     metadata,

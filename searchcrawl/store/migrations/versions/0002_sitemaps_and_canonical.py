@@ -22,6 +22,7 @@ _INDEXED = "indexed_version IS NOT NULL"
 def upgrade() -> None:
     """Adds tables and columns; what is there stays as it is."""
     _make_sitemaps()
+    _make_robots_copies()
     op.add_column("urls", sa.Column("sitemap_id", sa.Integer(), nullable=True))
     op.add_column("urls", sa.Column("lastmod_ms", sa.BigInteger(), nullable=True))
     _index("ix_urls_sitemap_id", "urls", ["sitemap_id"], where="sitemap_id IS NOT NULL")
@@ -67,6 +68,16 @@ def _make_sitemaps() -> None:
         sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_sitemaps_source_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_sitemaps")),
         sa.UniqueConstraint("source_id", "key", name=op.f("uq_sitemaps_source_id_key")),
+    )
+
+
+def _make_robots_copies() -> None:
+    op.create_table(
+        "robots_copies",
+        sa.Column("origin", sa.Text(), nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("fetched_ms", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("origin", name=op.f("pk_robots_copies")),
     )
 
 
