@@ -40,13 +40,7 @@ def status_of(
         return {
             "source": source.name,
             "state": _state(run, executing=executing),
-            "run": {
-                "id": run.id,
-                "kind": run.kind.value,
-                "started": clock.iso(run.started_ms),
-                "ended": clock.iso(run.ended_ms),
-                "end_reason": run.end_reason,
-            },
+            "run": _shown(run),
             "counts": _counts(transaction, source_id, run),
             **totals,
             "force_recrawl": _force_recrawl(run_table.made_with(transaction, source_id), source, versions),
@@ -58,6 +52,16 @@ def status_of(
                 *(_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
             ],
         }
+
+
+def _shown(run: RunRow) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "kind": run.kind.value,
+        "started": clock.iso(run.started_ms),
+        "ended": clock.iso(run.ended_ms),
+        "end_reason": run.end_reason,
+    }
 
 
 def _counts(transaction: Transaction, source_id: int, run: RunRow) -> dict[str, int]:
