@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import pytest
 
@@ -16,6 +16,9 @@ from tests.postgres_server import RunningPostgres, start_postgres
 from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
+_TESTS: Final = Path(__file__).parent
+_LONGEST_FIRST: Final = ("acceptance", "integration")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Names the marks of tests that run with more than the default store and index."""
@@ -23,8 +26,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "other_backends: not run with an SQLite file and the embedded index")
 
 
+def _place(file: Path) -> int:
+    folder = file.relative_to(_TESTS).parts[0]
+    return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what says nothing new of the default store and index."""
+    """Leaves out what says nothing new of the default store and index; puts long files first, for two processes."""
+    items.sort(key=lambda item: _place(item.path))
     if not backends.asks_for_default(os.environ):
         return
     left_out = [item for item in items if item.get_closest_marker("other_backends")]

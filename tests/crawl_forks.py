@@ -6,6 +6,7 @@ A forked command is a process of its own, with its own environment, folder and o
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -16,9 +17,10 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -102,8 +104,8 @@ class Running:
 class _Fork:
     """One process that forks; it has one command under way at a time."""
 
-    def __init__(self, free: queue.SimpleQueue[_Fork]) -> None:
-        self._free = free
+    def __init__(self, give_back: Callable[[_Fork], None]) -> None:
+        self._give_back = give_back
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.crawl_forks"],
             cwd=ROOT,
@@ -112,6 +114,7 @@ class _Fork:
             stdout=subprocess.PIPE,
             text=True,
         )
+        self._ready = False
 
     def read(self) -> str:
         assert self._process.stdout is not None
@@ -121,12 +124,15 @@ class _Fork:
         return line
 
     def send(self, order: dict[str, Any]) -> None:
+        if not self._ready:
+            self.read()
+            self._ready = True
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
 
     def give_back(self) -> None:
-        self._free.put(self)
+        self._give_back(self)
 
     def stop(self) -> None:
         assert self._process.stdin is not None
@@ -141,12 +147,11 @@ class Forks:
 
     def __init__(self, processes: int) -> None:
         self._free: queue.SimpleQueue[_Fork] = queue.SimpleQueue()
-        self._all = [_Fork(self._free) for _ in range(processes)]
+        self._all = [_Fork(self._free.put) for _ in range(processes)]
+        for fork in self._all:
+            self._free.put(fork)
 
     def __enter__(self) -> Self:
-        for fork in self._all:
-            fork.read()
-            fork.give_back()
         return self
 
     def __exit__(
@@ -157,19 +162,58 @@ class Forks:
 
     def start(self, folder: Path, *args: str, **variables: str) -> Running:
         """``searchcrawl ARGS`` in ``folder``; its output is appended to ``output.txt`` there."""
-        fork = self._free.get()
-        output = folder / "output.txt"
-        environment = {
-            key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))
-        }
-        fork.send(
-            {"args": args, "folder": str(folder), "output": str(output), "environment": {**environment, **variables}}
-        )
-        return Running(fork, int(fork.read()), output)
+        return _ordered(self._free.get(), folder, folder / "output.txt", folder / "output.txt", args, variables)
 
     def run(self, folder: Path, *args: str, **variables: str) -> int:
         """The same, until its end; the exit code."""
         return self.start(folder, *args, **variables).wait()
+
+
+class CommandRunner:
+    """Commands with what they printed, as ``subprocess.run`` has them; as many at once as threads ask for."""
+
+    def __init__(self) -> None:
+        self._free: queue.SimpleQueue[_Fork] = queue.SimpleQueue()
+        self._all: list[_Fork] = []
+
+    def run(self, folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """``searchcrawl ARGS`` in ``folder``, until its end."""
+        try:
+            fork = self._free.get_nowait()
+        except queue.Empty:
+            fork = _Fork(self._free.put)
+            self._all.append(fork)
+        with tempfile.TemporaryDirectory(prefix="command-") as texts:
+            printed, errors = Path(texts, "printed"), Path(texts, "errors")
+            code = _ordered(fork, folder, printed, errors, args, variables).wait()
+            return subprocess.CompletedProcess(args, code, printed.read_text("utf-8"), errors.read_text("utf-8"))
+
+    def stop(self) -> None:
+        """Ends the processes that fork."""
+        for fork in self._all:
+            fork.stop()
+        self._all.clear()
+
+
+#: For all tests of a process.
+COMMANDS: Final = CommandRunner()
+atexit.register(COMMANDS.stop)
+
+
+def _ordered(
+    fork: _Fork, folder: Path, output: Path, errors: Path, args: Sequence[str], variables: Mapping[str, str]
+) -> Running:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
+    fork.send(
+        {
+            "args": args,
+            "folder": str(folder),
+            "output": str(output),
+            "errors": str(errors),
+            "environment": {**kept, **variables},
+        }
+    )
+    return Running(fork, int(fork.read()), errors)
 
 
 def main() -> None:
@@ -212,8 +256,11 @@ def _become(order: dict[str, Any]) -> None:
     os.chdir(order["folder"])
     sys.path.insert(0, str(ROOT))
     nothing = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(order["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+    time.tzset()
+    output, errors = (
+        os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for name in ("output", "errors")
+    )
+    for source, target in ((nothing, 0), (output, 1), (errors, 2)):
         os.dup2(source, target)
     # It reads the environment once, when it is loaded.
     importlib.reload(failpoints)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +15,7 @@ from typing import Any, Final
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import Hit, SearchIndex, SearchQuery
 from searchcrawl.sources.loading import load_project
+from tests.crawl_forks import COMMANDS
 from tests.site.client import ROOT, SiteProcess, source_toml, write_project
 from tests.site.expected import short
 from tests.stored_rows import query_columns
@@ -57,17 +57,8 @@ class CrawlProject:
 
     def crawl(self, *options: str, **variables: str) -> Ended:
         """One run, in a process of its own."""
-        command = [sys.executable, "-m", "searchcrawl", "crawl", self.name, "--json", *self.options, *options]
         begun = time.monotonic()
-        ended = subprocess.run(
-            command,
-            cwd=self.folder,
-            env=environment(**variables),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
+        ended = COMMANDS.run(self.folder, "crawl", self.name, "--json", *self.options, *options, **variables)
         assert ended.returncode != 1, ended.stderr
         return Ended(
             exit_code=ended.returncode,
@@ -77,16 +68,8 @@ class CrawlProject:
         )
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Another command of ours, in the project."""
-        return subprocess.run(
-            [sys.executable, "-m", "searchcrawl", *arguments],
-            cwd=self.folder,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
+        """Another command of ours, in the project, in a process of its own."""
+        return COMMANDS.run(self.folder, *arguments)
 
     def edit(self, **overrides: Any) -> None:
         """Writes the source file anew; overrides as in ``source_toml``."""

@@ -6,9 +6,7 @@ Crawls are processes; questions are asked in this one, which saves a second each
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -20,24 +18,15 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.__main__ import main
 from tests import backends
-from tests.site.client import ADDRESS, ROOT, SiteProcess, source_toml, write_project
+from tests.crawl_forks import COMMANDS
+from tests.site.client import ADDRESS, SiteProcess, source_toml, write_project
 from tests.site.expected import CANONICAL, COPIES, OPEN, OUTSIDE, codes, short
 from tests.stored_rows import execute
 
-LIMIT_SECONDS = 120
-
 
 def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
-    return subprocess.run(
-        [sys.executable, "-m", "searchcrawl", *arguments],
-        cwd=folder,
-        env={**environment, "PYTHONPATH": str(ROOT), **variables},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+    """One command in ``folder``, in a process of its own."""
+    return COMMANDS.run(folder, *arguments, **variables)
 
 
 def ask(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

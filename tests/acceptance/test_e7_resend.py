@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,8 +12,9 @@ from typing import Any, Final
 import pytest
 
 from tests import backends
-from tests.acceptance.support_project import LIMIT_SECONDS, CrawlProject, environment, new_project
+from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
+from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
@@ -65,14 +64,7 @@ def answer(project: CrawlProject, *words: str) -> dict[str, Any]:
 
 def killed(project: CrawlProject, *words: str, at: str) -> None:
     """A command that kills itself at a failpoint."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "searchcrawl", *words],
-        cwd=project.folder,
-        env=environment(SEARCHCRAWL_FAILPOINT=at),
-        capture_output=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
+    ended = COMMANDS.run(project.folder, *words, SEARCHCRAWL_FAILPOINT=at)
     assert ended.returncode == -9, ended.stderr
 
 
