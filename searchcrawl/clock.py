@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def now() -> datetime:
@@ -36,3 +40,16 @@ def iso(milliseconds: int | None) -> str | None:
     if milliseconds is None:
         return None
     return from_ms(milliseconds).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def from_http_date(text: str | None) -> datetime | None:
+    """A Last-Modified value (RFC 9110 §5.6.7), from 1970 to now; None for what is no date."""
+    if not text:
+        return None
+    try:
+        moment = parsedate_to_datetime(text)
+        # In UTC the last evening of the year 9999 may be over.
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return min(max(moment, _EARLIEST), now())

@@ -9,10 +9,16 @@ from typing import Any, NamedTuple
 
 
 class Link(NamedTuple):
-    """A link of a page: the identity of its target (``urls.resolve``) and its rel=nofollow."""
+    """A link of a page: the identity of its target (``urls.resolve``) and its rel=nofollow.
+
+    Where a rewriter had a say (K1): ``display`` is the URL to be shown instead, ``found_as`` what it
+    rewrote. Both are None where it changed nothing.
+    """
 
     url: str
     nofollow: bool = False
+    display: str | None = None
+    found_as: str | None = None
 
 
 class Hop(NamedTuple):
@@ -31,7 +37,8 @@ class Claim:
     of the last good body, None without one or where it is to be processed again; ``held`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
     ``not_before_ms`` is the moment (since 1970) at which the host may be asked. ``canonical_key`` and
-    ``display_key`` are those of the document (``urls.key``), None where it has none.
+    ``display_key`` are those of the document (``urls.key``), None where it has none; ``display_url`` is
+    what a rewriter wants shown instead of the URL.
     """
 
     url_id: int
@@ -49,6 +56,7 @@ class Claim:
     not_before_ms: int = 0
     canonical_key: int | None = None
     display_key: int | None = None
+    display_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,13 @@ from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.keep import KeepRules
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.loading import attributes_of, boundary_of, display_of
+from searchcrawl.sources.loading import attributes_of, boundary_of, display_of, keep_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease as leases
-from searchcrawl.store import run_table, url_table
+from searchcrawl.store import review_table, run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.lease import Lease
@@ -134,6 +135,8 @@ class Run:
     fingerprint: str
     forced: tuple[str, ...] = ()
     display: DisplayMap | None = field(init=False)
+    #: None where nothing is filtered
+    keep: KeepRules | None = field(init=False)
     attributes: AttributeMap | None = field(init=False)
     wires: Wires = field(default_factory=Wires)
     politeness: Politeness | None = None
@@ -149,6 +152,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.display = display_of(self.source)
+        self.keep = keep_of(self.source) or None
         self.attributes = attributes_of(self.source)
 
     @property
@@ -284,7 +288,7 @@ def _look_again(database: Database, lease: Lease) -> None:
 
     def reopen(transaction: Transaction, after: int) -> int | None:
         leases.renew(transaction, lease, now_ms())
-        return url_table.reopen_codes(transaction, lease.source_id, _REFUSED_BY_RULES, after=after)
+        return review_table.reopen_codes(transaction, lease.source_id, _REFUSED_BY_RULES, after=after)
 
     after: int | None = 0
     while after is not None:

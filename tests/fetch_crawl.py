@@ -104,6 +104,7 @@ class VisitingSpider(Spider):
         spider.run = SimpleNamespace(  # type: ignore[attr-defined]
             source=SimpleNamespace(fetch=Fetch(**JOB.get("fetch", {})), robots=Robots(**JOB.get("robots", {}))),
             project=Project(root=Path.cwd(), contact="crawl@example.test"),
+            keep=None,
             boundary=Boundary(**JOB.get("scope", {"allow_all": True})),
             politeness=Politeness(),
             row=SimpleNamespace(horizon_ms=0),

@@ -138,7 +138,7 @@ class Admission:
     def _want(self, page_id: int | None, depth: int, links: Sequence[Link], wanted: dict[int, _Wanted]) -> list[int]:
         keys: list[int] = []
         ids, row_within = self._group.ids, self._seen.row_within
-        for url, nofollow in links:
+        for url, nofollow, _, _ in links:
             if nofollow:
                 continue
             key = urls.key(url)

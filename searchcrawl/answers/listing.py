@@ -11,7 +11,6 @@ import orjson
 from searchcrawl import clock, urls
 from searchcrawl.answers.url_state import UrlState, url_state
 from searchcrawl.codes import Code
-from searchcrawl.index.fields import http_date
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import display_of
@@ -52,7 +51,7 @@ def url_rows(database: Database, source: Source, wanted: Wanted) -> Iterator[dic
 def _shaped(row: ListedUrl, source: str, state: UrlState, display: DisplayMap | None) -> dict[str, Any]:
     clash = row.code == Code.DISPLAY_URL_CLASH
     other = None if clash else row.duplicate_of
-    modified = http_date(row.last_modified)
+    modified = clock.from_http_date(row.last_modified)
     return {
         "url": row.url if display is None else display.shown(row.url),
         "access_url": row.url,

@@ -28,6 +28,11 @@ def body_digest(body: bytes, *, robots_tags: str = "", canonical: str = "", attr
     return digest.digest()
 
 
+def filtered_digest(digest: bytes, refusal: str) -> bytes:
+    """The digest of a body that a filter refuses: it is read again when that one, or another, no longer does."""
+    return hashlib.sha256(b"%b\0keep %b" % (digest, refusal.encode("utf-8", "surrogateescape"))).digest()
+
+
 def fields_digest(page: Page) -> bytes:
     """sha256 of the text and fields that go into the index."""
     digest = hashlib.sha256()

@@ -209,6 +209,8 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
     if outcome.links:
         group.found.append(Found(claim.url_id, claim.depth, outcome.links))
     group.counts[_counter(outcome, failed=failed)] += 1
+    if outcome.code == Code.NOT_INDEXED:
+        group.counts["non_indexable"] += 1
 
 
 def _settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, again: bool = False) -> Settled:

@@ -23,7 +23,15 @@ class ConversionPool:
     ) -> None:
         self._pool = WorkerPool(workers=workers, max_memory_bytes=max_memory_bytes, timeout_seconds=timeout_seconds)
 
-    def submit(self, body: bytes, *, url: str, robots_headers: Sequence[str], user_agent: str) -> Future[Page]:
+    def submit(
+        self,
+        body: bytes,
+        *,
+        url: str,
+        robots_headers: Sequence[str],
+        user_agent: str,
+        name: str = "",
+    ) -> Future[Page]:
         """The page; fails with ConversionFailed: 903 for a broken body, 904 where a limit is passed."""
         return self._pool.submit(
             convert_pdf,
@@ -31,6 +39,7 @@ class ConversionPool:
             url=url,
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,
+            name=name,
         )
 
     def submit_text(
@@ -42,6 +51,7 @@ class ConversionPool:
         default_charset: str,
         robots_headers: Sequence[str],
         user_agent: str,
+        name: str = "",
     ) -> Future[Page]:
         """The page of a long text; fails with ConversionFailed (904) where a limit is passed."""
         return self._pool.submit(
@@ -52,6 +62,7 @@ class ConversionPool:
             default_charset=default_charset,
             robots_headers=tuple(robots_headers),
             user_agent=user_agent,
+            name=name,
         )
 
     def close(self) -> None:

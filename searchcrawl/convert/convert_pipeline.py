@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from scrapy.crawler import Crawler
 
 from searchcrawl.convert.conversion_pool import ConversionPool
+from searchcrawl.convert.file_name import sent_name
 from searchcrawl.convert.judge import judged
 from searchcrawl.convert.plain_text import convert_text
 from searchcrawl.convert.registry import Converter
@@ -21,6 +22,9 @@ from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 
 logger = logging.getLogger(__name__)
+
+#: What may have no title but the name of its file.
+_NAMED: Final = frozenset({Converter.PDF.value, Converter.TEXT.value})
 
 
 @dataclass(slots=True)
@@ -62,6 +66,8 @@ class ConvertPipeline:
             "robots_headers": robots_tags(document.headers),
             "user_agent": run.source.robots.user_agent or run.project.user_agent,
         }
+        if document.converter in _NAMED:
+            about["name"] = sent_name(document.headers)
         if document.converter == Converter.PDF.value:
             return asyncio.wrap_future(self._conversions.submit(document.body, **about))
         about |= {"content_type": content_type(document.headers), "default_charset": fetch.default_charset}

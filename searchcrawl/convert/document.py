@@ -22,10 +22,17 @@ MAX_CHARACTERS: Final = 50_000_000
 _SOFT_HYPHEN: Final = re.compile("[\x02\ufffe](?:\r?\n)?")
 
 
-def convert_pdf(body: bytes, *, url: str, robots_headers: Sequence[str], user_agent: str) -> Page:
+def convert_pdf(
+    body: bytes,
+    *,
+    url: str,
+    robots_headers: Sequence[str],
+    user_agent: str,
+    name: str = "",
+) -> Page:
     """The text of all pages, and title, author and subject of the document's information.
 
-    Without a title that is the file's name. Raises ConversionFailed: 903 for what is broken or
+    Without a title that is the file's ``name`` or, where that is empty, the one in its URL. Raises ConversionFailed: 903 for what is broken or
     encrypted, 904 beyond MAX_PAGES or MAX_CHARACTERS. Links are not read (C8).
     """
     try:
@@ -43,7 +50,7 @@ def convert_pdf(body: bytes, *, url: str, robots_headers: Sequence[str], user_ag
         document.close()
     robots = robots_directives(metas=(), headers=robots_headers, user_agent=user_agent, now=clock.now())
     return Page(
-        title=collapse(information.get("Title", "")) or file_name_of(url),
+        title=collapse(information.get("Title", "")) or name or file_name_of(url),
         text=text,
         author=collapse(information.get("Author", "")),
         subject=collapse(information.get("Subject", "")),

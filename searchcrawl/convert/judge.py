@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from searchcrawl import clock
 from searchcrawl.admission.admit import rule_text
 from searchcrawl.codes import Code
 from searchcrawl.convert.completing import completed
+from searchcrawl.convert.file_name import name_of
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Document, Link, Outcome, Page
 from searchcrawl.rules import canonical as canonical_rule
 from searchcrawl.rules import keep
+from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.keep import Fetched, modified_ms
 from searchcrawl.run import Run
 
 
@@ -25,6 +29,7 @@ def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
         boundary=run.boundary,
         depth=claim.depth,
         meta_robots=run.source.keep.meta_robots,
+        filtered=refusal_of(document, run),
         file=run.source.file,
     )
     rule = None if keeping.decision.allowed else rule_text(keeping.decision)
@@ -35,6 +40,23 @@ def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
     canonical = canonical_rule.other_url(document.canonical, page.canonical, own=claim.url, boundary=run.boundary)
     judged = replace(document, page=page, converter=None, code=keeping.code, rule=rule, canonical=canonical)
     return judged if run.display is None else _displayed(judged, run.display)
+
+
+def refusal_of(document: Document, run: Run) -> Decision | None:
+    """The filter of ``[keep]`` that refuses a document whose ``mimetype`` is set; None where none does (B8)."""
+    return None if run.keep is None else run.keep.refusal(fetched(document))
+
+
+def fetched(document: Document) -> Fetched:
+    """What the filters ask of a document."""
+    return Fetched(
+        url=document.claim.url,
+        name=name_of(document.headers, document.base_url),
+        mimetype=document.mimetype,
+        size_bytes=len(document.body),
+        modified_ms=modified_ms(document.last_modified),
+        fetched_ms=clock.to_ms(document.fetched_at),
+    )
 
 
 def _displayed(document: Document, display: DisplayMap) -> Document:

@@ -20,13 +20,16 @@ def convert_text(
     default_charset: str,
     robots_headers: Sequence[str],
     user_agent: str,
+    name: str = "",
 ) -> Page:
-    """The page of a text file; arguments as of ``html.page.parse_html``. The title is the file's name."""
+    """The page of a text file; arguments as of ``html.page.parse_html``. The title is the file's
+    ``name`` or, where that is empty, the one in its URL.
+    """
     text, charset = decode_text(body, content_type=content_type, default_charset=default_charset)
     robots = robots_directives(metas=(), headers=robots_headers, user_agent=user_agent, now=clock.now())
     text = collapse_lines(text)
     return Page(
-        title=file_name_of(url) if text else "",
+        title=(name or file_name_of(url)) if text else "",
         text=text,
         charset=charset,
         noindex=robots.noindex,

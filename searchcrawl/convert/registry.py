@@ -12,7 +12,7 @@ from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.html.encoding_labels import encoding_of
 
 #: Rises when the same bytes would be converted to another page.
-CONVERT_VERSION: Final = 1
+CONVERT_VERSION: Final = 2
 
 
 class Converter(Enum):

@@ -5,20 +5,38 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from searchcrawl import clock
+from searchcrawl.admission.admit import rule_text
+from searchcrawl.codes import Code
 from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, trail_of
+from searchcrawl.fetch.run_state import run_of
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.keep import KeepRules, modified_ms
 
 
 class ConditionalMiddleware:
     """Sends the validators of the last good body with a row's own URL, never with a redirect's target.
 
-    A 304 to them ends the visit with 304; one that nobody asked for is a passing failure.
+    A 304 to them ends the visit with 304; one that nobody asked for is a passing failure. ``keep`` judges again
+    how old a page is that has not changed: one that has become too old ends with 952.
     """
+
+    def __init__(self, keep: KeepRules | None = None) -> None:
+        self._keep = keep if keep is not None and keep.asks_for_age else None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ConditionalMiddleware:
+        return cls(run_of(crawler.spider).keep)
 
     def process_request(self, request: Request) -> None:
         claim = claim_of(request)
         if claim is None or trail_of(request):
+            return
+        if self._keep is not None and claim.code == Code.NOT_INDEXED and not self._refusal(claim.last_modified):
+            # Too old before, and not by now: a 304 would not bring the page.
             return
         if claim.etag is not None:
             _set(request, b"If-None-Match", claim.etag)
@@ -33,12 +51,19 @@ class ConditionalMiddleware:
             return response
         if b"If-None-Match" not in request.headers and b"If-Modified-Since" not in request.headers:
             raise ended(request, claim, 304, error="304 without a condition", transient=True)
+        last_modified = _text(response.headers.get(b"Last-Modified"))
+        refusal = self._refusal(last_modified or claim.last_modified) if self._keep is not None else None
+        if refusal is not None:
+            raise ended(request, claim, Code.NOT_INDEXED, rule=rule_text(refusal))
         outcome = replace(
             ended(request, claim, 304).outcome,
             etag=_text(response.headers.get(b"ETag")),
-            last_modified=_text(response.headers.get(b"Last-Modified")),
+            last_modified=last_modified,
         )
         raise VisitEnded(outcome)
+
+    def _refusal(self, last_modified: str | None) -> Decision | None:
+        return None if self._keep is None else self._keep.age_refusal(modified_ms(last_modified), clock.now_ms())
 
 
 def _set(request: Request, name: bytes, value: str) -> None:

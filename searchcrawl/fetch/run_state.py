@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar, cast
 
 from searchcrawl.fetch.address_guard import AddressGuard
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.keep import KeepRules
 from searchcrawl.run import RobotsRules
 from searchcrawl.store.database import Transaction
 
@@ -119,6 +120,8 @@ class Run(Store, Protocol):
     def project(self) -> Project: ...
     @property
     def boundary(self) -> Boundary: ...
+    @property
+    def keep(self) -> KeepRules | None: ...
     @property
     def politeness(self) -> Politeness | None: ...
     @property

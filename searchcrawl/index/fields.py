@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from searchcrawl import clock, urls
@@ -14,7 +12,6 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.store.batch_table import Shipment
 
 _PLAIN_LANGUAGE: Final = re.compile("[a-z]{2,3}")
-_EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def indexed_document(
@@ -43,7 +40,7 @@ def indexed_document(
         "subject": record.get("subject"),
         "mimetype": shipment.mimetype,
         "language": record.get("language"),
-        "last_modified": http_date(shipment.last_modified),
+        "last_modified": clock.from_http_date(shipment.last_modified),
         "content_length": shipment.content_length,
         "checksum": shipment.fields_digest.hex(),
         "first_seen": clock.from_ms(shipment.first_seen_ms),
@@ -65,16 +62,3 @@ def _by_language(record: Mapping[str, Any]) -> dict[str, Any]:
     if not _PLAIN_LANGUAGE.fullmatch(language):
         return {}
     return {f"title_txt_{language}": record.get("title"), f"content_txt_{language}": record.get("content")}
-
-
-def http_date(text: str | None) -> datetime | None:
-    """A Last-Modified value (RFC 9110 §5.6.7), never in the future; None for what is no date."""
-    if not text:
-        return None
-    try:
-        moment = parsedate_to_datetime(text)
-        # In UTC the last evening of the year 9999 may be over.
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return min(max(moment, _EARLIEST), clock.now())

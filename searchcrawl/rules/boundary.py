@@ -28,6 +28,8 @@ _LIMIT_CODES: Final = {
     "scope.max_path_segments": Code.TRAP_LIMIT,
     "scope.max_query_parameters": Code.TRAP_LIMIT,
     "scope.max_repeated_segments": Code.TRAP_LIMIT,
+    "scope.max_urls_per_pattern": Code.TRAP_LIMIT,
+    "scope.trap_after": Code.TRAP_LIMIT,
 }
 
 

@@ -1,19 +1,157 @@
-"""Whether a fetched page is indexed (interface.md §1, ``[keep]``; B10, C6)."""
+"""Whether a fetched page is indexed (interface.md §1, ``[keep]``; B8–B10, C6). Pure, compiled once."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from searchcrawl import urls
+import re2
+
+from searchcrawl import clock, urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.items import Page
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import ALLOWED, Decision
+from searchcrawl.rules.host_rules import NO_INCLUDE
+from searchcrawl.rules.url_rules import UrlRules
 
 _INDEXED: Final = 200
+_DAY_MS: Final = 86_400_000
+_WILDCARDS: Final = re.compile(r"([*?])")
+_NOINDEX: Final = "meta robots noindex"
+NO_METAS: Final = "keep.meta_robots"
+
+
+class Fetched(NamedTuple):
+    """What the rules ask of an answer, beside what its author asks of robots.
+
+    ``url`` is the identity asked for, ``name`` that of the file (empty: it has none), ``size_bytes`` that of the
+    decoded body, ``modified_ms`` the Last-Modified (None: not said).
+    """
+
+    url: str
+    name: str
+    mimetype: str
+    size_bytes: int
+    modified_ms: int | None
+    fetched_ms: int
+
+
+class KeepRules:
+    """The filters of ``[keep]``; each that fails refuses, and exclude wins. Limits of 0 are none.
+
+    MIME types and names may have the wildcards ``*`` and ``?``, without regard to case; URL rules are those of
+    the boundary. The constructor raises ConfigurationError. False where nothing is filtered.
+    """
+
+    def __init__(
+        self,
+        *,
+        mime_types: Sequence[str] = (),
+        exclude_mime_types: Sequence[str] = (),
+        min_bytes: int = 0,
+        max_bytes: int = 0,
+        max_age_days: float = 0.0,
+        include_urls: Sequence[str] = (),
+        exclude_urls: Sequence[str] = (),
+        include_names: Sequence[str] = (),
+        exclude_names: Sequence[str] = (),
+        meta_robots: bool = True,
+        file: str = "",
+    ) -> None:
+        self.meta_robots = meta_robots
+        self._mime_types = _Wildcards(mime_types, exclude_mime_types, file, "mime_types", "exclude_mime_types")
+        self._names = _Wildcards(include_names, exclude_names, file, "include_names", "exclude_names")
+        self._url_excludes = UrlRules(include=(), exclude=exclude_urls, file=file, table="keep")
+        self._url_includes = UrlRules(include=include_urls, exclude=(), file=file, table="keep")
+        self._min_bytes, self._max_bytes = min_bytes, max_bytes
+        self._max_age_ms = max_age_days * _DAY_MS
+        self._too_small = Decision(False, f"min_bytes = {min_bytes}", file, "keep.min_bytes")
+        self._too_large = Decision(False, f"max_bytes = {max_bytes}", file, "keep.max_bytes")
+        self._too_old = Decision(False, f"max_age_days = {max_age_days:g}", file, "keep.max_age_days")
+        self._noindex = Decision(False, _NOINDEX, file, NO_METAS)
+
+    def __bool__(self) -> bool:
+        limits = self._min_bytes or self._max_bytes or self._max_age_ms
+        return bool(limits or self._mime_types or self._names or self._url_excludes or self._url_includes)
+
+    @property
+    def asks_for_age(self) -> bool:
+        """Whether a page that does not change may be refused one day."""
+        return bool(self._max_age_ms)
+
+    def refusal(self, fetched: Fetched) -> Decision | None:
+        """The first filter that refuses; None where all let it pass."""
+        return next(self._refusing(fetched), None)
+
+    def refusals(self, fetched: Fetched, *, noindex: bool = False) -> list[Decision]:
+        """Every rule that alone would refuse, in the order in which they are asked; ``noindex``: its author does."""
+        ours = list(self._refusing(fetched))
+        return [self._noindex, *ours] if noindex and self.meta_robots else ours
+
+    def age_refusal(self, modified_ms: int | None, now_ms: int) -> Decision | None:
+        """Whether a page is too old by now; one that says no Last-Modified never is."""
+        if not self._max_age_ms or modified_ms is None or now_ms - modified_ms <= self._max_age_ms:
+            return None
+        return self._too_old
+
+    def _refusing(self, fetched: Fetched) -> Iterator[Decision]:
+        yield from self._mime_types.refusals(fetched.mimetype)
+        if fetched.size_bytes < self._min_bytes:
+            yield self._too_small
+        if 0 < self._max_bytes < fetched.size_bytes:
+            yield self._too_large
+        too_old = self.age_refusal(fetched.modified_ms, fetched.fetched_ms)
+        if too_old is not None:
+            yield too_old
+        yield from self._url_refusals(urls.unescape_unreserved(fetched.url))
+        yield from self._names.refusals(fetched.name)
+
+    def _url_refusals(self, url: str) -> Iterator[Decision]:
+        yield from self._url_excludes.matching(url)
+        included = self._url_includes.decide(url)
+        if included is not None and not included.allowed:
+            yield included
+
+
+class _Wildcards:
+    """Two lists of texts with ``*`` and ``?``: what must match, and what must not."""
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str], file: str, key: str, exclude_key: str) -> None:
+        self._include = [_expression(text, file, f"keep.{key}") for text in include]
+        self._exclude = [
+            (_expression(text, file, f"keep.{exclude_key}"), Decision(False, text, file, f"keep.{exclude_key}"))
+            for text in exclude
+        ]
+        self._no_include = Decision(False, NO_INCLUDE, file, f"keep.{key}")
+
+    def __bool__(self) -> bool:
+        return bool(self._include or self._exclude)
+
+    def refusals(self, text: str) -> Iterator[Decision]:
+        for expression, decision in self._exclude:
+            if expression.fullmatch(text):
+                yield decision
+        if self._include and not any(expression.fullmatch(text) for expression in self._include):
+            yield self._no_include
+
+
+def _expression(text: str, file: str, key: str) -> Any:
+    """In RE2, whose time is linear whatever the number of stars."""
+    if not text.strip():
+        raise ConfigurationError(file, key, f"must not be empty (got {text!r})")
+    pieces = _WILDCARDS.split(text.strip())
+    signs = {"*": ".*", "?": "."}
+    return re2.compile("(?is)" + "".join(signs.get(piece) or re2.escape(piece) for piece in pieces))
+
+
+def modified_ms(last_modified: str | None) -> int | None:
+    """The moment of a Last-Modified header, in ms since 1970; None without one that can be read."""
+    moment = None if last_modified is None else clock.from_http_date(last_modified)
+    return None if moment is None else clock.to_ms(moment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +178,22 @@ def decide(
     boundary: Boundary,
     depth: int | None = None,
     meta_robots: bool = True,
+    filtered: Decision | None = None,
     file: str = "",
 ) -> Keeping:
     """The verdict on a page that was fetched well.
 
     ``own_urls`` are the identities of the page itself (asked for, redirected to): a refresh to
-    one of them only reloads it. A refresh weighs more than noindex, noindex more than emptiness.
+    one of them only reloads it. ``filtered`` is the refusal of KeepRules. A refresh weighs more than noindex,
+    noindex more than a filter, both more than emptiness.
     """
     target = _refresh_target(page)
     if target is not None and target not in own_urls:
         return Keeping(code=Code.META_REFRESH, decision=boundary.decide(target, depth))
     if page.noindex and meta_robots:
-        return Keeping(code=Code.NOT_INDEXED, decision=Decision(False, "meta robots noindex", file, "keep.meta_robots"))
+        return Keeping(code=Code.NOT_INDEXED, decision=Decision(False, _NOINDEX, file, NO_METAS))
+    if filtered is not None:
+        return Keeping(code=Code.NOT_INDEXED, decision=filtered)
     if not (page.text.strip() or page.title.strip() or page.description.strip()):
         return Keeping(code=Code.EMPTY, decision=Decision(False, "empty document", file))
     return Keeping(code=_INDEXED)

@@ -23,6 +23,8 @@ M = TypeVar("M", bound=BaseModel)
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _MAX_SHOWN: Final = 100
+#: What is in them opens doors, also where it is wrong.
+_UNSHOWN: Final = re.compile(r"(.*\.)?login\.(password|fields)(\..*)?")
 _MESSAGES: Final = {
     "missing": "is required",
     "string_type": "must be a string",
@@ -245,7 +247,8 @@ def _error_of(details: ErrorDetails, file: str) -> ConfigurationError:
     key = dotted(("", *at))
     if details["type"] == "not_available":
         return NotAvailableYet(file, key, "not available yet" + f" (got {shown(value)})")
-    got = "" if details["type"] == "missing" or value is None else f" (got {shown(value)})"
+    silent = details["type"] == "missing" or value is None or _UNSHOWN.fullmatch(key)
+    got = "" if silent else f" (got {shown(value)})"
     return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + got)
 
 

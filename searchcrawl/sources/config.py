@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
 from searchcrawl.sources.attribute_table import Attributes
+from searchcrawl.sources.login import Login
 from searchcrawl.sources.refused_settings import why_refused
 from searchcrawl.sources.values import (
     LIST,
@@ -162,9 +163,24 @@ class Lifecycle(Table):
 
 
 class Keep(Table):
-    """What of the fetched is indexed (B10)."""
+    """What of the fetched is indexed (B8–B10); sizes are those of decoded bodies, a limit of 0 is none."""
 
+    mime_types: Texts = ()
+    exclude_mime_types: Texts = ()
+    min_bytes: Count = 0
+    max_bytes: Count = 0
+    max_age_days: Amount = 0.0
+    include_urls: Texts = ()
+    exclude_urls: Texts = ()
+    include_names: Texts = ()
+    exclude_names: Texts = ()
     meta_robots: bool = True
+
+    @model_validator(mode="after")
+    def _some_size_is_left(self) -> Keep:
+        if 0 < self.max_bytes < self.min_bytes:
+            raise refused(f"must not be below min_bytes = {self.min_bytes} (got {self.max_bytes})", key="max_bytes")
+        return self
 
 
 class Display(Table):
@@ -201,6 +217,7 @@ class Tables(Table):
     scope: Scope = Field(default_factory=Scope)
     fetch: Fetch = Field(default_factory=Fetch)
     robots: Robots = Field(default_factory=Robots)
+    login: Login = Field(default_factory=Login)
     change: Change = Field(default_factory=Change)
     lifecycle: Lifecycle = Field(default_factory=Lifecycle)
     keep: Keep = Field(default_factory=Keep)
@@ -251,10 +268,8 @@ class Source(SourceFile):
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "mode", "test", "receiver", "document_service", "cache",
     "scope.max_urls_per_pattern", "scope.trap_after", "scope.strip_parameters",
-    "keep.mime_types", "keep.exclude_mime_types", "keep.min_bytes", "keep.max_bytes", "keep.max_age_days",
-    "keep.include_urls", "keep.exclude_urls", "keep.include_names", "keep.exclude_names",
     "fetch.sites", "fetch.windows", "fetch.timezone", "fetch.proxy", "fetch.client_certificate", "fetch.client_key",
     "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
-    "login", "render", "attributes.values", "rewrite", "file", "table", "mail", "agent",
+    "render", "attributes.values", "rewrite", "file", "table", "mail", "agent",
 })  # fmt: skip

@@ -50,6 +50,10 @@ def _entry(source: Source, key: str, value: Any) -> dict[str, Any]:
     shown = masked(referenced(value, key, source.references))
     if key == "fetch.headers":
         shown = {name: _hidden(text) if _CREDENTIAL_HEADER.search(name) else text for name, text in shown.items()}
+    if key == "login.fields":
+        shown = {name: _hidden(text) for name, text in shown.items()}
+    if key == "login.password":
+        shown = _hidden(shown)
     if key.startswith("settings.") and is_credential(key.removeprefix("settings.")):
         shown = _hidden(shown)
     return {"value": shown, "origin": BUILT_IN if origin is None else str(origin)}

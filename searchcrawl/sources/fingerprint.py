@@ -25,6 +25,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "change": (),
     "robots": ("obey", "user_agent"),
     "fetch": ("default_charset", "default_language", "headers"),
+    # Another user may be shown other pages.
+    "login": ("type", "url", "username"),
     "attributes": (),
 }
 #: Scrapy settings that put users' own components where documents pass.

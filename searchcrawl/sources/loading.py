@@ -17,12 +17,14 @@ from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostRules
+from searchcrawl.rules.keep import KeepRules
 from searchcrawl.rules.reasons import Reasons
 from searchcrawl.sources import config, project
 from searchcrawl.sources.attribute_catalogue import clashes
 from searchcrawl.sources.checking import all_of, dotted, guess, one_line, read_toml, recognised, shown, validated
 from searchcrawl.sources.config import STANDARD, Origin, Source
 from searchcrawl.sources.layering import layers_of, merged, references_in
+from searchcrawl.sources.login import lacks_of
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
 from searchcrawl.sources.secrets import hide, hide_password, secrets_in, without
@@ -113,6 +115,8 @@ def _load_source(project: Project, name: str) -> Source:
     for setting, value in source.settings.items():
         if is_credential(setting) and isinstance(value, str):
             hide(value)
+    for value in (source.login.password, *source.login.fields.values()):
+        hide(value or "")
     return source
 
 
@@ -218,6 +222,11 @@ def _scope_rules(source: Source) -> dict[str, Any]:
     }
 
 
+def keep_of(source: Source) -> KeepRules:
+    """What of the fetched is indexed; raises ConfigurationError for a rule that cannot be understood (B8, B9)."""
+    return KeepRules(**dict(source.keep), file=source.file)
+
+
 def display_of(source: Source) -> DisplayMap | None:
     """How access URLs of a source become display URLs (A4); None where they are the same."""
     return DisplayMap((pair.from_, pair.to) for pair in source.display) if source.display else None
@@ -254,15 +263,17 @@ def _missing(project: Project, source: Source) -> list[ConfigurationError]:
         for key, file in files
         if not project.path(file).is_file()
     ]
+    errors += [ConfigurationError(*source.located(f"login.{key}"), message) for key, message in lacks_of(source.login)]
     errors += _unmapped(source)
     scope = source.scope
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
         return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
-    try:
-        boundary_of(source)
-    except ConfigurationError as error:
-        errors.append(ConfigurationError(*source.located(error.key), error.message))
+    for rules_of in (boundary_of, keep_of):
+        try:
+            rules_of(source)
+        except ConfigurationError as error:
+            errors.append(ConfigurationError(*source.located(error.key), error.message))
     return errors
 
 

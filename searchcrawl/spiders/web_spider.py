@@ -7,16 +7,17 @@ from dataclasses import replace
 from scrapy.http import Response
 
 from searchcrawl import clock
-from searchcrawl.checksum.digest import body_digest
+from searchcrawl.admission.admit import rule_text
+from searchcrawl.checksum.digest import body_digest, filtered_digest
 from searchcrawl.convert.convert_pipeline import content_type, robots_tags
-from searchcrawl.convert.judge import judged
-from searchcrawl.convert.registry import Converter, choose_converter
+from searchcrawl.convert.judge import judged, refusal_of
+from searchcrawl.convert.registry import Converter, choose_converter, mimetype_of
 from searchcrawl.exceptions import DocumentError
 from searchcrawl.fetch.ending import trail_of
 from searchcrawl.html.link_header import canonical_of
 from searchcrawl.html.oversized import is_oversized
 from searchcrawl.html.page import parse_html
-from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.items import Claim, Document, Outcome, Page
 from searchcrawl.spiders.base_spider import SourceSpider, broken
 
 
@@ -50,15 +51,29 @@ class WebSpider(SourceSpider):
                 body, robots_tags=",".join(tags), canonical=_of_another(canonical, claim.url), attributes=mapped
             ),
         )
+        if self.run.keep is not None:
+            document = self._filtered(document)
         if document.body_digest == claim.body_digest:
             return [document]
         return [self._read(document, content_type(headers), tags)]
+
+    def _filtered(self, document: Document) -> Document:
+        """The same bytes are another document when a filter takes another view of them: of their age, of their type."""
+        mimetype = mimetype_of(document.body, content_type=content_type(document.headers))
+        document = replace(document, mimetype=mimetype)
+        refusal = refusal_of(document, self.run)
+        if refusal is None:
+            return document
+        return replace(document, body_digest=filtered_digest(document.body_digest, rule_text(refusal)))
 
     def _read(self, document: Document, header: str, tags: list[str]) -> Document | Outcome:
         run = self.run
         try:
             mimetype, converter = choose_converter(document.body, content_type=header)
             document = replace(document, mimetype=mimetype)
+            if converter is not Converter.HTML and refusal_of(document, run) is not None:
+                # Neither its text is wanted nor has it links that are followed.
+                return judged(document, Page(), run)
             if converter is not Converter.HTML or is_oversized(document.body):
                 return replace(document, converter=converter.value)
             page = parse_html(

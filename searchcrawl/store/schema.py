@@ -87,6 +87,9 @@ urls = Table(
     Column("first_seen_ms", BigInteger, nullable=False),
     Column("last_fetched_ms", BigInteger),
     Column("redirects", Text),
+    # What a rewriter made of a link (K1): the URL that was found where it is another, and what is shown instead.
+    Column("found_as", Text),
+    Column("display_url", Text),
     # The sitemap that lists it, and the lastmod it gives.
     Column("sitemap_id", Integer),
     Column("lastmod_ms", BigInteger),
@@ -145,6 +148,28 @@ sitemaps = Table(
     # The run that read it last, and when.
     Column("run_id", Integer),
     Column("read_ms", BigInteger),
+    UniqueConstraint("source_id", "key"),
+)
+
+# What is known of URLs that are alike but for numbers, ids and parameter values (rules.traps).
+patterns = Table(
+    "patterns",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("key", BigInteger, nullable=False),
+    Column("pattern", Text, nullable=False),
+    # URLs that were admitted; counted where their number is limited.
+    Column("urls", Integer, nullable=False, server_default="0"),
+    # Pages whose text was looked at; of the last ones so much was new, in 1/1000.
+    Column("pages", Integer, nullable=False, server_default="0"),
+    Column("new_permille", Integer, nullable=False, server_default="0"),
+    # The key of [scope] that cut it, and its value then; null: it is not cut.
+    Column("cut", Text),
+    Column("cut_limit", Integer),
+    # How much each of the last pages brought (a byte each), and what it was (rules.novelty).
+    Column("shares", LargeBinary),
+    Column("runs", LargeBinary),
     UniqueConstraint("source_id", "key"),
 )
 

@@ -26,13 +26,10 @@ from searchcrawl.codes import Code
 from searchcrawl.items import Claim
 from searchcrawl.store.among import among
 from searchcrawl.store.database import Transaction
-from searchcrawl.store.scanned import scanned
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState
 
 _CHUNK: Final = 500
-#: So many ids are gone through in one transaction where all rows of a source are.
-_STRETCH: Final = 50_000
 #: Of rows that were fetched with a document, which may be known as that of another.
 _WELL: Final = (200, int(Code.DUPLICATE), int(Code.NOT_CANONICAL), int(Code.DISPLAY_URL_CLASH))
 # No IN: its list cannot be expanded for many rows at once.
@@ -56,7 +53,10 @@ class KnownUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewUrl:
-    """A row to be admitted; ``code`` other than 0 settles it at once, with its ``rule``."""
+    """A row to be admitted; ``code`` other than 0 settles it at once, with its ``rule`` and ``error``.
+
+    ``found_as`` and ``display_url`` are a rewriter's (``items.Link``).
+    """
 
     key: int
     url: str
@@ -65,6 +65,9 @@ class NewUrl:
     referrer_id: int | None = None
     code: int = 0
     rule: str | None = None
+    error: str | None = None
+    found_as: str | None = None
+    display_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +116,9 @@ def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_m
             "fetch_state": int(FetchState.SETTLED if row.code else FetchState.TODO),
             "code": row.code,
             "rule": row.rule,
+            "error": row.error,
+            "found_as": row.found_as,
+            "display_url": row.display_url,
             "due_ms": None if row.code else 0,
             "first_seen_ms": seen_ms,
         }
@@ -139,23 +145,6 @@ def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
             .values(fetch_state=int(FetchState.TODO), due_ms=0, attempts=0)
         )
         transaction.execute(statement, parameters)
-
-
-def reopen_codes(transaction: Transaction, source_id: int, codes: Sequence[int], *, after: int) -> int | None:
-    """Makes rows that ended with one of ``codes`` due again (the rules changed), a stretch of ids above ``after``.
-
-    The id to go on from; None at the end. All at once would take memory for each of millions of rows.
-    """
-    end = after + _STRETCH
-    statement = (
-        update(urls)
-        .where(urls.c.id > after, urls.c.id <= end, scanned(urls.c.source_id) == source_id, urls.c.code.in_(codes))
-        .where(urls.c.fetch_state == int(FetchState.SETTLED))
-        .values(fetch_state=int(FetchState.TODO), due_ms=0)
-    )
-    transaction.execute(statement)
-    last: int | None = transaction.execute(select(func.max(urls.c.id))).scalar()
-    return end if last is not None and end < last else None
 
 
 def addresses(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int, int]]:
@@ -217,6 +206,7 @@ _CLAIM_COLUMNS: Final = (
     urls.c.failed_runs,
     urls.c.code,
     urls.c.redirects,
+    urls.c.display_url,
     documents.c.etag,
     documents.c.last_modified,
     documents.c.body_digest,
@@ -280,6 +270,7 @@ def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool) -> Claim:
         held=held,
         canonical_key=row.canonical_key,
         display_key=row.display_key,
+        display_url=row.display_url,
     )
 
 

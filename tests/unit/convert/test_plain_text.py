@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.convert.file_name import file_name_of
+from searchcrawl.convert.file_name import file_name_of, name_of
 from searchcrawl.convert.plain_text import convert_text
 from searchcrawl.items import Page
 
@@ -47,3 +47,40 @@ def test_text_when_header_forbids_indexing_then_page_says_so() -> None:
 )
 def test_file_name_when_taken_from_url_then_is_readable(url: str, expected: str) -> None:
     assert file_name_of(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (b'attachment; filename="../etc/plans \xc2\xa7.pdf"', "plans §.pdf"),
+        (b"attachment; filename=caf\xe9.pdf", "café.pdf"),
+        (rb'attachment; filename="C:\\temp\\x.pdf"', "x.pdf"),
+        (b"attachment; filename*=UTF-8''a%00%0Ab.pdf", "a b.pdf"),
+        (b"attachment; filename=", "download"),
+        (b"inline", "download"),
+    ],
+)
+def test_name_of_when_the_server_sends_one_then_it_wins(header: bytes, expected: str) -> None:
+    headers = ((b"Content-Type", b"text/plain"), (b"content-disposition", header))
+
+    assert name_of(headers, "http://a.test/download?id=5") == expected
+
+
+@pytest.mark.parametrize(("url", "expected"), [("http://a.test/x/", ""), ("http://a.test/x/a%20b.txt", "a b.txt")])
+def test_name_of_when_the_server_sends_none_then_it_is_that_of_the_url(url: str, expected: str) -> None:
+    assert name_of((), url) == expected
+
+
+def test_title_when_the_server_names_the_file_then_is_that_name() -> None:
+    page = convert_text(
+        b"words",
+        url="http://a.test/download",
+        content_type="text/plain",
+        default_charset="windows-1252",
+        default_language="",
+        robots_headers=(),
+        user_agent="x",
+        name="plans.txt",
+    )
+
+    assert page.title == "plans.txt"

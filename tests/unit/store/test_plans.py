@@ -16,6 +16,7 @@ from searchcrawl.store import (
     batch_table,
     document_table,
     resend_table,
+    review_table,
     run_table,
     sitemap_table,
     url_table,
@@ -111,7 +112,7 @@ def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_s
         list(answer_queries.indexed_rows(sqlite_store, SOURCE))
         with sqlite_store.write() as transaction:
             run_table.count_urls(transaction, SOURCE, without=[955])
-            url_table.reopen_codes(transaction, SOURCE, [955, 956], after=0)
+            review_table.reopen_codes(transaction, SOURCE, [955, 956], after=0)
 
     walks = [step for step in steps if step.startswith(("SCAN urls", "SEARCH urls")) and "rowid=?" not in step]
     assert walks == [

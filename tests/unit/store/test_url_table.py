@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.store import url_table
+from searchcrawl.store import review_table, url_table
 from searchcrawl.store.database import Database
 from searchcrawl.store.states import FetchState
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, fetch_states, row, settle, store
@@ -138,8 +138,8 @@ def test_reopen_codes_when_rules_changed_then_rows_that_a_rule_refused_are_due(d
     settle(database, fetched, due_ms=None)
 
     with database.write() as transaction:
-        rest = url_table.reopen_codes(transaction, SOURCE, [1007, 955], after=0)
-        elsewhere = url_table.reopen_codes(transaction, SOURCE + 1, [200], after=0)
+        rest = review_table.reopen_codes(transaction, SOURCE, [1007, 955], after=0)
+        elsewhere = review_table.reopen_codes(transaction, SOURCE + 1, [200], after=0)
 
     assert (rest, elsewhere) == (None, None)
     assert fetch_states(database, outside + fetched) == [TODO, SETTLED]
@@ -149,13 +149,13 @@ def test_reopen_codes_when_rules_changed_then_rows_that_a_rule_refused_are_due(d
 def test_reopen_codes_when_ids_are_many_then_a_stretch_at_a_time_and_each_once(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(url_table, "_STRETCH", 2)
+    monkeypatch.setattr(review_table, "_STRETCH", 2)
     ids = add(database, ["a", "b", "c", "d", "e"], code=955, rule="x")
 
     places: list[int | None] = [ids[0] - 1]
     while places[-1] is not None:
         with database.write() as transaction:
-            places.append(url_table.reopen_codes(transaction, SOURCE, [955], after=places[-1]))
+            places.append(review_table.reopen_codes(transaction, SOURCE, [955], after=places[-1]))
         if len(places) == 2:
             halfway = fetch_states(database, ids)
 

@@ -23,8 +23,11 @@ def upgrade() -> None:
     """Adds tables and columns; what is there stays as it is."""
     _make_sitemaps()
     _make_robots_copies()
+    _make_patterns()
     op.add_column("urls", sa.Column("sitemap_id", sa.Integer(), nullable=True))
     op.add_column("urls", sa.Column("lastmod_ms", sa.BigInteger(), nullable=True))
+    for name in ("found_as", "display_url"):
+        op.add_column("urls", sa.Column(name, sa.Text(), nullable=True))
     _index("ix_urls_sitemap_id", "urls", ["sitemap_id"], where="sitemap_id IS NOT NULL")
     _index("ix_urls_warned", "urls", ["source_id", "code"], where="code IN (959, 965)")
     passing("migrate.mid")
@@ -78,6 +81,26 @@ def _make_robots_copies() -> None:
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("fetched_ms", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("origin", name=op.f("pk_robots_copies")),
+    )
+
+
+def _make_patterns() -> None:
+    op.create_table(
+        "patterns",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("source_id", sa.Integer(), nullable=False),
+        sa.Column("key", sa.BigInteger(), nullable=False),
+        sa.Column("pattern", sa.Text(), nullable=False),
+        sa.Column("urls", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("pages", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("new_permille", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("cut", sa.Text(), nullable=True),
+        sa.Column("cut_limit", sa.Integer(), nullable=True),
+        sa.Column("shares", sa.LargeBinary(), nullable=True),
+        sa.Column("runs", sa.LargeBinary(), nullable=True),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_patterns_source_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_patterns")),
+        sa.UniqueConstraint("source_id", "key", name=op.f("uq_patterns_source_id_key")),
     )
 
 

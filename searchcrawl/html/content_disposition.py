@@ -1,0 +1,106 @@
+"""Content-Disposition: the name that a server gives a file (RFC 6266, RFC 8187, RFC 2231 §3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+_SPACE: Final = " \t"
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_EXTENDED: Final = re.compile(r"([^']+)'[^']*'((?:[^%]|%[0-9A-Fa-f]{2})*)")
+_CHARSETS: Final = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "latin-1"}
+_CONTINUED: Final = re.compile(r"filename\*(0|[1-9][0-9]{0,2})(\*?)")
+#: A server that sends more is not naming a file.
+_MAX_CHARACTERS: Final = 8_192
+
+
+class Disposition(NamedTuple):
+    """``type`` in lower case; ``parameters`` by name in lower case, the first of each.
+
+    ``name*`` stays as it was sent, and gives ``name`` where it can be decoded.
+    """
+
+    type: str
+    parameters: Mapping[str, str]
+
+    @property
+    def file_name(self) -> str | None:
+        """The name of the file, as sent: from ``filename*``, ``filename``, or its parts (RFC 2231); None without."""
+        return self.parameters.get("filename") or _joined(self.parameters) or None
+
+
+def parse_disposition(value: str) -> Disposition:
+    """Reads a header's value as browsers do: what is broken costs itself only; nothing raises."""
+    kind, _, rest = value[:_MAX_CHARACTERS].partition(";")
+    sent: dict[str, str] = {}
+    decoded: dict[str, str] = {}
+    for name, text, quoted in _parameters(rest):
+        if name in sent:
+            continue
+        sent[name] = text
+        if name.endswith("*") and not quoted:
+            read = _extended(text)
+            if read is not None:
+                decoded[name[:-1]] = read
+    return Disposition(kind.strip(_SPACE).lower(), sent | decoded)
+
+
+def _parameters(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Name, value, and whether that was quoted, of each parameter."""
+    position = 0
+    while position < len(text):
+        equals, end = text.find("=", position), text.find(";", position)
+        end = len(text) if end < 0 else end
+        if not position <= equals < end:
+            position = end + 1
+            continue
+        name = text[position:equals].strip(_SPACE).lower()
+        start = equals + 1
+        while start < len(text) and text[start] in _SPACE:
+            start += 1
+        if start < len(text) and text[start] == '"':
+            value, position = _quoted(text, start + 1)
+            if value is not None:
+                yield name, value, True
+        else:
+            yield name, text[start:end].strip(_SPACE), False
+            position = end + 1
+
+
+def _quoted(text: str, start: int) -> tuple[str | None, int]:
+    """A quoted string that begins at ``start``, None without an end, and where the next parameter does."""
+    end = start
+    while end < len(text) and text[end] != '"':
+        end += 2 if text[end] == "\\" else 1
+    if end >= len(text):
+        return None, end
+    following = text.find(";", end)
+    return _ESCAPED.sub(r"\1", text[start:end]), len(text) if following < 0 else following + 1
+
+
+def _extended(text: str) -> str | None:
+    """``charset'language'percent-encoded``; None for another charset, or what is broken in it."""
+    match = _EXTENDED.fullmatch(text)
+    charset = _CHARSETS.get(match[1].lower()) if match else None
+    if match is None or charset is None:
+        return None
+    try:
+        return unquote_to_bytes(match[2]).decode(charset)
+    except UnicodeDecodeError:
+        return None
+
+
+def _joined(parameters: Mapping[str, str]) -> str:
+    """``filename*0``, ``filename*1`` … put together, as far as they go."""
+    parts: dict[int, str] = {}
+    for name, value in parameters.items():
+        match = _CONTINUED.fullmatch(name)
+        # With a star at its end it is what was sent; decoded, it stands beside it without.
+        if match and not match[2]:
+            parts[int(match[1])] = value
+    joined: list[str] = []
+    while len(joined) in parts:
+        joined.append(parts[len(joined)])
+    return "".join(joined)
