@@ -28,7 +28,7 @@ from searchcrawl.sources.loading import find_project
 
 #: Commands of interface.md §2 that a later release brings.
 LATER: Final = frozenset({
-    "apply", "delete", "explain", "optimize", "plan", "recrawl", "resume", "selftest", "serve",
+    "apply", "delete", "optimize", "plan", "recrawl", "resume", "selftest", "serve",
     "stop", "submit", "suspend", "test", "tick", "undelete",
 })  # fmt: skip
 #: These make or need no project.

@@ -16,6 +16,7 @@ from searchcrawl.rules import keep
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.keep import Fetched, modified_ms
+from searchcrawl.rules.redirects import moved_to
 from searchcrawl.run import Run
 
 
@@ -35,7 +36,10 @@ def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
     rule = None if keeping.decision.allowed else rule_text(keeping.decision)
     if keeping.code == Code.META_REFRESH:
         links = (Link(page.refresh),) if page.refresh and keeping.decision.allowed else ()
-        return Outcome(claim=claim, code=keeping.code, rule=rule, links=links, redirects=document.redirects)
+        error = moved_to(page.refresh) if page.refresh else None
+        return Outcome(
+            claim=claim, code=keeping.code, rule=rule, error=error, links=links, redirects=document.redirects
+        )
     # What the server says of a page weighs more than what stands in it.
     canonical = canonical_rule.other_url(document.canonical, page.canonical, own=claim.url, boundary=run.boundary)
     judged = replace(document, page=page, converter=None, code=keeping.code, rule=rule, canonical=canonical)

@@ -79,7 +79,8 @@ def _ending(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
     rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
     links = (Link(verdict.url),) if decision.allowed and verdict.url is not None else ()
     outcome = ended(request, claim, Code.MOVED, rule=rule).outcome
-    return VisitEnded(replace(outcome, links=links, redirects=verdict.hops))
+    error = None if verdict.url is None else redirects.moved_to(verdict.url)
+    return VisitEnded(replace(outcome, links=links, redirects=verdict.hops, error=error))
 
 
 def slot_of(url: str) -> str:

@@ -17,6 +17,8 @@ from searchcrawl.rules.decision import ALLOWED, Decision
 
 _TEMPORARY: Final = frozenset({302, 303, 307})
 _PERMANENT: Final = frozenset({301, 308})
+_LEADS_TO: Final = "leads to "
+_MAX_NOTED_CHARACTERS: Final = 8192
 _BLANK: Final = b" \t\r\n\x0b\x0c"
 
 
@@ -79,6 +81,16 @@ def decide(
         error_text = f"more than {max_redirects} redirects"
         return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
     return Redirect(kind=RedirectKind.FOLLOW, hops=taken, url=target)
+
+
+def moved_to(target: str) -> str | None:
+    """What the row says of a URL whose redirect or refresh (953, 954) leads to ``target``; None of an endless one."""
+    return f"{_LEADS_TO}{target}" if len(target) <= _MAX_NOTED_CHARACTERS else None
+
+
+def target_of(error: str | None) -> str | None:
+    """The URL in what ``moved_to`` wrote; None where it wrote nothing."""
+    return error.removeprefix(_LEADS_TO) if error is not None and error.startswith(_LEADS_TO) else None
 
 
 def _target(locations: Sequence[bytes], base_url: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, text
 
@@ -48,6 +48,7 @@ class ListedUrl:
     first_seen_ms: int
     last_fetched_ms: int | None
     redirects: str | None
+    found_as: str | None
     document_state: DocumentState | None
     document_code: int | None
     indexed_version: int | None
@@ -81,6 +82,13 @@ def listed_urls(database: Database, source_id: int, wanted: RowFilter) -> Iterat
         if len(page) < _PAGE_ROWS:
             return
         after = page[-1].url_id
+
+
+def listed_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | None:
+    """The row of one URL, by its key."""
+    query = _with_documents(select(urls).where(urls.c.source_id == source_id, urls.c.key == key))
+    row = transaction.execute(query).mappings().one_or_none()
+    return None if row is None else _listed(row)
 
 
 def indexed_rows(database: Database, source_id: int) -> Iterator[IndexedRow]:
@@ -157,7 +165,11 @@ def _count(transaction: Transaction, *conditions: ColumnElement[bool]) -> int:
 def _listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
     # First the rows of the page, then what belongs to them: no planner may begin with all documents.
     rows = select(urls).where(_OF_SOURCE, urls.c.id > after, *_conditions(wanted))
-    page = rows.order_by(urls.c.id).limit(_PAGE_ROWS).subquery("page")
+    return _with_documents(rows.order_by(urls.c.id).limit(_PAGE_ROWS))
+
+
+def _with_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
+    page = rows.subquery("page")
     joined = (
         page.outerjoin(documents, documents.c.url_id == page.c.id)
         .outerjoin(_referrers, _referrers.c.id == page.c.referrer_id)
@@ -176,6 +188,7 @@ def _listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
         page.c.first_seen_ms,
         page.c.last_fetched_ms,
         page.c.redirects,
+        page.c.found_as,
         documents.c.state.label("document_state"),
         documents.c.code.label("document_code"),
         documents.c.indexed_version,

@@ -1,0 +1,104 @@
+"""One URL before one source: the rules as they are now, and what the store knows of it (L1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from searchcrawl import urls
+from searchcrawl.answers.because import Because, because
+from searchcrawl.answers.url_state import UrlState, url_state
+from searchcrawl.rules.reasons import Reasons
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.loading import reasons_of, start_urls
+from searchcrawl.sources.project import Project
+from searchcrawl.store import lease, run_table, url_facts
+from searchcrawl.store.database import Transaction
+from searchcrawl.store.run_table import RunRow
+from searchcrawl.store.url_facts import UrlFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """``url`` is an identity; ``facts`` is None where the source never saw it, ``run`` where it never ran.
+
+    ``changed`` are the keys of the source file that differ from what its documents were made with;
+    ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it.
+    """
+
+    source: Source
+    url: str
+    reasons: Reasons
+    facts: UrlFacts | None
+    run: RunRow | None
+    running: bool
+    changed: Sequence[str]
+    is_start: bool
+    cache_dir: Path
+    shown_as: str | None = None
+
+    @property
+    def depth(self) -> int | None:
+        """The depth at which it was found; None where it never was."""
+        return None if self.facts is None else self.facts.listed.depth
+
+    @property
+    def in_index(self) -> bool:
+        """Whether the index holds it by the table."""
+        return self.facts is not None and self.facts.listed.indexed_version is not None
+
+    @property
+    def state(self) -> UrlState | None:
+        """Its word in ``urls``; None where it was never seen."""
+        return None if self.facts is None else url_state(self.facts.listed, self.source.lifecycle.remove_on)
+
+    def refusals(self, url: str | None = None) -> list[Because]:
+        """All rules of the boundary that refuse it now, or the target of its redirect, at its own depth."""
+        url = url or self.url
+        decisions = self.reasons.refusals(url, 0 if self.is_start and self.depth is None else self.depth)
+        return [
+            because("boundary", decision, self.source, self.reasons.proposal(url, decision)) for decision in decisions
+        ]
+
+    def admissions(self) -> list[Because]:
+        """The rules of the boundary without which it would be refused."""
+        return [because("boundary", decision, self.source) for decision in self.reasons.admissions(self.url)]
+
+
+def case_of(
+    transaction: Transaction,
+    project: Project,
+    source: Source,
+    url: str,
+    *,
+    versions: Mapping[str, int],
+    now_ms: int,
+) -> Case:
+    """What is known of ``url``, an identity or the display URL of a document; raises StoreError."""
+    source_id = run_table.find_source(transaction, source.name)
+    facts, shown_as, run, made_with = None, None, None, None
+    running = False
+    if source_id is not None:
+        facts = url_facts.find(transaction, source_id, urls.key(url))
+        access_url = None if facts is not None else url_facts.shown_as(transaction, source_id, urls.key(url))
+        if access_url is not None:
+            url, shown_as = access_url, url
+            facts = url_facts.find(transaction, source_id, urls.key(url))
+        run = run_table.last(transaction, source_id)
+        made_with = run_table.made_with(transaction, source_id)
+        running = lease.held(transaction, source_id, now_ms)
+    now = fingerprint(source, versions=versions)
+    return Case(
+        source=source,
+        url=url,
+        reasons=reasons_of(source),
+        facts=facts,
+        run=run,
+        running=running,
+        changed=changed_keys(made_with or now, now),
+        is_start=url in start_urls(project, source),
+        cache_dir=project.cache_dir / source.name,
+        shown_as=shown_as,
+    )

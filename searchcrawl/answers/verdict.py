@@ -1,0 +1,209 @@
+"""Why a URL is or is not in the index: one sentence, the rule that decided, and those that would decide alike (L1).
+
+The rules are those of the source file as it is now, the rest is what the last visit left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.answers.because import Because, of_row, written
+from searchcrawl.answers.case import Case
+from searchcrawl.answers.meanings import meaning_of
+from searchcrawl.answers.url_state import UrlState
+from searchcrawl.codes import Code
+from searchcrawl.rules.boundary import refusal_code
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.redirects import target_of
+from searchcrawl.rules.removal import evidence
+from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.url_facts import UrlFacts
+
+_IN: Final = "in the index"
+_NOT_IN: Final = "not in the index"
+_REFUSED: Final = frozenset({Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL})
+_REDIRECTS: Final = frozenset({Code.META_REFRESH, Code.MOVED})
+_COPIES: Final = frozenset({Code.DUPLICATE, Code.DUPLICATE_IN_RUN, Code.NOT_CANONICAL})
+#: In which step a rule that a row keeps decided.
+_STEPS: Final[Mapping[int, str]] = {
+    Code.EMPTY: "content",
+    Code.INVALID_DISPLAY_URL: "display",
+    Code.NOT_INDEXED: "keep",
+}
+_WAITING: Final = {
+    UrlState.CACHED: "fetched, and waits to be delivered",
+    UrlState.SENDING: "being delivered",
+    UrlState.TODO: "to be fetched again: it is to be indexed, and its copy is gone from the cache",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """``decided`` is what decided, ``also`` what would decide alike without it."""
+
+    text: str
+    decided: Because
+    also: tuple[Because, ...] = ()
+
+
+def verdict_of(case: Case) -> Verdict:
+    """The verdict on a URL, seen by its source or not."""
+    refusals = case.refusals()
+    if case.facts is None:
+        return _never_seen(case, refusals)
+    listed = case.facts.listed
+    if refusals:
+        return _outside(case, refusals)
+    if listed.code in _REFUSED and listed.rule is not None:
+        return _refused_before(case, listed.rule)
+    if listed.fetch_state != FetchState.SETTLED:
+        return _to_visit(case, case.facts)
+    reasons = _of_visit(case, case.facts)
+    if not reasons:
+        return _kept(case, case.facts)
+    text = f"{_standing(case, case.facts)}: {_why(case, case.facts)}"
+    return Verdict(text=text, decided=reasons[0], also=tuple(reasons[1:]))
+
+
+def _never_seen(case: Case, refusals: Sequence[Because]) -> Verdict:
+    if refusals:
+        meaning = meaning_of(_code_of(refusals[0]))
+        text = f"{_NOT_IN}: never seen, and it would be refused ({meaning})"
+        return Verdict(text=text, decided=refusals[0], also=tuple(refusals[1:]))
+    if case.is_start:
+        key = "start.urls" if case.source.start.urls else "start.files"
+        file, name = written(case.source, key)
+        decided = Because(step="found", rule="a start URL", file=file, key=name)
+        return Verdict(text=f"{_NOT_IN}: the next run asks for it, as a start URL", decided=decided)
+    if case.run is None:
+        decided = Because(step="found", rule="its source was never crawled")
+        return Verdict(text=f"{_NOT_IN}: its source was never crawled; the rules would let it pass", decided=decided)
+    decided = Because(step="found", rule="no page links to it")
+    text = f"{_NOT_IN}: never seen: no page that was read links to it, and no sitemap lists it"
+    return Verdict(text=text, decided=decided)
+
+
+def _outside(case: Case, refusals: Sequence[Because]) -> Verdict:
+    meaning = meaning_of(_code_of(refusals[0]))
+    text = f"{_IN}, and leaves with the next run: {meaning}" if case.in_index else f"{_NOT_IN}: {meaning}"
+    return Verdict(text=text, decided=refusals[0], also=tuple(refusals[1:]))
+
+
+def _code_of(refusal: Because) -> int:
+    key = refusal.key or ""
+    # The key as the boundary names it, wherever it is written.
+    return refusal_code(Decision(False, key=key[max(key.find("scope."), 0) :]))
+
+
+def _refused_before(case: Case, rule: str) -> Verdict:
+    """The boundary itself lets it pass now: a rule about all URLs of the source refused it, or one that was edited."""
+    if any(key.startswith(("scope.", "rewrite")) for key in case.changed):
+        decided = Because(step="visit", rule=f"changed: {', '.join(case.changed)}")
+        text = f"{_standing(case, case.facts)}: refused when it was found ({rule}); the next run looks again"
+        return Verdict(text=text, decided=decided)
+    code = 0 if case.facts is None else case.facts.listed.code
+    return Verdict(text=f"{_NOT_IN}: {meaning_of(code)}", decided=of_row(rule, "boundary", case.source))
+
+
+def _to_visit(case: Case, facts: UrlFacts) -> Verdict:
+    now = facts.listed.fetch_state == FetchState.FETCHING and case.running
+    what = "being visited now" if now else "to be visited" if facts.listed.code == 0 else "to be visited again"
+    so_far = f", so far {meaning_of(facts.listed.code)}" if facts.listed.code not in (0, 200) else ""
+    if case.in_index:
+        first, *rest = case.admissions()
+        return Verdict(text=f"{_IN}, and {what}{so_far}", decided=first, also=tuple(rest))
+    return Verdict(text=f"{_NOT_IN}: {what}{so_far}", decided=Because(step="visit", rule=what))
+
+
+def _kept(case: Case, facts: UrlFacts) -> Verdict:
+    """Of a page that was fetched well, and is or will be in the index."""
+    first, *rest = case.admissions()
+    waits = _WAITING.get(case.state) if case.state is not None else None
+    if waits is None:
+        return Verdict(text=_IN, decided=first, also=tuple(rest))
+    if case.in_index:
+        return Verdict(text=f"{_IN}, and a newer version is {waits}", decided=first, also=tuple(rest))
+    return Verdict(text=f"not yet in the index: {waits}", decided=Because(step="index", rule=waits))
+
+
+def _standing(case: Case, facts: UrlFacts | None) -> str:
+    if facts is None or not case.in_index:
+        return _NOT_IN
+    listed = facts.listed
+    if facts.quarantine_run is not None:
+        return f"{_IN}, and its removal waits in quarantine"
+    if listed.document_state == DocumentState.REMOVING or listed.code in _COPIES:
+        return f"{_IN}, and being removed"
+    if facts.leaving or evidence(listed.code, listed.rule, case.source.lifecycle.remove_on):
+        return f"{_IN}, and leaves at the end of a run"
+    return f"{_IN} as it was, and the last visit brought nothing better"
+
+
+def _why(case: Case, facts: UrlFacts) -> str:
+    listed = facts.listed
+    if listed.index_error is not None and listed.code == 200:
+        return "the index refuses the document"
+    if listed.code in _COPIES or listed.code == Code.DISPLAY_URL_CLASH:
+        return f"{meaning_of(listed.code)}: {listed.duplicate_of}" if listed.duplicate_of else meaning_of(listed.code)
+    if listed.code in _REDIRECTS:
+        target = target_of(listed.error)
+        return f"{meaning_of(listed.code)}: {target}" if target else meaning_of(listed.code)
+    if case.state is UrlState.GONE:
+        return f"removed: {meaning_of(listed.code)}"
+    return meaning_of(listed.code)
+
+
+def _of_visit(case: Case, facts: UrlFacts) -> list[Because]:
+    """What the last visit of a row brought that keeps it from being indexed; empty where nothing does."""
+    listed = facts.listed
+    if listed.code == 200:
+        return [Because(step="index", rule=listed.index_error)] if listed.index_error is not None else []
+    if listed.code == Code.ROBOTS and listed.rule is not None:
+        return [robots_line(case.url, listed.rule)]
+    if listed.code in _COPIES:
+        return [Because(step="duplicate", rule=f"{_relation(listed.code)} {listed.duplicate_of or 'another URL'}")]
+    if listed.code == Code.DISPLAY_URL_CLASH:
+        return [Because(step="display", rule=f"shown with the URL of {listed.duplicate_of or 'another page'}")]
+    if listed.code in _REDIRECTS:
+        return _of_redirect(case, facts)
+    if listed.rule is not None:
+        return [of_row(listed.rule, _STEPS.get(listed.code, "answer"), case.source)]
+    limit = _limit_passed(case, facts)
+    return [limit] if limit is not None else [Because(step="answer", rule=meaning_of(listed.code))]
+
+
+def _of_redirect(case: Case, facts: UrlFacts) -> list[Because]:
+    listed = facts.listed
+    target = target_of(listed.error)
+    refusals = case.refusals(target) if target is not None and listed.rule is not None else []
+    if refusals:
+        return refusals
+    if listed.rule is not None and target is None:
+        return [of_row(listed.rule, "boundary", case.source)]
+    kind = "meta refresh" if listed.code == Code.META_REFRESH else "moved for good"
+    return [Because(step="redirect", rule=f"{kind} to {target}" if target is not None else kind)]
+
+
+def _limit_passed(case: Case, facts: UrlFacts) -> Because | None:
+    """The limit of ``[fetch]`` that ended the visit, where it was one."""
+    listed, fetch = facts.listed, case.source.fetch
+    if listed.code == Code.TOO_LARGE:
+        rule, key = f"max_bytes = {fetch.max_bytes}", "fetch.max_bytes"
+    elif listed.code == Code.REDIRECT_LOOP and (listed.error or "").startswith("more than "):
+        rule, key = f"max_redirects = {fetch.max_redirects}", "fetch.max_redirects"
+    else:
+        return None
+    file, name = written(case.source, key)
+    return Because(step="answer", rule=rule, file=file, key=name)
+
+
+def _relation(code: int) -> str:
+    return "its canonical URL is" if code == Code.NOT_CANONICAL else "a copy of"
+
+
+def robots_line(url: str, rule: str) -> Because:
+    """A line of robots.txt as what decided; its file is that of the URL's origin."""
+    return Because(step="robots", rule=rule, file=f"{urls.parse(url).origin}/robots.txt", key="robots.txt")

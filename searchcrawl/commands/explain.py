@@ -1,0 +1,79 @@
+"""``searchcrawl explain URL``: why it is or is not in the index."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+from searchcrawl.answers.because import advice
+from searchcrawl.answers.explanation import Explanation, explanations, has_a_say
+from searchcrawl.command_line import Command as BaseCommand
+from searchcrawl.command_line import error_lines, print_object
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import load_source, load_sources
+from searchcrawl.sources.project import Project
+from searchcrawl.store.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    example = "searchcrawl explain https://www.example.org/old/page.html"
+
+    def syntax(self) -> str:
+        return "URL"
+
+    def short_desc(self) -> str:
+        return "Say why a URL is or is not in the index, and which rule decided"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--source", metavar="NAME", help="as this source sees it (default: the one that decides)")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        # The stages' versions come with their libraries: loaded only where they are asked for.
+        from searchcrawl.spiders.base_spider import VERSIONS  # noqa: PLC0415
+
+        project = self.load_project()
+        sources = _sources(project, opts.source)
+        with closing(Database(project.database_url, project.root)) as database:
+            first, *others = explanations(project, sources, database, args[0], versions=VERSIONS)
+        others = [other for other in others if has_a_say(other)]
+        if opts.json:
+            print_object(first.as_json(others))
+        else:
+            for line in _lines(first, others):
+                sys.stdout.write(f"{one_line(line) if line.strip() else ''}\n")
+
+
+def _sources(project: Project, name: str | None) -> list[Source]:
+    """The source asked for, or all good ones; broken ones are warned about."""
+    if name is not None:
+        return [load_source(project, name)]
+    good, errors = load_sources(project)
+    for error in errors:
+        for line in error_lines(error):
+            print(f"warning: {line}", file=sys.stderr)
+    if not good:
+        raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
+    return list(good.values())
+
+
+def _lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[str]:
+    """The verdict, what decided, then the way of the URL, a line a step."""
+    verdict = found.verdict
+    yield found.case.url
+    yield verdict.text
+    for name, reason in [("decided by", verdict.decided), *(("also", reason) for reason in verdict.also)]:
+        yield f"  {name:<10}  {reason.step}: {reason.text}"
+        if reason.proposal is not None:
+            yield f"  {'to admit it':<10} {advice(reason.proposal, reason.file)}"
+    yield ""
+    for step in found.steps:
+        yield f"  {step.step:<10}  {step.outcome:<12}  {step.detail}"
+    for other in others:
+        yield f"source {other.case.source.name}: {other.verdict.text}"
