@@ -22,7 +22,7 @@ LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-ha
 PAIRS := postgresql+local sqlite+solr postgresql+solr
 on_each_pair = for pair in $(PAIRS); do \
 	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} \
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(1) tests/acceptance; done
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(1) tests/acceptance; done
 
 .PHONY: help demo site test check bench scale results solr soak venv lock clean
 
@@ -37,7 +37,7 @@ site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.ve
 
 test: $(STAMP)  ## all tests but the soak, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
 	scripts/bootstrap java postgresql
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 	$(if $(ARGS),,$(call on_each_pair,-m matrix))
 
 check: $(STAMP)  ## ruff, mypy --strict, import layers, layout

@@ -168,10 +168,11 @@ def test_lease_when_another_source_is_being_written_then_nobody_waits(postgres_s
 def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_over(
     tmp_path: Path, empty_postgres_url: str
 ) -> None:
-    impatient = f"{empty_postgres_url}&options=-c%20idle_in_transaction_session_timeout%3D200ms"
+    impatient = f"{empty_postgres_url}&options=-c%20idle_in_transaction_session_timeout%3D2s"
     with (
-        closing(Database(impatient, tmp_path)) as frozen,
+        # Makes the tables, which may take its time.
         closing(Database(empty_postgres_url, tmp_path)) as other,
+        closing(Database(impatient, tmp_path)) as frozen,
     ):
         with frozen.write() as transaction:
             run_table.source_id(transaction, "demo")
