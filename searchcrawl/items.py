@@ -92,7 +92,8 @@ class Document:
     last visit (they are not parsed again), and while a ``converter`` still has to read it (its
     name; the convert stage clears it). ``code`` is 200, or why it is not indexed (911, 952,
     1010). ``base_url`` is the URL that gave the body: the claim's, or where redirects led.
-    ``canonical`` is another URL inside the boundary that the page names as the canonical one;
+    ``canonical`` is another URL inside the boundary that the page names as the canonical one, and
+    ``canonical_link`` the link to it;
     ``display_url`` is set where the source maps display URLs (A4).
     ``body_digest`` and ``fields_digest`` (sha256) are set by the checksum stage.
     """
@@ -108,6 +109,7 @@ class Document:
     converter: str | None = None
     rule: str | None = None
     canonical: str | None = None
+    canonical_link: Link | None = None
     display_url: str | None = None
     redirects: tuple[Hop, ...] = ()
     etag: str | None = None

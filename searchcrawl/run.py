@@ -6,12 +6,11 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from searchcrawl import clock
 from searchcrawl.clock import now_ms
-from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.rules.attribute_values import AttributeMap
@@ -19,12 +18,13 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.keep import KeepRules
+from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.loading import attributes_of, boundary_of, display_of, keep_of
+from searchcrawl.sources.loading import attributes_of, boundary_of, display_of, keep_of, rewriting_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease as leases
-from searchcrawl.store import review_table, run_table, url_table
+from searchcrawl.store import run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.lease import Lease
@@ -32,9 +32,6 @@ from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
 
 T = TypeVar("T")
-
-#: Codes that say only that a rule refused the URL.
-_REFUSED_BY_RULES: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
 
 #: The counters of a run (J1), in the order in which they are shown.
 COUNTS: Final = (
@@ -138,6 +135,9 @@ class Run:
     #: None where nothing is filtered
     keep: KeepRules | None = field(init=False)
     attributes: AttributeMap | None = field(init=False)
+    rewriting: Rewriting = field(init=False)
+    #: what became of the start URLs, once they were admitted
+    starts: tuple[Named, ...] = ()
     wires: Wires = field(default_factory=Wires)
     politeness: Politeness | None = None
     failure: Exception | None = None
@@ -154,6 +154,7 @@ class Run:
         self.display = display_of(self.source)
         self.keep = keep_of(self.source) or None
         self.attributes = attributes_of(self.source)
+        self.rewriting = rewriting_of(self.project, self.source)
 
     @property
     def id(self) -> int:
@@ -164,6 +165,11 @@ class Run:
     def kind(self) -> RunKind:
         """Initial or maintenance."""
         return self.row.kind
+
+    @property
+    def rules_edited(self) -> bool:
+        """Whether known URLs may be outside now, refused ones inside, or have another identity (B6)."""
+        return any(key.startswith("scope.") or key == "rewrite" for key in self.forced)
 
     def count(self, **amounts: int) -> None:
         """Adds to counters; any thread may call it."""
@@ -241,7 +247,8 @@ class Run:
 def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:
     """Takes the source's lease, gives back what a dead process held, and begins or resumes a run.
 
-    Raises SourceBusy while another process runs the source, ConfigurationError for its rules.
+    Raises SourceBusy while another process runs the source, ConfigurationError for its rules and for a
+    plug-in that cannot begin.
     """
     boundary = boundary_of(source)
     print_now = fingerprint(source, versions=versions)
@@ -253,8 +260,6 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     source_id, lease = database.transact(take)
     passing("lease.taken")
     row, forced = database.transact(lambda transaction: _start(transaction, lease, print_now))
-    if any(key.startswith("scope.") for key in forced):
-        _look_again(database, lease)
     run = Run(
         project=project,
         source=source,
@@ -267,6 +272,11 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
         forced=forced,
     )
     run.counts.update(row.counts)
+    try:
+        run.rewriting.open(source.name)
+    except ConfigurationError:
+        database.transact(lambda transaction: leases.release(transaction, lease))
+        raise
     return run
 
 
@@ -281,15 +291,3 @@ def _start(transaction: Transaction, lease: Lease, print_now: str) -> tuple[RunR
     forced = tuple(changed_keys(made_with or print_now, print_now))
     row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
     return row, forced
-
-
-def _look_again(database: Database, lease: Lease) -> None:
-    """Reopens what rules refused: it may be allowed now. Cut off, it begins anew with the next start of the run."""
-
-    def reopen(transaction: Transaction, after: int) -> int | None:
-        leases.renew(transaction, lease, now_ms())
-        return review_table.reopen_codes(transaction, lease.source_id, _REFUSED_BY_RULES, after=after)
-
-    after: int | None = 0
-    while after is not None:
-        after = database.transact(partial(reopen, after=after))

@@ -53,6 +53,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.fetch.ending import VisitEnded
 from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import Wires
 from searchcrawl.sources.config import Fetch, Robots
 from searchcrawl.sources.project import Project
@@ -106,6 +107,7 @@ class VisitingSpider(Spider):
             project=Project(root=Path.cwd(), contact="crawl@example.test"),
             keep=None,
             boundary=Boundary(**JOB.get("scope", {"allow_all": True})),
+            rewriting=Rewriting(),
             politeness=Politeness(),
             row=SimpleNamespace(horizon_ms=0),
             read=lambda work: None,

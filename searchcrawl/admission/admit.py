@@ -17,9 +17,10 @@ from searchcrawl.failpoints import passing
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.store import document_table, host_table, likeness_table, outlink_table, url_table
+from searchcrawl.rules.rewriting import Named
+from searchcrawl.store import document_table, host_table, likeness_table, outlink_table, review_table, url_table
 from searchcrawl.store.database import Transaction
-from searchcrawl.store.url_table import NewUrl
+from searchcrawl.store.url_table import KnownUrl, NewUrl
 
 #: Codes of rows that were refused without a request.
 REFUSED: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
@@ -28,13 +29,18 @@ REFUSED: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
 class Found(NamedTuple):
     """The links of one page (None: of the start list); targets get ``depth``.
 
-    Those in ``near`` are as near as the page itself: one less.
+    Those in ``near`` are as near as the page itself: one less. ``discarded`` are those that a rewriter
+    gives up (K1). ``links`` that are not ``named`` are as they were found. ``referrer_id`` is the row
+    that led to them, where that is not the page.
     """
 
     page_id: int | None
     depth: int
     links: Sequence[Link]
     near: Sequence[Link] = ()
+    discarded: Sequence[Named] = ()
+    named: bool = False
+    referrer_id: int | None = None
 
 
 @dataclass(slots=True)
@@ -42,6 +48,8 @@ class _Wanted:
     url: str
     depth: int
     referrer_id: int | None
+    found_as: str | None = None
+    display: str | None = None
 
 
 @dataclass(slots=True)
@@ -54,6 +62,7 @@ class _Group:
     depths: dict[int, int] = field(default_factory=dict)
     ids: dict[int, int] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
+    discarded: dict[int, int] = field(default_factory=dict)
     discovered: int = 0
     rejected: int = 0
 
@@ -65,6 +74,7 @@ def rule_text(decision: Decision) -> str:
 
 #: New rows take a kilobyte each while they are written: a page may have hundreds of thousands of links (R13).
 _ROWS_AT_ONCE: Final = 10_000
+_MAX_DISCARDED: Final = 100_000
 
 
 class Admission:
@@ -73,9 +83,14 @@ class Admission:
     After the transaction ``committed()`` or ``rolled_back()`` has to be called.
     """
 
-    def __init__(self, *, source_id: int, boundary: Boundary, max_urls: int, known_urls: int) -> None:
+    def __init__(
+        self, *, source_id: int, boundary: Boundary, max_urls: int, known_urls: int, rewrites: bool = False
+    ) -> None:
         self._source_id = source_id
         self._boundary = boundary
+        self._rewrites = rewrites
+        #: keys of rows that rewriters gave up
+        self._discarded: set[int] = set()
         self._max_urls = max_urls
         self._count = known_urls
         self._seen = Seen()
@@ -93,9 +108,11 @@ class Admission:
             group.depths[row.key] = row.depth
             if wanted[row.key].depth < row.depth:
                 nearer.append((row, wanted[row.key]))
+        self._find_again(transaction, known, wanted)
         fresh = [(key, link) for key, link in wanted.items() if key not in group.ids]
         for start in range(0, len(fresh), _ROWS_AT_ONCE):
             self._add(transaction, dict(fresh[start : start + _ROWS_AT_ONCE]))
+        self._discard(transaction, found)
         passing("links.mid")
         self._store_outlinks(transaction, pages)
         for row, link in nearer:
@@ -111,6 +128,9 @@ class Admission:
         """Remembers the rows of the last call."""
         for key, depth in self._group.depths.items():
             self._seen.learn(key, self._group.ids[key], depth)
+        if len(self._discarded) > _MAX_DISCARDED:
+            self._discarded.clear()
+        self._discarded.update(self._group.discarded)
         self._group = _Group()
 
     def rolled_back(self) -> None:
@@ -124,8 +144,8 @@ class Admission:
         """The keys of each page's links, and those that have to be looked up."""
         pages: dict[int, list[int]] = {}
         wanted: dict[int, _Wanted] = {}
-        for page_id, depth, links, near in found:
-            keys = self._want(page_id, depth, links, wanted)
+        for page_id, depth, links, near, _, _, referrer_id in found:
+            keys = self._want(page_id or referrer_id, depth, links, wanted)
             if near:
                 keys += self._want(page_id, depth - 1, near, wanted)
             if page_id is not None:
@@ -135,10 +155,12 @@ class Admission:
             self._group.ids.pop(key, None)
         return pages, wanted
 
-    def _want(self, page_id: int | None, depth: int, links: Sequence[Link], wanted: dict[int, _Wanted]) -> list[int]:
+    def _want(
+        self, referrer_id: int | None, depth: int, links: Sequence[Link], wanted: dict[int, _Wanted]
+    ) -> list[int]:
         keys: list[int] = []
         ids, row_within = self._group.ids, self._seen.row_within
-        for url, nofollow, _, _ in links:
+        for url, nofollow, display, found_as in links:
             if nofollow:
                 continue
             key = urls.key(url)
@@ -147,20 +169,15 @@ class Admission:
             if row is not None:
                 ids[key] = row
             elif key not in wanted:
-                wanted[key] = _Wanted(url, depth, page_id)
+                wanted[key] = _Wanted(url, depth, referrer_id, found_as, display)
             elif depth < wanted[key].depth:
                 wanted[key].depth = depth
         return keys
 
     def _add(self, transaction: Transaction, fresh: dict[int, _Wanted]) -> None:
-        decided = [(key, link, self._decide(link.url, link.depth)) for key, link in fresh.items()]
+        decided = [(key, link, self.decide(link.url, link.depth)) for key, link in fresh.items()]
         names = {key: urls.host_and_port(link.url) for key, link, _ in decided}
-        missing = {name for name in names.values() if name not in self._hosts}
-        if len(self._hosts) > 50_000:
-            self._hosts.clear()
-            missing = set(names.values())
-        self._group.hosts |= missing
-        self._hosts.update(host_table.ids(transaction, missing))
+        self._learn_hosts(transaction, set(names.values()))
         rows = [
             NewUrl(
                 key=key,
@@ -170,6 +187,8 @@ class Admission:
                 referrer_id=link.referrer_id,
                 code=0 if decision.allowed else refusal_code(decision),
                 rule=None if decision.allowed else rule_text(decision),
+                found_as=link.found_as,
+                display_url=link.display,
             )
             for key, link, decision in decided
         ]
@@ -177,7 +196,61 @@ class Admission:
         self._group.depths.update({row.key: row.depth for row in rows})
         self._group.rejected += sum(1 for row in rows if row.code)
 
-    def _decide(self, url: str, depth: int) -> Decision:
+    def _learn_hosts(self, transaction: Transaction, names: set[str]) -> None:
+        missing = names - self._hosts.keys()
+        if len(self._hosts) > 50_000:
+            self._hosts.clear()
+            missing = names
+        self._group.hosts |= missing
+        self._hosts.update(host_table.ids(transaction, missing))
+
+    def _discard(self, transaction: Transaction, found: Sequence[Found]) -> None:
+        """Rows for what rewriters give up, so that it can be asked why; what is known already stays what it is."""
+        wanted: dict[int, tuple[Named, Found]] = {}
+        for one in found:
+            for named in one.discarded:
+                key = urls.key(named.url)
+                if key not in self._group.ids and key not in self._discarded:
+                    wanted.setdefault(key, (named, one))
+        if not wanted:
+            return
+        known = {row.key: row.id for row in url_table.known(transaction, self._source_id, list(wanted))}
+        names = {key: urls.host_and_port(named.url) for key, (named, _) in wanted.items() if key not in known}
+        self._learn_hosts(transaction, set(names.values()))
+        rows = [
+            NewUrl(
+                key=key,
+                url=named.url,
+                host_id=self._hosts[names[key]],
+                depth=one.depth,
+                referrer_id=one.page_id,
+                code=named.code,
+                rule=rule_text(named.decision),
+                error=named.error,
+            )
+            for key, (named, one) in wanted.items()
+            if key not in known
+        ]
+        # They are not remembered with the others: another page may lead there, and be believed.
+        self._group.discarded = known | url_table.add(transaction, self._source_id, rows, now_ms())
+        self._group.rejected += len(rows)
+
+    def _find_again(self, transaction: Transaction, known: Sequence[KnownUrl], wanted: dict[int, _Wanted]) -> None:
+        """Opens rows that rewriters had given up, or that had another URL, and that are found by a link that counts."""
+        refused = [row for row in known if row.code in REFUSED]
+        if not self._rewrites or not refused:
+            return
+        rules = review_table.rules(transaction, [row.id for row in refused])
+        opened = {
+            row.id: (wanted[row.key].found_as, wanted[row.key].display)
+            for row in refused
+            if rules[row.id].startswith("rewrite[") and self.decide(wanted[row.key].url, wanted[row.key].depth).allowed
+        }
+        review_table.find_again(transaction, opened)
+        url_table.reopen(transaction, opened)
+
+    def decide(self, url: str, depth: int) -> Decision:
+        """Whether a URL may be visited: the boundary's word, and ``max_urls``. What is allowed is counted."""
         decision = self._boundary.decide(url, depth)
         if not decision.allowed:
             return decision
@@ -199,7 +272,7 @@ class Admission:
             url_table.lower_depths(transaction, nearer)
             url_table.reopen(transaction, document_table.send_again(transaction, list(nearer)))
             refused = [url_id for url_id in nearer if places[url_id][2] in REFUSED]
-            opened = [url_id for url_id in refused if self._decide(places[url_id][0], nearer[url_id]).allowed]
+            opened = [url_id for url_id in refused if self.decide(places[url_id][0], nearer[url_id]).allowed]
             url_table.reopen(transaction, opened)
             following: dict[int, int] = {}
             for page, targets in outlink_table.load(transaction, list(nearer)).items():

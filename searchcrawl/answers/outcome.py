@@ -8,7 +8,6 @@ from searchcrawl import urls
 from searchcrawl.admission.admit import REFUSED
 from searchcrawl.codes import Code
 from searchcrawl.run import Run
-from searchcrawl.sources.loading import start_urls
 from searchcrawl.store import document_table, url_table
 from searchcrawl.store.states import EndReason, FetchState
 
@@ -62,7 +61,7 @@ def exit_code(run: Run, reason: str) -> int:
 
 def _every_start_failed(run: Run) -> bool:
     """Whether this run brought nothing from any start URL; what failed in an earlier one does not count."""
-    keys = [urls.key(urls.resolve(url)) for url in start_urls(run.project, run.source)]
+    keys = [urls.key(start.url) for start in run.starts]
     rows = run.read(lambda transaction: url_table.known(transaction, run.source_id, keys))
     if not rows:
         return False

@@ -7,12 +7,13 @@ import logging
 
 from scrapy.crawler import Crawler
 
-from searchcrawl import urls
-from searchcrawl.admission.admit import REFUSED, Admission, Found, rule_text
+from searchcrawl.admission.admit import REFUSED, Admission, rule_text
+from searchcrawl.admission.naming import named_start
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
+from searchcrawl.commit.review import review
 from searchcrawl.exceptions import SearchcrawlError
-from searchcrawl.items import Document, Link, Outcome, SitemapPart
+from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import start_urls
 from searchcrawl.store import run_table
@@ -63,12 +64,24 @@ class CachePipeline:
             self._run.wires.settle = None
             self._run.wires.list_urls = None
             await asyncio.to_thread(self._writer.finish)
+        rewriting = self._run.rewriting
+        for name, count in rewriting.plugin_errors.items():
+            self._crawler.stats.inc_value(f"searchcrawl/rewriter_errors/{name}", count)
+        rewriting.close()
 
     def _open(self, run: Run) -> GroupCommit:
         known, most = 0, run.source.scope.max_urls
         if most:
             known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))
-        admission = Admission(source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known)
+        admission = Admission(
+            source_id=run.source_id,
+            boundary=run.boundary,
+            max_urls=most,
+            known_urls=known,
+            rewrites=run.rewriting.rewrites,
+        )
+        if run.rules_edited:
+            review(run, admission)
         self._admit_start(run, admission)
         wires = run.wires
         return GroupCommit(
@@ -82,19 +95,21 @@ class CachePipeline:
         )
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
-        links = [Link(urls.resolve(url)) for url in start_urls(run.project, run.source)]
+        starts, found = named_start(start_urls(run.project, run.source), run.rewriting)
+        run.starts = tuple(starts)
 
         def admit(transaction: Transaction) -> dict[str, int]:
             admission.rolled_back()
-            discovered, rejected = admission.admit(transaction, [Found(None, 0, links)])
+            discovered, rejected = admission.admit(transaction, [found])
             return {"discovered": discovered, "rejected": rejected}
 
         run.write_counted(admit)
         admission.committed()
-        for link in links:
-            decision = run.boundary.decide(link.url, 0)
+        for start in dict.fromkeys(starts):
+            decision = start.decision if start.code else run.boundary.decide(start.url, 0)
             if not decision.allowed:
-                logger.warning("start URL outside the boundary: %s (%s)", link.url, rule_text(decision))
+                what = "discarded by a rewriter" if start.code else "outside the boundary"
+                logger.warning("start URL %s: %s (%s)", what, start.url, rule_text(decision))
 
     def _committed(self, visits: int) -> None:
         for tell in self._run.wires.committed:

@@ -117,7 +117,8 @@ def _kind(document: Document) -> str:
 def _found(document: Document, page: Page, source: Source) -> Found:
     """The links of a page; the URL that it names as canonical is that of the page, whatever robots may follow."""
     follow = source.scope.follow_links
-    near = (Link(document.canonical),) if document.canonical is not None and follow else ()
+    canonical = document.canonical_link or (Link(document.canonical) if document.canonical is not None else None)
+    near = (canonical,) if canonical is not None and follow else ()
     links = page.links if follow and not page.nofollow else ()
     return Found(document.claim.url_id, document.claim.depth + 1, links, near)
 
@@ -207,7 +208,7 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
     if removal.evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
         group.leaving.append(claim.url_id)
     if outcome.links:
-        group.found.append(Found(claim.url_id, claim.depth, outcome.links))
+        group.found.append(Found(claim.url_id, claim.depth, outcome.links, named=True))
     group.counts[_counter(outcome, failed=failed)] += 1
     if outcome.code == Code.NOT_INDEXED:
         group.counts["non_indexable"] += 1

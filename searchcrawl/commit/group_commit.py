@@ -17,11 +17,13 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, Found
+from searchcrawl.admission.naming import named_found, named_parts
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import decide, group_rows, redirect_chains
 from searchcrawl.commit.decide import Group
-from searchcrawl.commit.sitemap_rows import SitemapRows, found_in
+from searchcrawl.commit.display_changes import DisplayChanges
+from searchcrawl.commit.sitemap_rows import SitemapRows
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, SitemapPart
@@ -79,6 +81,8 @@ class GroupCommit:
         self._canonicals = run.read(lambda transaction: likeness_table.any_canonical(transaction, run.source_id))
         self._segment, self._writer = self._open_segment()
         self._sitemaps = SitemapRows(run.source_id, run.id)
+        displays = run.display if run.rewriting.displays else None
+        self._displays = None if displays is None else DisplayChanges(run.source_id, displays)
         self._failed = False
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
         self._thread.start()
@@ -163,12 +167,17 @@ class GroupCommit:
         if any(map(redirect_chains.leads_on, items)):
             items = self._without_long_chains(items)
         decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
+        pages = {item.claim.url_id: item.claim.url for item in items}
+        decided.found[:] = named_found(decided.found, run.rewriting, pages)
+        parts, listed = named_parts(parts, run.rewriting)
         self._canonicals |= any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
         places = self._append(decided.stored)
-        run.write_counted(lambda transaction: self._write(transaction, items, parts, decided.copied(), places))
+        run.write_counted(lambda transaction: self._write(transaction, items, parts, listed, decided.copied(), places))
         passing("links.committed")
         self._admission.committed()
         self._sitemaps.committed()
+        if self._displays is not None:
+            self._displays.committed()
         self._listeners.committed(len(items))
         for part in parts:
             self._listeners.listed(part)
@@ -185,6 +194,7 @@ class GroupCommit:
         transaction: Transaction,
         items: Sequence[Document | Outcome],
         parts: Sequence[SitemapPart],
+        listed: Sequence[Found],
         group: Group,
         places: Mapping[int, Place],
     ) -> Mapping[str, int]:
@@ -192,10 +202,14 @@ class GroupCommit:
         run = self._run
         # Of a transaction before, that has to be repeated.
         self._admission.rolled_back()
+        shown_anew = self._displays.write(transaction, [*group.found, *listed]) if self._displays else {}
+        group.displays = shown_anew | group.displays
         group_rows.write(transaction, run.source_id, group, places, canonicals=self._canonicals)
+        if shown_anew:
+            url_table.reopen(transaction, document_table.send_again(transaction, list(shown_anew)))
         passing("row.updated")
         found = _with_depths_now(transaction, items, group.found)
-        discovered, rejected = self._admission.admit(transaction, found + found_in(parts))
+        discovered, rejected = self._admission.admit(transaction, [*found, *listed])
         self._sitemaps.write(transaction, parts, self._admission.row_of)
         group.counts["discovered"] += discovered
         group.counts["rejected"] += rejected

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from searchcrawl import clock, urls
-from searchcrawl.admission.admit import Found
-from searchcrawl.items import Link, SitemapEnd, SitemapPart
+from searchcrawl.items import SitemapEnd, SitemapPart
 from searchcrawl.store import sitemap_table
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.sitemap_table import Reading
-
-#: The depth of what a sitemap lists: as if a start page linked to it.
-_DEPTH: Final = 1
-
-
-def found_in(parts: Sequence[SitemapPart]) -> list[Found]:
-    """What the parts list, as links without a page."""
-    return [Found(None, _DEPTH, [Link(listed.url) for listed in part.urls]) for part in parts if part.urls]
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from searchcrawl.codes import Code
 from searchcrawl.convert.completing import completed
 from searchcrawl.convert.file_name import name_of
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.items import Document, Link, Outcome, Page
+from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.rules import canonical as canonical_rule
 from searchcrawl.rules import keep
 from searchcrawl.rules.decision import Decision
@@ -32,17 +32,28 @@ def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
         meta_robots=run.source.keep.meta_robots,
         filtered=refusal_of(document, run),
         file=run.source.file,
+        rewriting=run.rewriting,
     )
     rule = None if keeping.decision.allowed else rule_text(keeping.decision)
     if keeping.code == Code.META_REFRESH:
-        links = (Link(page.refresh),) if page.refresh and keeping.decision.allowed else ()
-        error = moved_to(page.refresh) if page.refresh else None
+        links = () if keeping.target is None or rule is not None else (keeping.target,)
+        error = None if keeping.target is None else moved_to(keeping.target.url)
         return Outcome(
             claim=claim, code=keeping.code, rule=rule, error=error, links=links, redirects=document.redirects
         )
     # What the server says of a page weighs more than what stands in it.
-    canonical = canonical_rule.other_url(document.canonical, page.canonical, own=claim.url, boundary=run.boundary)
-    judged = replace(document, page=page, converter=None, code=keeping.code, rule=rule, canonical=canonical)
+    canonical = canonical_rule.other_url(
+        document.canonical, page.canonical, own=claim.url, boundary=run.boundary, rewriting=run.rewriting
+    )
+    judged = replace(
+        document,
+        page=page,
+        converter=None,
+        code=keeping.code,
+        rule=rule,
+        canonical=None if canonical is None else canonical.url,
+        canonical_link=canonical,
+    )
     return judged if run.display is None else _displayed(judged, run.display)
 
 
@@ -66,7 +77,7 @@ def fetched(document: Document) -> Fetched:
 def _displayed(document: Document, display: DisplayMap) -> Document:
     """The document with its display URL; one without a valid one is not indexed (1010)."""
     try:
-        return replace(document, display_url=display.of(document.claim.url))
+        return replace(document, display_url=display.of(document.claim.url, document.claim.display_url))
     except InvalidUrl as error:
         if document.code != 200:
             return document

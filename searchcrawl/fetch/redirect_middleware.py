@@ -13,10 +13,11 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, trail_of
 from searchcrawl.fetch.run_state import run_of
-from searchcrawl.items import Claim, Link
+from searchcrawl.items import Claim
 from searchcrawl.rules import redirects
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import Redirect, RedirectKind
+from searchcrawl.rules.rewriting import Rewriting
 
 
 class RedirectMiddleware:
@@ -25,14 +26,15 @@ class RedirectMiddleware:
     The new request has no header of the old one: validators, credentials and Referer stay behind.
     """
 
-    def __init__(self, *, boundary: Boundary, max_redirects: int) -> None:
+    def __init__(self, *, boundary: Boundary, max_redirects: int, rewriting: Rewriting) -> None:
         self._boundary = boundary
+        self._rewriting = rewriting
         self._max_redirects = max_redirects
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RedirectMiddleware:
         run = run_of(crawler.spider)
-        return cls(boundary=run.boundary, max_redirects=run.source.fetch.max_redirects)
+        return cls(boundary=run.boundary, max_redirects=run.source.fetch.max_redirects, rewriting=run.rewriting)
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
         if not 300 < response.status < 309:
@@ -48,6 +50,8 @@ class RedirectMiddleware:
             hops=trail_of(request),
             max_redirects=self._max_redirects,
             depth=claim.depth,
+            rewriting=self._rewriting,
+            own_url=claim.url,
         )
         if verdict.kind is RedirectKind.FOLLOW and verdict.url is not None:
             return _following(request, verdict.url, verdict)
@@ -77,7 +81,7 @@ def _ending(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
         return ended(request, claim, code, error=verdict.error)
     decision = verdict.decision
     rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
-    links = (Link(verdict.url),) if decision.allowed and verdict.url is not None else ()
+    links = () if verdict.link is None else (verdict.link,)
     outcome = ended(request, claim, Code.MOVED, rule=rule).outcome
     error = None if verdict.url is None else redirects.moved_to(verdict.url)
     return VisitEnded(replace(outcome, links=links, redirects=verdict.hops, error=error))

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar, cast
 from searchcrawl.fetch.address_guard import AddressGuard
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.keep import KeepRules
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import RobotsRules
 from searchcrawl.store.database import Transaction
 
@@ -122,6 +123,8 @@ class Run(Store, Protocol):
     def boundary(self) -> Boundary: ...
     @property
     def keep(self) -> KeepRules | None: ...
+    @property
+    def rewriting(self) -> Rewriting: ...
     @property
     def politeness(self) -> Politeness | None: ...
     @property

@@ -29,7 +29,6 @@ from searchcrawl.fetch.sitemap_reading import Means, SitemapFailed, SitemapReadi
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.rules.sitemap_rules import may_read
 from searchcrawl.run import RobotsRules, Run
-from searchcrawl.sources.loading import start_urls
 from searchcrawl.store import sitemap_table
 
 logger = logging.getLogger(__name__)
@@ -85,12 +84,12 @@ class SitemapExtension:
                 roots = await asyncio.to_thread(
                     run.read, lambda transaction: sitemap_table.good_roots(transaction, run.source_id)
                 )
-            starts = [url for url in start_urls(run.project, run.source) if run.boundary.decide(url, 0).allowed]
         except SearchcrawlError as error:
             # Nobody else would end the crawl, which is held.
             run.fail(error)
             return
-        self._reading.start(starts, roots)
+        named = [start.url for start in run.starts if not start.code]
+        self._reading.start([url for url in named if run.boundary.decide(url, 0).allowed], roots)
 
     async def spider_closed(self, spider: Spider) -> None:
         await self._reading.stop()

@@ -10,6 +10,7 @@ from searchcrawl import clock, urls
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.store.batch_table import Shipment
+from searchcrawl.store.likeness_table import Copy
 
 _PLAIN_LANGUAGE: Final = re.compile("[a-z]{2,3}")
 
@@ -19,14 +20,14 @@ def indexed_document(
     record: Mapping[str, Any],
     *,
     source: str,
-    duplicates: Sequence[str],
+    duplicates: Sequence[Copy],
     display: DisplayMap | None = None,
 ) -> IndexedDocument:
     """The document as the index receives it; empty values are left out.
 
     With ``display`` URLs and host are those that are shown; the id stays that of the access URL.
     """
-    url = shipment.url if display is None else display.shown(shipment.url)
+    url = shipment.url if display is None else display.shown(shipment.url, shipment.display_url)
     fields: dict[str, Any] = {
         "url": url,
         "access_url": shipment.url,
@@ -45,7 +46,9 @@ def indexed_document(
         "checksum": shipment.fields_digest.hex(),
         "first_seen": clock.from_ms(shipment.first_seen_ms),
         "crawled_at": clock.from_ms(shipment.last_fetched_ms),
-        "duplicates": list(duplicates) if display is None else sorted(map(display.shown, duplicates)),
+        "duplicates": [copy.url for copy in duplicates]
+        if display is None
+        else sorted(display.shown(*copy) for copy in duplicates),
         **_by_language(record),
         # Last: an attribute may fill a field that every document has.
         **record.get("attributes", {}),

@@ -20,9 +20,10 @@ from searchcrawl.index.patience import Patience
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, resend_table, run_table, url_table
+from searchcrawl.store import batch_table, likeness_table, resend_table, run_table, url_table
 from searchcrawl.store.batch_table import Leaving, SealedBatch, Shipment
 from searchcrawl.store.database import Transaction
+from searchcrawl.store.likeness_table import Copy
 from searchcrawl.store.states import BatchState
 
 logger = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class Shipping:
             self.patience.attempt(self.receiver.ping)
             self._checked.set()
 
-    def _rows(self, batch: SealedBatch, rows: Sequence[Shipment], duplicates: dict[int, list[str]]) -> int:
+    def _rows(self, batch: SealedBatch, rows: Sequence[Shipment], duplicates: dict[int, list[Copy]]) -> int:
         """Sends some documents in parts; how many the index took."""
         taken = 0
         part: list[tuple[int, IndexedDocument]] = []
@@ -214,10 +215,10 @@ def _needed(transaction: Transaction, source_id: int) -> set[int] | None:
     return {opened, *batch_table.segments_in_use(transaction, source_id)}
 
 
-def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[list[Shipment], dict[int, list[str]]]:
+def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[list[Shipment], dict[int, list[Copy]]]:
     """The next documents of a batch, and the URLs of their copies."""
     rows = batch_table.shipments(transaction, number, after=after, limit=_PART_ROWS)
-    return rows, batch_table.duplicates(transaction, [row.url_id for row in rows])
+    return rows, likeness_table.duplicates(transaction, [row.url_id for row in rows])
 
 
 def _fetch_again(transaction: Transaction, *, url_ids: Sequence[int]) -> None:

@@ -12,13 +12,15 @@ import re2
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
-from searchcrawl.items import Page
+from searchcrawl.items import Link, Page
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.rules.host_rules import NO_INCLUDE
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.rules.url_rules import UrlRules
 
 _INDEXED: Final = 200
+_AS_IT_IS: Final = Rewriting()
 _DAY_MS: Final = 86_400_000
 _WILDCARDS: Final = re.compile(r"([*?])")
 _NOINDEX: Final = "meta robots noindex"
@@ -158,12 +160,13 @@ def modified_ms(last_modified: str | None) -> int | None:
 class Keeping:
     """``code`` is 200 for a page that is indexed, else 953, 952 or 911; ``decision`` says why.
 
-    With 953 ``decision`` is the boundary's about the target of the refresh, which is a URL of its
-    own where that allows it.
+    With 953 ``decision`` is the boundary's (or a rewriter's) about the target of the refresh, which is
+    a URL of its own where that allows it; ``target`` is the link to it.
     """
 
     code: int
     decision: Decision = ALLOWED
+    target: Link | None = None
 
     @property
     def indexed(self) -> bool:
@@ -180,6 +183,7 @@ def decide(
     meta_robots: bool = True,
     filtered: Decision | None = None,
     file: str = "",
+    rewriting: Rewriting = _AS_IT_IS,
 ) -> Keeping:
     """The verdict on a page that was fetched well.
 
@@ -189,7 +193,10 @@ def decide(
     """
     target = _refresh_target(page)
     if target is not None and target not in own_urls:
-        return Keeping(code=Code.META_REFRESH, decision=boundary.decide(target, depth))
+        found = rewriting.named(target, next(iter(own_urls), None))
+        if found.url not in own_urls:
+            decision = found.decision if found.code else boundary.decide(found.url, depth)
+            return Keeping(code=Code.META_REFRESH, decision=decision, target=found.link)
     if page.noindex and meta_robots:
         return Keeping(code=Code.NOT_INDEXED, decision=Decision(False, _NOINDEX, file, NO_METAS))
     if filtered is not None:

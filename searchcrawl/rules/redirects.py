@@ -11,14 +11,16 @@ from urllib.parse import quote
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.items import Hop
+from searchcrawl.items import Hop, Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import ALLOWED, Decision
+from searchcrawl.rules.rewriting import Named, Rewriting
 
 _TEMPORARY: Final = frozenset({302, 303, 307})
 _PERMANENT: Final = frozenset({301, 308})
 _LEADS_TO: Final = "leads to "
 _MAX_NOTED_CHARACTERS: Final = 8192
+_AS_IT_IS: Final = Rewriting()
 _BLANK: Final = b" \t\r\n\x0b\x0c"
 
 
@@ -29,7 +31,7 @@ class RedirectKind(Enum):
     NONE = "none"
     #: ask ``url`` next, for the same row, wherever it lies
     FOLLOW = "follow"
-    #: the row gets ``code`` 954; ``url`` is a URL of its own where ``decision`` allows it
+    #: the row gets ``code`` 954; ``url`` is a URL of its own where ``decision`` allows it, by ``link``
     MOVE = "move"
     #: the row gets ``code`` 963 or 1003, and ``error`` as its reason
     FAIL = "fail"
@@ -42,6 +44,7 @@ class Redirect:
     kind: RedirectKind
     hops: tuple[Hop, ...]
     url: str | None = None
+    link: Link | None = None
     code: int | None = None
     decision: Decision = ALLOWED
     error: str | None = None
@@ -56,12 +59,16 @@ def decide(
     hops: tuple[Hop, ...] = (),
     max_redirects: int = 10,
     depth: int | None = None,
+    rewriting: Rewriting = _AS_IT_IS,
+    own_url: str | None = None,
 ) -> Redirect:
     """The verdict on the answer ``status`` of ``base_url``, with all its Location headers.
 
     302, 303 and 307 are followed up to ``max_redirects`` times, without a look at the boundary.
     The target of 301 and 308 is checked against the boundary, at the row's own ``depth``. A URL
     that is met again is a loop, whatever the statuses. Other statuses, 300 and 304 too, are no redirects.
+    ``own_url`` is that of the row (default: ``base_url``): where a page moved for good to itself, but for
+    parameters that are no part of its identity, it is asked for with them.
     """
     if status not in _TEMPORARY and status not in _PERMANENT:
         return Redirect(kind=RedirectKind.NONE, hops=hops)
@@ -70,13 +77,11 @@ def decide(
     except InvalidUrl as error:
         return Redirect(kind=RedirectKind.FAIL, hops=hops, code=Code.NO_LOCATION, error=str(error))
     if target == base_url or any(hop.url == target for hop in hops):
-        return Redirect(
-            kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=f"redirect loop at {target}"
-        )
+        return _loop(target, hops)
     taken = (*hops, Hop(base_url, status))
-    if status in _PERMANENT:
-        decision = boundary.decide(target, depth)
-        return Redirect(kind=RedirectKind.MOVE, hops=taken, url=target, code=Code.MOVED, decision=decision)
+    own_url = own_url or base_url
+    if status in _PERMANENT and rewriting.identity.of(target) != own_url:
+        return _moved(rewriting.named(target, own_url), own_url, taken, boundary, depth)
     if len(taken) > max_redirects:
         error_text = f"more than {max_redirects} redirects"
         return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
@@ -91,6 +96,19 @@ def moved_to(target: str) -> str | None:
 def target_of(error: str | None) -> str | None:
     """The URL in what ``moved_to`` wrote; None where it wrote nothing."""
     return error.removeprefix(_LEADS_TO) if error is not None and error.startswith(_LEADS_TO) else None
+
+
+def _moved(found: Named, own_url: str, hops: tuple[Hop, ...], boundary: Boundary, depth: int | None) -> Redirect:
+    if found.url == own_url:
+        return _loop(found.url, hops[:-1])
+    decision = found.decision if found.code else boundary.decide(found.url, depth)
+    link = found.link if decision.allowed else None
+    return Redirect(kind=RedirectKind.MOVE, hops=hops, url=found.url, link=link, code=Code.MOVED, decision=decision)
+
+
+def _loop(target: str, hops: tuple[Hop, ...]) -> Redirect:
+    error = f"redirect loop at {target}"
+    return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error)
 
 
 def _target(locations: Sequence[bytes], base_url: str) -> str:

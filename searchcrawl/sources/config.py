@@ -12,9 +12,11 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
+from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.sources.attribute_table import Attributes
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.refused_settings import why_refused
+from searchcrawl.sources.rewrites import ParameterNames, Rewrites
 from searchcrawl.sources.values import (
     LIST,
     Address,
@@ -106,6 +108,7 @@ class Scope(Table):
     max_query_parameters: Count = 10
     max_repeated_segments: Count = 3
     max_urls: Count = 0
+    strip_parameters: ParameterNames = DEFAULT_NAMES
 
     @model_validator(mode="after")
     def _one_list_of_ports(self) -> Scope:
@@ -223,6 +226,7 @@ class Tables(Table):
     keep: Keep = Field(default_factory=Keep)
     attributes: Attributes = Field(default_factory=Attributes)
     display: Annotated[tuple[Display, ...], LIST, AfterValidator(_each_from_once)] = ()
+    rewrite: Rewrites = ()
     settings: Annotated[Mapping[str, Any], AfterValidator(_settings)] = Field(default_factory=dict)
 
 
@@ -267,9 +271,9 @@ class Source(SourceFile):
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "mode", "test", "receiver", "document_service", "cache",
-    "scope.max_urls_per_pattern", "scope.trap_after", "scope.strip_parameters",
+    "scope.max_urls_per_pattern", "scope.trap_after",
     "fetch.sites", "fetch.windows", "fetch.timezone", "fetch.proxy", "fetch.client_certificate", "fetch.client_key",
     "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
-    "render", "attributes.values", "rewrite", "file", "table", "mail", "agent",
+    "render", "attributes.values", "file", "table", "mail", "agent",
 })  # fmt: skip

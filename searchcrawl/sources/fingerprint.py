@@ -49,6 +49,9 @@ def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
                 values[f"{table}.{key}"] = _without_secrets(dumped[table][key], f"{table}.{key}", source)
     if source.display:
         values["display"] = dumped["display"]
+    if source.rewrite:
+        # The one list whose order matters.
+        values["rewrite"] = dict(enumerate(dumped["rewrite"]))
     values |= {f"settings.{name}": source.settings[name] for name in _SETTINGS if name in source.settings}
     digests = {key: _digest(value) for key, value in values.items()}
     return json.dumps(digests, sort_keys=True, separators=(",", ":"))

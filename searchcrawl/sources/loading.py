@@ -17,8 +17,10 @@ from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostRules
+from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.keep import KeepRules
 from searchcrawl.rules.reasons import Reasons
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.sources import config, project
 from searchcrawl.sources.attribute_catalogue import clashes
 from searchcrawl.sources.checking import all_of, dotted, guess, one_line, read_toml, recognised, shown, validated
@@ -27,6 +29,7 @@ from searchcrawl.sources.layering import layers_of, merged, references_in
 from searchcrawl.sources.login import lacks_of
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
+from searchcrawl.sources.rewrites import rewriters_of
 from searchcrawl.sources.secrets import hide, hide_password, secrets_in, without
 
 T = TypeVar("T")
@@ -160,7 +163,7 @@ def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationEr
 
 
 def start_urls(project: Project, source: Source) -> list[str]:
-    """The identities of the start URLs, in order, each once (A10).
+    """The start URLs, in order, each once, as ``urls.resolve`` gives them (A10).
 
     ``start.files`` have a URL a line; blank lines and those that start with ``#`` don't count.
     Raises ConfigurationError for a file that cannot be read, and for a line that is no URL.
@@ -229,7 +232,16 @@ def keep_of(source: Source) -> KeepRules:
 
 def display_of(source: Source) -> DisplayMap | None:
     """How access URLs of a source become display URLs (A4); None where they are the same."""
-    return DisplayMap((pair.from_, pair.to) for pair in source.display) if source.display else None
+    # A plug-in may set the display URL of any row (K1).
+    if not source.display and not any(rewrite.plugin for rewrite in source.rewrite):
+        return None
+    return DisplayMap((pair.from_, pair.to) for pair in source.display)
+
+
+def rewriting_of(project: Project, source: Source) -> Rewriting:
+    """How URLs that are found become those of rows (K1); raises ConfigurationError for a plug-in that cannot be had."""
+    rewriters = rewriters_of(source.rewrite, file=source.file, root=project.root)
+    return Rewriting(rewriters, Identity(source.scope.strip_parameters))
 
 
 def attributes_of(source: Source) -> AttributeMap | None:
@@ -269,9 +281,9 @@ def _missing(project: Project, source: Source) -> list[ConfigurationError]:
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
         return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
-    for rules_of in (boundary_of, keep_of):
+    for compiled in (boundary_of, keep_of, lambda one: rewriting_of(project, one)):
         try:
-            rules_of(source)
+            compiled(source)
         except ConfigurationError as error:
             errors.append(ConfigurationError(*source.located(error.key), error.message))
     return errors

@@ -25,7 +25,7 @@ _LEAST_CHARACTERS: Final = 4
 #: What these keys hold is sent to everybody or stands in every answer: no secret, wherever it comes from.
 _PUBLIC: Final = re.compile(
     r"(contact|user_agent|title|type|parameters"
-    r"|(.*\.)?(start|scope|display|robots|keep|change|lifecycle)(\..*|\[.*|$)"
+    r"|(.*\.)?(start|scope|display|rewrite|robots|keep|change|lifecycle)(\..*|\[.*|$)"
     r"|(.*\.)?fetch\.(resolve|private_networks|default_charset|default_language|ca_file).*"
     r"|(cache|logs)\..*|index\.path|schedules\..*)"
 )

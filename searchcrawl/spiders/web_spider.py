@@ -34,6 +34,9 @@ class WebSpider(SourceSpider):
         links = response.headers.getlist(b"Link")
         canonical = canonical_of([one.decode("latin-1") for one in links], base_url=response.url) if links else None
         mapped = self.run.attributes.header_text(headers) if self.run.attributes is not None else ""
+        if canonical is not None and not self.run.rewriting.rewrites:
+            # Its session may be another one each time.
+            canonical = self.run.rewriting.identity.of(canonical)
         document = Document(
             claim=claim,
             base_url=response.url,

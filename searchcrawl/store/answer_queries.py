@@ -59,6 +59,8 @@ class ListedUrl:
     last_changed_ms: int | None
     duplicate_of: str | None
     index_error: str | None
+    display_url: str | None = None
+    duplicate_display: str | None = None
 
 
 class IndexedRow(NamedTuple):
@@ -198,6 +200,8 @@ def _with_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
         documents.c.last_modified,
         documents.c.last_changed_ms,
         _survivors.c.url.label("duplicate_of"),
+        _survivors.c.display_url.label("duplicate_display"),
+        page.c.display_url,
         documents.c.index_error,
     )
     return query.select_from(joined).order_by(page.c.id)

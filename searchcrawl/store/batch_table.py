@@ -17,8 +17,6 @@ _PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
 _LEAVING: Final = text("documents.leaving = 1")
 _SURPLUS: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
 _DUPLICATE: Final = documents.c.code.in_([909, 964])
-#: The list of what a document stands for is part of it: of thousands of copies the first ones have to do.
-MOST_DUPLICATES: Final = 1000
 
 
 class SealedBatch(NamedTuple):
@@ -47,6 +45,7 @@ class Shipment:
     first_seen_ms: int
     last_fetched_ms: int
     in_index: bool
+    display_url: str | None = None
 
 
 class Leaving(NamedTuple):
@@ -143,6 +142,7 @@ def shipments(transaction: Transaction, number: int, *, after: int, limit: int) 
             documents.c.last_modified,
             urls.c.first_seen_ms,
             urls.c.last_fetched_ms,
+            urls.c.display_url,
             documents.c.indexed_version.is_not(None).label("in_index"),
         )
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
@@ -163,25 +163,6 @@ def shipments(transaction: Transaction, number: int, *, after: int, limit: int) 
         .limit(limit)
     )
     return [Shipment(**row._mapping) for row in transaction.execute(query)]
-
-
-def duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[str]]:
-    """URLs of copies and non-canonical pages by the id of what stands for them, sorted, the first MOST_DUPLICATES."""
-    # Each store has an order of its own for text; this one is that of the code points.
-    ordered = urls.c.url.collate("BINARY" if transaction.dialect.name == "sqlite" else "C")
-    place = func.row_number().over(partition_by=documents.c.duplicate_of, order_by=ordered)
-    found: dict[int, list[str]] = {}
-    for start in range(0, len(url_ids), 500):
-        copies = (
-            select(documents.c.duplicate_of, urls.c.url, place.label("place"))
-            .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-            .where(documents.c.duplicate_of.in_(url_ids[start : start + 500]), _DUPLICATE)
-            .subquery()
-        )
-        query = select(copies.c.duplicate_of, copies.c.url).where(copies.c.place <= MOST_DUPLICATES)
-        for survivor, url in transaction.execute(query.order_by(copies.c.duplicate_of, copies.c.place)):
-            found.setdefault(survivor, []).append(url)
-    return found
 
 
 def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:

@@ -30,6 +30,8 @@ from searchcrawl.store.states import DocumentState
 
 _CHUNK: Final = 500
 _CLASH: Final = 956
+#: The list of what a document stands for is part of it: of thousands of copies the first ones have to do.
+MOST_DUPLICATES: Final = 1000
 _STANDING: Final = frozenset({200, 909, 964})
 #: States in which a document is in the index, on its way there, or held for it.
 _HELD: Final = frozenset(
@@ -220,4 +222,32 @@ def canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> dict[
             .where(documents.c.url_id.in_(url_ids[start : start + _CHUNK]))
         )
         found.update({row[0]: row[1] for row in transaction.execute(query)})
+    return found
+
+
+class Copy(NamedTuple):
+    """What another document stands for, and the display URL that a rewriter set for it."""
+
+    url: str
+    display_url: str | None = None
+
+
+def duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[Copy]]:
+    """Copies and non-canonical pages by the id of what stands for them, sorted, the first MOST_DUPLICATES."""
+    # Each store has an order of its own for text; this one is that of the code points.
+    ordered = urls.c.url.collate("BINARY" if transaction.dialect.name == "sqlite" else "C")
+    place = func.row_number().over(partition_by=documents.c.duplicate_of, order_by=ordered)
+    found: dict[int, list[Copy]] = {}
+    for start in range(0, len(url_ids), 500):
+        copies = (
+            select(documents.c.duplicate_of, urls.c.url, urls.c.display_url, place.label("place"))
+            .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+            .where(documents.c.duplicate_of.in_(url_ids[start : start + 500]), _DUPLICATES)
+            .subquery()
+        )
+        query = select(copies.c.duplicate_of, copies.c.url, copies.c.display_url).where(
+            copies.c.place <= MOST_DUPLICATES
+        )
+        for survivor, *copy in transaction.execute(query.order_by(copies.c.duplicate_of, copies.c.place)):
+            found.setdefault(survivor, []).append(Copy(*copy))
     return found

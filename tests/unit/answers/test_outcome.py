@@ -9,6 +9,7 @@ import pytest
 from searchcrawl import urls
 from searchcrawl.answers import outcome
 from searchcrawl.exceptions import IndexUnavailable, StoreError
+from searchcrawl.rules.rewriting import Named
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store import host_table, url_table
@@ -28,7 +29,9 @@ def run(tmp_path: Path) -> Run:
     (tmp_path / "sources" / "example.toml").write_text(source, "utf-8")
     project = load_project(tmp_path)
     database = Database(project.database_url, tmp_path)
-    return begin(project, load_source(project, "example"), database, {"html": 1})
+    run = begin(project, load_source(project, "example"), database, {"html": 1})
+    run.starts = (Named(_START),)
+    return run
 
 
 def settle_start(run: Run, code: int) -> None:

@@ -19,7 +19,7 @@ from searchcrawl.commit.decide import decide
 from searchcrawl.dedup.standing import rank
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.sources.config import Source
-from searchcrawl.store import batch_table, host_table, run_table, url_table
+from searchcrawl.store import batch_table, host_table, likeness_table, run_table, url_table
 from searchcrawl.store.batch_table import SealedBatch
 from searchcrawl.store.database import Database, Transaction
 from searchcrawl.store.url_table import NewUrl
@@ -116,10 +116,12 @@ class World:
     def _send(self, batch: SealedBatch) -> None:
         with self.database.read() as transaction:
             rows = batch_table.shipments(transaction, batch.number, after=0, limit=1000)
-            duplicates = batch_table.duplicates(transaction, [row.url_id for row in rows])
+            duplicates = likeness_table.duplicates(transaction, [row.url_id for row in rows])
         assert all(row.segment is not None for row in rows), "a document without a record was sent"
         for row in rows:
-            self.index[row.url.removeprefix(SITE)] = [url.removeprefix(SITE) for url in duplicates.get(row.url_id, ())]
+            self.index[row.url.removeprefix(SITE)] = [
+                copy.url.removeprefix(SITE) for copy in duplicates.get(row.url_id, ())
+            ]
         self.sent += len(rows)
         with self.database.write() as transaction:
             batch_table.accept(transaction, batch, [row.url_id for row in rows])

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.commit.sitemap_rows import SitemapRows, found_in
+from searchcrawl.admission.naming import named_parts
+from searchcrawl.commit.sitemap_rows import SitemapRows
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
+from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.store import run_table, sitemap_table
 from searchcrawl.store.database import Database
 from tests.unit.store.support_store import SOURCE, add, row
@@ -50,7 +52,7 @@ def named_rows(database: Database, *names: str) -> dict[str, int]:
 def test_found_when_parts_list_urls_then_they_are_links_of_no_page_at_depth_one() -> None:
     parts = [SitemapPart(url=URL, urls=listed("a", "b")), SitemapPart(url=URL, end=WHOLE)]
 
-    (found,) = found_in(parts)
+    _, (found,) = named_parts(parts, Rewriting())
 
     assert (found.page_id, found.depth, [link.url for link in found.links]) == (
         None,

@@ -12,11 +12,12 @@ from searchcrawl.fetch.ending import VisitEnded
 from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
 from searchcrawl.items import Claim, Hop, Link
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.rewriting import Rewriting
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
 
 BOUNDARY = BoundaryMiddleware(Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2))
 CONDITIONAL = ConditionalMiddleware()
-REDIRECT = RedirectMiddleware(boundary=Boundary(include_hosts=["site.test"]), max_redirects=3)
+REDIRECT = RedirectMiddleware(boundary=Boundary(include_hosts=["site.test"]), max_redirects=3, rewriting=Rewriting())
 
 
 # Boundary

@@ -286,10 +286,10 @@ def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(da
         likeness_table.set_standing(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
     with database.read() as transaction:
         surplus = [row.url_id for row in batch_table.surplus_copies(transaction, SOURCE)]
-        duplicates = batch_table.duplicates(transaction, ids)
+        duplicates = likeness_table.duplicates(transaction, ids)
 
     assert surplus == ids[1:]
-    assert duplicates == {ids[0]: ["http://a.test:80/b"]}
+    assert duplicates == {ids[0]: [("http://a.test:80/b", None)]}
 
 
 def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(database: Database) -> None:

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import event, text
 
 from searchcrawl.exceptions import ConfigurationError, StoreError
-from searchcrawl.store import batch_table, host_table, likeness_table, outlink_table, url_table
+from searchcrawl.store import host_table, likeness_table, outlink_table, url_table
 from searchcrawl.store.database import Database
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.url_table import NewUrl
@@ -119,9 +119,9 @@ def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_t
         likeness_table.set_standing(transaction, changes)
 
     with database.read() as transaction:
-        found = batch_table.duplicates(transaction, [survivor])
+        found = likeness_table.duplicates(transaction, [survivor])
 
-    assert found == {survivor: [f"http://a.test:80/{name}" for name in ("B", "C", "a")]}
+    assert found == {survivor: [(f"http://a.test:80/{name}", None) for name in ("B", "C", "a")]}
 
 
 def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are_used(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from searchcrawl.store import review_table, url_table
+from searchcrawl.store import url_table
 from searchcrawl.store.database import Database
 from searchcrawl.store.states import FetchState
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, fetch_states, row, settle, store
@@ -130,38 +128,6 @@ def test_settle_when_no_request_was_sent_then_the_time_of_the_last_fetch_stands(
 
     found = row(database, ids[0])
     assert (found.code, found.rule, found.last_fetched_ms) == (955, "scope.depth: depth = 1", NOW_MS)
-
-
-def test_reopen_codes_when_rules_changed_then_rows_that_a_rule_refused_are_due(database: Database) -> None:
-    outside, fetched = add(database, ["a"], code=955, rule="x"), add(database, ["b"])
-    claim(database)
-    settle(database, fetched, due_ms=None)
-
-    with database.write() as transaction:
-        rest = review_table.reopen_codes(transaction, SOURCE, [1007, 955], after=0)
-        elsewhere = review_table.reopen_codes(transaction, SOURCE + 1, [200], after=0)
-
-    assert (rest, elsewhere) == (None, None)
-    assert fetch_states(database, outside + fetched) == [TODO, SETTLED]
-    assert claim(database) == outside
-
-
-def test_reopen_codes_when_ids_are_many_then_a_stretch_at_a_time_and_each_once(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(review_table, "_STRETCH", 2)
-    ids = add(database, ["a", "b", "c", "d", "e"], code=955, rule="x")
-
-    places: list[int | None] = [ids[0] - 1]
-    while places[-1] is not None:
-        with database.write() as transaction:
-            places.append(review_table.reopen_codes(transaction, SOURCE, [955], after=places[-1]))
-        if len(places) == 2:
-            halfway = fetch_states(database, ids)
-
-    assert places == [ids[0] - 1, ids[1], ids[3], None]
-    assert halfway == [TODO, TODO, SETTLED, SETTLED, SETTLED]
-    assert fetch_states(database, ids) == [TODO] * 5
 
 
 def test_count_todo_when_rows_are_due_later_then_they_are_not_counted(database: Database) -> None:

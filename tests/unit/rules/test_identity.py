@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
+
+SITE = "http://site.test"
+
+
+@pytest.mark.parametrize(
+    ("found", "identity"),
+    [
+        ("/x;jsessionid=0AB!1", "/x"),
+        ("/x;JSESSIONID=1?b=2", "/x?b=2"),
+        ("/a;jsessionid=2/b;v=1;cfid=3", "/a/b;v=1"),
+        ("/;jsessionid", "/"),
+        ("/x;%6asessionid=2", "/x"),
+        ("/x?b=2&PHPSESSID=1&a=3", "/x?b=2&a=3"),
+        ("/x?phpsessid=1&c=3", "/x?c=3"),
+        ("/x?CFID=1&CFTOKEN=2", "/x"),
+        ("/x?ASPSESSIONIDQQ=1&y", "/x?y"),
+        ("/x?utm_source=1&utm_medium=2&q", "/x?q"),
+        ("/x?a=1;gclid=3", "/x?a=1"),
+        ("/x?%6Asessionid=3", "/x"),
+        ("/x?&a=1&gclid=1", "/x?&a=1"),
+        ("/x?fbclid=1&&b", "/x?&b"),
+        # These stay as they are, to the last character.
+        ("/x?", "/x?"),
+        ("/x?q=jsessionid", "/x?q=jsessionid"),
+        ("/x?q=%20&xjsessionid=1&jsessionidx=2;cfid2", "/x?q=%20&xjsessionid=1&jsessionidx=2;cfid2"),
+        ("/jsessionid=1/x;v=%2F", "/jsessionid=1/x;v=%2F"),
+        ("/x?utm", "/x?utm"),
+    ],
+)
+def test_identity_when_parameters_are_stripped_then_the_rest_stays_in_its_order(found: str, identity: str) -> None:
+    tested = Identity(DEFAULT_NAMES)
+
+    stripped = tested.of(SITE + found)
+
+    assert stripped == SITE + identity
+    assert tested.of(stripped) == stripped
+
+
+def test_rule_when_a_parameter_is_stripped_then_its_name_as_written() -> None:
+    tested = Identity(["sid", "track*"])
+
+    rules = [tested.rule(f"{SITE}/{rest}") for rest in ("?a=1&TRACKER=2", ";sid=1?tracks", "?side=1")]
+
+    assert rules == ["track*", "sid", ""]
+
+
+def test_identity_when_no_name_is_given_then_nothing_is_stripped() -> None:
+    url = f"{SITE}/x;jsessionid=1?utm_source=2"
+
+    assert Identity().of(url) == url
