@@ -46,9 +46,7 @@ def indexed_document(
         "checksum": shipment.fields_digest.hex(),
         "first_seen": clock.from_ms(shipment.first_seen_ms),
         "crawled_at": clock.from_ms(shipment.last_fetched_ms),
-        "duplicates": [copy.url for copy in duplicates]
-        if display is None
-        else sorted(display.shown(*copy) for copy in duplicates),
+        "duplicates": _shown(duplicates, display),
         **_by_language(record),
         # Last: an attribute may fill a field that every document has.
         **record.get("attributes", {}),
@@ -57,6 +55,10 @@ def indexed_document(
         id=urls.document_id(source, shipment.url),
         fields={name: value for name, value in fields.items() if value not in (None, "", [])},
     )
+
+
+def _shown(duplicates: Sequence[Copy], display: DisplayMap | None) -> list[str]:
+    return [url for url, _ in duplicates] if display is None else sorted(display.shown(*copy) for copy in duplicates)
 
 
 def _by_language(record: Mapping[str, Any]) -> dict[str, Any]:
