@@ -36,6 +36,13 @@ def make_pdf(text: str, *, title: str = "", links: Sequence[str] = ()) -> bytes:
     return _file(objects)
 
 
+def make_pdf_of_pages(count: int) -> bytes:
+    """A small file of so many empty pages: its tree names one of them again and again."""
+    tree = b"<< /Type /Pages /Count %d /Kids [%s] >>" % (count, b"3 0 R " * count)
+    leaf = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 10 10] >>"
+    return _file([b"<< /Type /Catalog /Pages 2 0 R >>", tree, leaf])
+
+
 def _sheet(lines: Sequence[str], content_number: int, annotations: str) -> list[bytes]:
     shown = "\n".join(f"({_escape(line)}) Tj T*" for line in lines)
     stream = f"BT /F1 11 Tf 15 TL 72 780 Td\n{shown}\nET".encode("latin-1", "replace")
