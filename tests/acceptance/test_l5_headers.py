@@ -1,0 +1,137 @@
+"""What a server may say of its pages: ETag, Retry-After, canonical link, lastmod of a sitemap (L5).
+
+X-Robots-Tag is tried with robots.txt; sitemaps and canonical links at length in tests of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page
+from tests.crawl_forks import Forks
+from tests.site.client import LogEntry, SiteProcess
+
+HOST: Final = "headers.acme.test"
+BUSY: Final = "busy.acme.test"
+LATER: Final = "later.acme.test"
+PAUSE_SECONDS: Final = 2
+
+
+class Seen(NamedTuple):
+    """What a run left, and the requests for pages by host and path."""
+
+    code: int
+    rows: dict[str, dict[str, Any]]
+    versions: dict[str, int]
+    duplicates: dict[str, list[str]]
+    log: list[LogEntry]
+
+    def asked(self, url: str) -> list[LogEntry]:
+        return [entry for entry in self.log if entry["host"] + entry["path"] == url]
+
+
+def build(site: SiteProcess) -> None:
+    canonical = f'<link rel="canonical" href="{site.url(HOST, "/best.html")}">'
+    site.set_page(HOST, "/", page("start", "/tagged.html", "/weak.html", "/print.html"))
+    site.set_page(HOST, "/tagged.html", page("tagged"), etag='"v1"', last_modified=None)
+    site.set_page(HOST, "/weak.html", page("weak"), etag='W/"v1"', last_modified=None)
+    site.set_page(HOST, "/best.html", page("the best"))
+    site.set_page(HOST, "/print.html", page("to print", head=canonical))
+    for name in ("old", "new"):
+        site.set_page(HOST, f"/{name}.html", page(name), etag=None, last_modified=None)
+    sitemap(site, old="2020-01-01", new="2020-01-01")
+    for host in (BUSY, LATER):
+        site.set_page(host, "/", page(f"start of {host}"))
+
+
+def sitemap(site: SiteProcess, **lastmods: str) -> None:
+    entries = "".join(
+        f"<url><loc>{site.url(HOST, f'/{name}.html')}</loc><lastmod>{day}</lastmod></url>"
+        for name, day in lastmods.items()
+    )
+    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
+
+
+def crawl(forks: Forks, project: CrawlProject) -> Seen:
+    project.site.clear_log()
+    code = forks.run(project.folder, "crawl", project.name)
+    duplicates = {
+        hit.fields["url"]: hit.fields["duplicates"] for hit in project.hits("*") if hit.fields.get("duplicates")
+    }
+    return Seen(code, project.rows(), project.versions(), duplicates, project.site.log(robots=False))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Seen]]:
+    with SiteProcess() as site, Forks(1) as forks:
+        build(site)
+        site.set_behaviour(BUSY, "/", status=503, headers={"Retry-After": str(PAUSE_SECONDS)}, times=1)
+        moment = format_datetime(datetime.now(UTC) + timedelta(hours=3), usegmt=True)
+        site.set_behaviour(LATER, "/", status=429, headers={"Retry-After": moment})
+        starts = [site.url(host) for host in (HOST, BUSY, LATER)]
+        project = new_project(
+            tmp_path_factory.mktemp("headers"),
+            site,
+            start={"urls": starts},
+            fetch={"retries": 2},
+            lifecycle={"trust_sitemap": True},
+        )
+        first = crawl(forks, project)
+        sitemap(site, old="2020-01-01", new="2199-01-01")
+        yield [first, crawl(forks, project)]
+
+
+def test_l5_etag_when_it_holds_then_304_and_nothing_is_sent_again(runs: list[Seen]) -> None:
+    first, second = runs
+
+    tags = {"/tagged.html": '"v1"', "/weak.html": 'W/"v1"'}
+    asked = {path: second.asked(HOST + path) for path in tags}
+    assert {path: entry["headers"]["if-none-match"] for path, (entry,) in asked.items()} == tags
+    assert asked["/tagged.html"][0]["status"] == 304
+    assert second.versions == first.versions
+
+
+def test_l5_retry_after_when_in_seconds_then_the_page_is_asked_for_again_no_sooner(runs: list[Seen]) -> None:
+    first, _ = runs
+
+    refused, answered = first.asked(f"{BUSY}/")
+    assert (refused["status"], answered["status"]) == (503, 200)
+    # The site notes when a request came, which is before its answer left.
+    assert answered["time"] - refused["time"] >= PAUSE_SECONDS - 0.05
+    assert f"{BUSY}/" in first.versions
+
+
+def test_l5_retry_after_when_a_date_then_the_run_does_not_wait_for_it(runs: list[Seen]) -> None:
+    first, _ = runs
+
+    assert len(first.asked(f"{LATER}/")) == 1
+    assert first.rows[f"{LATER}/"]["code"] == 429
+
+
+def test_l5_canonical_link_when_good_then_the_page_named_is_indexed_alone(runs: list[Seen]) -> None:
+    first, _ = runs
+
+    assert first.rows[f"{HOST}/print.html"]["code"] == 964
+    assert f"{HOST}/best.html" in first.versions
+    assert f"{HOST}/print.html" not in first.versions
+    assert [list(map(_path, urls)) for url, urls in first.duplicates.items() if _path(url) == "/best.html"] == [
+        ["/print.html"]
+    ]
+
+
+def test_l5_lastmod_when_trusted_then_only_what_is_newer_is_asked_for(runs: list[Seen]) -> None:
+    first, second = runs
+
+    assert {f"{HOST}/old.html", f"{HOST}/new.html"} <= first.versions.keys()
+    assert (len(second.asked(f"{HOST}/old.html")), len(second.asked(f"{HOST}/new.html"))) == (0, 1)
+
+
+def _path(url: str) -> str:
+    return "/" + url.split("/", 3)[3]
