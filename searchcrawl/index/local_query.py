@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import tantivy
@@ -11,11 +12,11 @@ from tantivy import Occur
 
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index import local_schema
+from searchcrawl.index.attribute_fields import name_and_suffix, number_from, number_of, number_text, sortable
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Term, parse
 from searchcrawl.index.receiver import SearchQuery
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
-_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
 class QueryBuilder:
@@ -101,7 +102,13 @@ class QueryBuilder:
             return self._term(name, int(value)) if _INTEGER.fullmatch(value) else tantivy.Query.empty_query()
         if (field := whole_field(name)) is not None:
             return self._term(field, value)
-        return _any_of([self._term(path, found) for path, found in _attribute_values(name, value)])
+        return self.attribute_term(name, attribute_value(name, value))
+
+    def attribute_term(self, field: str, value: str | datetime | None) -> tantivy.Query:
+        """What has this value of an attribute, as it is indexed; None has nobody."""
+        if value is None:
+            return tantivy.Query.empty_query()
+        return self._term(local_schema.attribute_path(field), value)
 
     def _term(self, field: str, value: Any) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, value)
@@ -114,11 +121,13 @@ def tokens_of(analyzer: tantivy.TextAnalyzer, text: str) -> list[tuple[int, str]
 
 
 def whole_field(name: str) -> str | None:
-    """The field with the whole values of the field ``name``, None where it is an attribute or unknown.
+    """The field with the whole values of the field ``name``, None where it is that of an attribute.
 
-    UnsupportedByIndex for a text that is only kept as words.
+    UnsupportedByIndex for a text that is only kept as words, and for what is no field.
     """
-    if name in local_schema.TEXTS and name not in local_schema.EXACT:
+    if name_and_suffix(name) is not None:
+        return None
+    if name not in {"id", *local_schema.NAMES, *local_schema.EXACT}:
         raise UnsupportedByIndex(f"{name!r} cannot be a filter, a facet or an order")
     if name in {"id", *local_schema.NAMES}:
         return name
@@ -130,38 +139,41 @@ def sort_field(sort: str | None) -> str | None:
     if sort is None or sort in {"score", "-score"}:
         return None
     name = sort.removeprefix("-")
+    return name if name_and_suffix(name) else column(name)
+
+
+def column(name: str) -> str:
+    """The column with the values of a field, also of an attribute; UnsupportedByIndex where there is none."""
     if name in {*local_schema.DATES, *local_schema.NUMBERS}:
         return name
-    field = whole_field(name)
-    if field is None:
-        raise UnsupportedByIndex(f"the local index cannot sort by {name!r}")
-    return field
+    return whole_field(name) or local_schema.attribute_path(name)
 
 
-def facet_paths(name: str) -> list[str]:
-    """The columns whose values are those of the facet ``name``."""
-    if name in {*local_schema.DATES, *local_schema.NUMBERS}:
-        return [name]
-    field = whole_field(name)
-    return [field] if field is not None else list(_attribute_paths(name))
+def attribute_value(field: str, text: str) -> str | datetime | None:
+    """A text as a value of an attribute's field is indexed; None where it can be none."""
+    known = name_and_suffix(field)
+    if known is None:
+        raise UnsupportedByIndex(f"{field!r} cannot be a filter, a facet or an order")
+    if known[1] == "_l":
+        number = number_of(text)
+        return None if number is None else sortable(number)
+    return local_schema.moment(text) if known[1] == "_dt" else local_schema.marked(text)
 
 
-def _attribute_paths(name: str) -> Iterator[str]:
-    escaped = name.replace("\\", "\\\\").replace(".", "\\.")
-    for suffix in local_schema.ATTRIBUTE_SUFFIXES:
-        yield f"attributes.{escaped}{suffix}"
+def indexed_value(field: str, key: Any) -> str | datetime | None:
+    """A value of an attribute's column as a query asks for it."""
+    return local_schema.moment(key) if field.endswith("_dt") else str(key)
 
 
-def _attribute_values(name: str, value: str) -> Iterator[tuple[str, Any]]:
-    """Where an attribute may have the value: text that looks like a moment is indexed as one."""
-    for path in _attribute_paths(name):
-        yield path, value
-        if (moment := local_schema.moment(value)) is not None:
-            yield path, moment
-        if _NUMBER.fullmatch(value):
-            yield path, float(value)
-        if _INTEGER.fullmatch(value):
-            yield path, int(value)
+def facet_value(name: str, bucket: Mapping[str, Any]) -> str:
+    """A value as facets show it."""
+    key = bucket.get("key_as_string", bucket["key"])
+    known = name_and_suffix(name)
+    if known and known[1] == "_l":
+        return number_text(number_from(key))
+    if isinstance(key, int | float):
+        return number_text(key)
+    return str(key).removeprefix(local_schema.TEXT_MARK) if known and known[1] != "_dt" else str(key)
 
 
 def _any_of(queries: Sequence[tantivy.Query]) -> tantivy.Query:

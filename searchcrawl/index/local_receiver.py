@@ -23,8 +23,10 @@ from searchcrawl import clock, failpoints
 from searchcrawl.cache.disk_space import free_bytes
 from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailable, SearchcrawlError
 from searchcrawl.index import local_schema
+from searchcrawl.index.attribute_fields import name_and_suffix
 from searchcrawl.index.hygiene import fault_of_id
-from searchcrawl.index.local_query import QueryBuilder, facet_paths, sort_field, tokens_of
+from searchcrawl.index.local_order import MAX_VALUES, in_order
+from searchcrawl.index.local_query import QueryBuilder, column, facet_value, indexed_value, sort_field, tokens_of
 from searchcrawl.index.local_snippet import hit_pattern, snippet
 from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
@@ -90,8 +92,10 @@ class LocalReceiver:
             )
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """Answers a query; UnsupportedByIndex where it sorts by an attribute."""
+        """Answers a query; UnsupportedByIndex for a field that is no filter, facet or order."""
         order_by = sort_field(query.sort)
+        for name in query.facets:
+            column(name)
         index = self._opened()
         if index is None:
             return SearchAnswer(total=0, facets={name: {} for name in query.facets})
@@ -240,6 +244,9 @@ class LocalReceiver:
     ) -> tuple[int, list[tuple[Any, tantivy.DocAddress]]]:
         """How many documents there are, and score or sort value and address of those asked for."""
         skips_all = query.rows < 1 or query.start >= searcher.num_docs
+        if order_by is not None and name_and_suffix(order_by) is not None:
+            total = _count(searcher.search(wanted, limit=1))
+            return total, [] if skips_all else self._by_attribute(searcher, wanted, query, order_by)
         ascending = order_by is not None and not (query.sort or "").startswith("-")
         result = searcher.search(
             wanted,
@@ -249,6 +256,19 @@ class LocalReceiver:
             order=tantivy.Order.Asc if ascending else tantivy.Order.Desc,
         )
         return _count(result), [] if skips_all else result.hits
+
+    def _by_attribute(
+        self, searcher: tantivy.Searcher, wanted: tantivy.Query, query: SearchQuery, field: str
+    ) -> list[tuple[Any, tantivy.DocAddress]]:
+        found = in_order(
+            searcher,
+            wanted,
+            local_schema.attribute_path(field),
+            lambda key: self._queries.attribute_term(field, indexed_value(field, key)),
+            descending=(query.sort or "").startswith("-"),
+            wanted_documents=min(query.start + query.rows, searcher.num_docs),
+        )
+        return [(None, address) for address in found[query.start :]]
 
     def _hits(
         self, searcher: tantivy.Searcher, found: list[tuple[Any, tantivy.DocAddress]], words: str, *, scored: bool
@@ -340,15 +360,11 @@ def _stored(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> dict[str
 
 def _facet(searcher: tantivy.Searcher, wanted: tantivy.Query, name: str) -> dict[str, int]:
     """The most frequent values of a field and in how many found documents each is."""
-    paths = facet_paths(name)
-    asked = {str(number): {"terms": {"field": path, "size": _MAX_FACET_VALUES}} for number, path in enumerate(paths)}
-    answer = searcher.aggregate(wanted, asked)
-    counts: dict[str, int] = {}
-    for part in answer.values():
-        for bucket in part["buckets"]:
-            value = str(bucket.get("key_as_string", bucket["key"]))
-            counts[value] = counts.get(value, 0) + int(bucket["doc_count"])
-    return counts
+    # All of them: which of many that are equally frequent are shown is decided here, as Solr does.
+    asked = {"values": {"terms": {"field": column(name), "size": MAX_VALUES, "segment_size": MAX_VALUES}}}
+    buckets = searcher.aggregate(wanted, asked)["values"]["buckets"]
+    frequent = sorted(buckets, key=lambda bucket: (-bucket["doc_count"], bucket["key"]))[:_MAX_FACET_VALUES]
+    return {facet_value(name, bucket): int(bucket["doc_count"]) for bucket in frequent}
 
 
 def _refuse_foreign(path: Path) -> None:

@@ -6,7 +6,8 @@ A document's fields are kept whole, as JSON, in ``stored``; everything else is t
 - the same values whole (``title_exact`` …) and names (``source``, ``mimetype`` …), for exact filters,
   facets and sorting;
 - some names once more split into words (``url_words`` …), for ``url:docs`` or ``host:example.com``;
-- ``attributes``, a JSON object of those of the source (``NAME_s``, ``NAME_l`` …).
+- ``attributes``, a JSON object of those of the source (``NAME_s``, ``NAME_l`` …). Texts in it begin
+  with a mark, so that none is taken for a date; numbers are texts too, that sort as they do.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Final
 import orjson
 import tantivy
 
+from searchcrawl.index.attribute_fields import name_and_suffix, sortable
 from searchcrawl.index.hygiene import clean_fields
 
 #: Split into words; the number is the weight of a hit there.
@@ -32,11 +34,14 @@ NAMES: Final = ("source", "groups", "host", "url", "access_url", "duplicates", "
 WORDS: Final = {name: f"{name}_words" for name in ("url", "host", "mimetype", "language")}
 NUMBERS: Final = ("depth", "content_length", "crawl_version")
 DATES: Final = ("last_modified", "first_seen", "crawled_at")
-ATTRIBUTE_SUFFIXES: Final = ("_s", "_t", "_l", "_dt")
+#: Before each text among the attributes.
+TEXT_MARK: Final = "="
 
 _BY_LANGUAGE: Final = ("content_txt_", "title_txt_")
 _ANALYZER: Final = "words"
 _MAX_WORD_BYTES: Final = 255
+#: As much as Solr's copyField takes.
+_MAX_EXACT_CHARS: Final = 8000
 # Moments are kept as nanoseconds since 1970 in 64 bits.
 _FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
 _LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
@@ -122,7 +127,7 @@ def document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_
     made.add_bytes("stored", orjson.dumps(stored))
     for name, value in stored.items():
         _add(made, name, value if isinstance(value, list) else [value])
-    made.add_json("attributes", {name: value for name, value in stored.items() if is_attribute(name)})
+    made.add_json("attributes", dict(_attributes(stored)))
     return made
 
 
@@ -137,9 +142,15 @@ def tombstone(document_id: str, *, source: str, crawl_version: int) -> tantivy.D
     return made
 
 
-def is_attribute(name: str) -> bool:
-    """Whether a field is an attribute of the source, by its suffix."""
-    return name.endswith(ATTRIBUTE_SUFFIXES) and name not in DATES
+def attribute_path(field: str) -> str:
+    """Where the values of an attribute's field are, as the library names it."""
+    escaped = field.replace("\\", "\\\\").replace(".", "\\.")
+    return f"attributes.{escaped}"
+
+
+def marked(text: str) -> str:
+    """A text among the attributes as it is indexed: as much of it as Solr's copyField takes."""
+    return TEXT_MARK + text[:_MAX_EXACT_CHARS]
 
 
 def moment(text: str) -> datetime | None:
@@ -150,6 +161,22 @@ def moment(text: str) -> datetime | None:
         return None
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
     return found if _FIRST_MOMENT < found < _LAST_MOMENT else None
+
+
+def _attributes(stored: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """The fields of attributes, with values as they are indexed."""
+    for name, value in stored.items():
+        known = name_and_suffix(name)
+        if known is None:
+            continue
+        values = value if isinstance(value, list) else [value]
+        if known[1] == "_l":
+            yield name, [sortable(float(each)) for each in values]
+        elif known[1] == "_dt":
+            # The library knows moments by their form.
+            yield name, [each for each in values if moment(str(each)) is not None]
+        else:
+            yield name, [marked(str(each)) for each in values]
 
 
 def _add(made: tantivy.Document, name: str, values: Iterable[Any]) -> None:
@@ -171,8 +198,7 @@ def _texts(name: str, text: str) -> Iterator[tuple[str, str]]:
     if name in TEXTS:
         yield name, spaced(text)
     if name in EXACT:
-        # As much as Solr's copyField takes.
-        yield EXACT[name], text[:8000]
+        yield EXACT[name], text[:_MAX_EXACT_CHARS]
     if name in NAMES:
         yield name, text
     if name in WORDS:

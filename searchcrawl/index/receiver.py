@@ -46,7 +46,10 @@ class IndexEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """A query of interface.md §2; ``filters`` are exact (field, value) pairs, ``sort`` is ``field`` or ``-field``."""
+    """A query of interface.md §2; ``filters`` are exact (field, value) pairs, ``sort`` is ``field`` or ``-field``.
+
+    Fields are those of the index: an attribute's name has its suffix.
+    """
 
     words: str
     source: str | None = None

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.index.attribute_fields import name_and_suffix, number_of
 from searchcrawl.index.hygiene import iso_utc
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, parse
 from searchcrawl.index.receiver import SearchQuery
@@ -37,9 +38,7 @@ _NUMBERS: Final = frozenset({"depth", "content_length", "crawl_version"})
 _DATES: Final = frozenset({"last_modified", "first_seen", "crawled_at"})
 #: Names that are split into words besides.
 _WORDS: Final = {name: f"{name}_words" for name in ("url", "host", "mimetype", "language")}
-_ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
-_NUMBER: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
 _NOTHING: Final = "-*:*"
 
 
@@ -80,33 +79,31 @@ def render(query: Query) -> str:
     return f"({required}{''.join(f' -{render(term)}' for term in query.excluded)})"
 
 
-def value_fields(name: str) -> tuple[str, ...]:
-    """The fields with the whole values of a field or attribute of this name; UnsupportedByIndex where it has none."""
+def value_field(name: str) -> str:
+    """The field with the whole values of a field, also of an attribute; UnsupportedByIndex where there is none."""
     if name in _NAMES or name in _NUMBERS or name in _DATES:
-        return (name,)
+        return name
     if name in _TEXTS:
-        return (_TEXTS[name],)
-    if name in {"content", "anchor"} or not _ATTRIBUTE.fullmatch(name):
-        raise UnsupportedByIndex(f"{name!r} cannot be a filter or a facet")
-    return (f"{name}_s", f"{name}_exact", f"{name}_l", f"{name}_dt")
+        return _TEXTS[name]
+    known = name_and_suffix(name)
+    if known is None:
+        raise UnsupportedByIndex(f"{name!r} cannot be a filter, a facet or an order")
+    return f"{known[0]}_exact" if known[1] == "_t" else name
 
 
 def _filter(name: str, value: str) -> str:
-    fields = value_fields(name)
-    moment = _moment(value)
-    if name in _DATES:
-        return _NOTHING if moment is None else f"{{!term f={name}}}{moment}"
+    field = value_field(name)
+    known = name_and_suffix(name)
+    suffix = known[1] if known else ""
+    if name in _DATES or suffix == "_dt":
+        moment = _moment(value)
+        return _NOTHING if moment is None else f"{{!term f={field}}}{moment}"
+    if suffix == "_l":
+        number = number_of(value)
+        return _NOTHING if number is None else f"{{!term f={field}}}{number!r}"
     if name in _NUMBERS:
-        return f"{{!term f={name}}}{value}" if _INTEGER.fullmatch(value) else _NOTHING
-    if len(fields) == 1:
-        return f"{{!term f={fields[0]}}}{value}"
-    text, whole, number, date = fields
-    clauses = [f"{text}:{_quoted(value)}", f"{whole}:{_quoted(value)}"]
-    if _NUMBER.fullmatch(value):
-        clauses.append(f"{number}:{_quoted(value)}")
-    if moment is not None:
-        clauses.append(f"{date}:{_quoted(moment)}")
-    return "{!lucene q.op=OR}" + " ".join(clauses)
+        return f"{{!term f={field}}}{value}" if _INTEGER.fullmatch(value) else _NOTHING
+    return f"{{!term f={field}}}{value}"
 
 
 def _moment(text: str) -> str | None:
@@ -144,10 +141,7 @@ def _order(sort: str | None) -> str:
     if sort is None or sort in {"score", "-score"}:
         return "score desc,id asc"
     name = sort.removeprefix("-")
-    fields = value_fields(name)
-    if len(fields) > 1:
-        raise UnsupportedByIndex(f"Solr cannot sort by {name!r}")
-    return f"{fields[0]} {'desc' if sort.startswith('-') else 'asc'},id asc"
+    return f"{value_field(name)} {'desc' if sort.startswith('-') else 'asc'},id asc"
 
 
 def _facets(query: SearchQuery) -> dict[str, Any]:
@@ -155,7 +149,7 @@ def _facets(query: SearchQuery) -> dict[str, Any]:
         return {}
     return {
         "facet": "true",
-        "facet.field": [field for name in query.facets for field in value_fields(name)],
+        "facet.field": [value_field(name) for name in query.facets],
         "facet.mincount": 1,
         "facet.limit": 100,
     }

@@ -9,8 +9,9 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import pysolr
 
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
+from searchcrawl.index.attribute_fields import name_and_suffix, number_text
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
-from searchcrawl.index.solr_query import parameters, value_fields
+from searchcrawl.index.solr_query import parameters, value_field
 from searchcrawl.index.solr_transport import Refused, SolrSession, misconfigured, shown_url
 from searchcrawl.index.solr_update import SolrUpdates
 
@@ -46,7 +47,6 @@ _SCAN_ROWS: Final = 1000
 _PROBE_SECONDS: Final = 5.0
 # The ordinal of UpdateLog.State.REPLAYING.
 _REPLAYING: Final = 0
-_ATTRIBUTE_ENDINGS: Final = ("_s", "_t", "_l", "_dt")
 _BETWEEN_SNIPPETS: Final = " … "
 
 
@@ -129,7 +129,7 @@ class SolrReceiver:
         return SearchAnswer(
             total=found.hits,
             hits=[_hit(stored, found.highlighting) for stored in found.docs],
-            facets={name: _counted(value_fields(name), counts) for name in query.facets},
+            facets={name: _counted(name, counts.get(value_field(name), ())) for name in query.facets},
         )
 
     def purge(self) -> int:
@@ -221,18 +221,15 @@ def _hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequ
 
 def _unwrapped(name: str, value: Any) -> Any:
     """An attribute as it was sent: in Solr all may have several values, and all numbers have a fraction."""
-    if isinstance(value, list) and name.endswith(_ATTRIBUTE_ENDINGS):
+    if isinstance(value, list) and name_and_suffix(name) is not None:
         values = [int(item) if isinstance(item, float) and item.is_integer() else item for item in value]
         return values[0] if len(values) == 1 else values
     return value
 
 
-def _counted(fields: Sequence[str], counts: Mapping[str, Sequence[Any]]) -> dict[str, int]:
-    """Solr's [value, count, value, count …] of some fields as one mapping."""
-    found: dict[str, int] = {}
-    for name in fields:
-        flat = counts.get(name, ())
-        for value, count in zip(flat[::2], flat[1::2], strict=True):
-            shown = str(value).removesuffix(".0") if name.endswith("_l") else str(value)
-            found[shown] = found.get(shown, 0) + int(count)
-    return found
+def _counted(name: str, flat: Sequence[Any]) -> dict[str, int]:
+    """Solr's [value, count, value, count …] as a mapping."""
+    counts = zip(flat[::2], flat[1::2], strict=True)
+    if name.endswith("_l"):
+        return {number_text(float(value)): int(count) for value, count in counts}
+    return {str(value): int(count) for value, count in counts}

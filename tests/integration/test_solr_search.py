@@ -127,16 +127,16 @@ def test_search_when_filtered_sorted_and_counted_then_whole_values_are_used(solr
     assert found(solr_receiver, "*", groups=["g1"]) == {"a"}
     assert found(solr_receiver, "*", groups=["g1", "g2", 'odd") OR *:*']) == {"a", "b"}
     assert found(solr_receiver, "*", filters=[("author", "Ann")]) == {"b"}
-    assert found(solr_receiver, "*", filters=[("color", "red"), ("size", "5")]) == {"a"}
-    assert found(solr_receiver, "*", filters=[("note", "hello world")]) == {"b"}
+    assert found(solr_receiver, "*", filters=[("color_s", "red"), ("size_l", "5")]) == {"a"}
+    assert found(solr_receiver, "*", filters=[("note_t", "hello world")]) == {"b"}
     assert found(solr_receiver, "*", filters=[("last_modified", "2020-01-01T01:00:00+01:00")]) == {"c"}
     assert found(solr_receiver, "*", filters=[("depth", "1")]) == {"a"}
-    assert found(solr_receiver, "*", filters=[("unheard_of", "1")]) == set()
-    ordered = solr_receiver.search(SearchQuery(words="*", sort="-title", facets=["groups", "size", "source"]))
+    assert found(solr_receiver, "*", filters=[("unheard_of_l", "1")]) == set()
+    ordered = solr_receiver.search(SearchQuery(words="*", sort="-title", facets=["groups", "size_l", "source"]))
     assert [hit.id for hit in ordered.hits] == ["b", "a", "c"]
     assert ordered.facets == {
         "groups": {"g2": 2, "g1": 1},
-        "size": {"5": 1, "1.5": 1},
+        "size_l": {"5": 1, "1.5": 1},
         "source": {"site": 2, "other": 1},
     }
     assert ordered.hits[0].fields["size_l"] == 1.5
