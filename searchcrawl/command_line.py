@@ -30,6 +30,7 @@ from searchcrawl.exceptions import (
     SearchcrawlError,
     SourceBusy,
     StoreError,
+    UnknownAttribute,
     UnknownSource,
     UnsupportedByIndex,
 )
@@ -58,6 +59,7 @@ class Exit(IntEnum):
 
 _EXITS: Final[Mapping[type[Exception], Exit]] = {
     UnknownSource: Exit.WRONG_USE,
+    UnknownAttribute: Exit.WRONG_USE,
     InvalidUrl: Exit.WRONG_USE,
     ConfigurationError: Exit.CONFIGURATION,
     UnsupportedByIndex: Exit.CONFIGURATION,

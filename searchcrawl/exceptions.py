@@ -5,6 +5,7 @@ SearchcrawlError
 │   ├── NotAvailableYet     a key or value that a later release brings
 │   └── InvalidFile         several errors in one file
 ├── UnknownSource           a wrong use of the command line; exit 2
+├── UnknownAttribute        the same
 ├── SourceBusy              another process holds the source; exit 5
 ├── LeaseLost               our lease was taken over: this process stops writing; exit 7
 ├── StoreError              the database cannot go on; exit 7
@@ -62,6 +63,10 @@ class InvalidFile(ConfigurationError):
 
 class UnknownSource(SearchcrawlError):
     """There is no source of this name in the project."""
+
+
+class UnknownAttribute(SearchcrawlError):
+    """No source of the project has an attribute of this name."""
 
 
 class SourceBusy(SearchcrawlError):

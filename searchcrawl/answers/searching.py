@@ -6,32 +6,90 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
+from searchcrawl.index.attribute_fields import name_and_suffix
 from searchcrawl.index.receiver import Hit, Receiver, SearchIndex, SearchQuery
+from searchcrawl.sources.attribute_catalogue import index_fields
+from searchcrawl.sources.checking import guess, one_line
+from searchcrawl.sources.loading import load_sources
+from searchcrawl.sources.project import Project
 
 #: Around a hit in the snippets of an index; stored text holds neither.
 HIT_START: Final = "\ue000"
 HIT_END: Final = "\ue001"
 _UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 _BY_SCORE: Final = frozenset({"score", "-score"})
-#: Suffixes of attributes, by their type.
-_ATTRIBUTE_SUFFIXES: Final = ("_dt", "_s", "_t", "_l")
-_DATES: Final = frozenset({"last_modified", "first_seen", "crawled_at"})
+#: Attributes that every document may have, and that no other part of a hit shows (A6).
+_FIXED: Final = ("author", "subject", "mimetype", "language", "host")
 
 
-def search(receiver: Receiver, query: SearchQuery) -> dict[str, Any]:
+def search(receiver: Receiver, query: SearchQuery, *, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The answer to a query; hits in snippets stand between HIT_START and HIT_END.
 
-    Raises UnsupportedByIndex, IndexUnavailable, IndexMisconfigured.
+    ``fields`` are those of the index by the lower-case names that filters, order and facets may have
+    (``index_fields``); without it they are named as in the index. Raises UnknownAttribute,
+    UnsupportedByIndex, IndexUnavailable, IndexMisconfigured.
     """
     if not isinstance(receiver, SearchIndex):
         raise UnsupportedByIndex(f"{type(receiver).__name__} cannot be searched")
-    answer = receiver.search(replace(query, sort=None) if query.sort in _BY_SCORE else query)
+    query = replace(query, sort=None) if query.sort in _BY_SCORE else query
+    asked = query if fields is None else _in_fields(query, fields)
+    answer = receiver.search(asked)
+    facets = dict(zip(query.facets, asked.facets, strict=True))
     return {
         "total": answer.total,
         "hits": [_shaped(hit) for hit in answer.hits],
-        "facets": {name: dict(counts) for name, counts in answer.facets.items()},
+        "facets": {name: dict(answer.facets.get(field, {})) for name, field in facets.items()},
     }
+
+
+def names_in(query: SearchQuery) -> list[str]:
+    """The names that the filters, the order and the facets of a query have."""
+    sort = [] if query.sort is None or query.sort in _BY_SCORE else [query.sort.removeprefix("-")]
+    return [*(name for name, _ in query.filters), *sort, *query.facets]
+
+
+def known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
+    """What the attributes of all sources are in the index, as far as a query needs it.
+
+    Raises UnknownAttribute, or the error of a source file that keeps an attribute from being known.
+    """
+    names = names_in(query)
+    known = index_fields(())
+    if all(name.lower() in known for name in names):
+        return known
+    sources, errors = load_sources(project)
+    known = index_fields(sources.values())
+    for name in names:
+        if name.lower() in known:
+            continue
+        of_name = [error for error in errors if error.key.lower() == f"attributes.types.{name.lower()}"]
+        if of_name:
+            raise InvalidFile(of_name)
+        broken = sorted({error.file for error in errors})
+        unread = f" (not read, for errors in it: {', '.join(broken)})" if broken else ""
+        raise UnknownAttribute(f"unknown attribute: {one_line(name)}{guess(name, known)}{unread}")
+    return known
+
+
+def _in_fields(query: SearchQuery, fields: Mapping[str, str]) -> SearchQuery:
+    """The query with the fields of the index instead of the names of attributes."""
+
+    def field_of(name: str) -> str:
+        try:
+            return fields[name.lower()]
+        except KeyError:
+            raise UnknownAttribute(f"unknown attribute: {one_line(name)}{guess(name, fields)}") from None
+
+    sort = query.sort
+    if sort is not None:
+        sort = f"{'-' if sort.startswith('-') else ''}{field_of(sort.removeprefix('-'))}"
+    return replace(
+        query,
+        filters=[(field_of(name), value) for name, value in query.filters],
+        sort=sort,
+        facets=[field_of(name) for name in query.facets],
+    )
 
 
 def without_marks(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,9 +115,9 @@ def _shaped(hit: Hit) -> dict[str, Any]:
 
 def _attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes by their names as written in the source file."""
-    found: dict[str, Any] = {}
+    found = {name: fields[name] for name in _FIXED if fields.get(name)}
     for field, value in fields.items():
-        suffix = next((end for end in _ATTRIBUTE_SUFFIXES if field.endswith(end)), None)
-        if suffix is not None and field not in _DATES:
-            found[field.removesuffix(suffix)] = value
+        known = name_and_suffix(field)
+        if known is not None:
+            found[known[0]] = value
     return found

@@ -49,13 +49,17 @@ class Command(BaseCommand):
         parser.add_argument("--group", metavar="NAME", help="not available yet")
         parser.add_argument("--rows", type=int, default=10, metavar="N", help="so many hits (default 10, at most 1000)")
         parser.add_argument(
-            "--sort", metavar="FIELD", help="by a field; a minus before it turns the order, as --sort=-last_modified"
+            "--sort", metavar="NAME", help="by an attribute; --sort=-NAME or 'NAME desc' begins with the largest"
         )
         parser.add_argument(
-            "--filter", action="append", default=[], metavar="FIELD:VALUE", help="exact value (may be repeated)"
+            "--filter",
+            action="append",
+            default=[],
+            metavar="NAME:VALUE",
+            help="exact value of an attribute (may be repeated)",
         )
         parser.add_argument(
-            "--facet", action="append", default=[], metavar="FIELD", help="count its values (may be repeated)"
+            "--facet", action="append", default=[], metavar="NAME", help="count an attribute's values (may be repeated)"
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -71,9 +75,10 @@ class Command(BaseCommand):
         super().process_options(args, opts)
         if not 0 <= opts.rows <= _MAX_ROWS:
             raise UsageError(f"--rows: must be 0 to {_MAX_ROWS} (got {opts.rows})")
+        opts.sort = _order(opts.sort)
         for text in opts.filter:
             if not all(text.partition(":")[::2]):
-                raise UsageError(f"--filter: must be FIELD:VALUE (got {text!r})")
+                raise UsageError(f"--filter: must be NAME:VALUE (got {text!r})")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.group is not None:
@@ -88,13 +93,25 @@ class Command(BaseCommand):
             sort=opts.sort,
             facets=list(dict.fromkeys(opts.facet)),
         )
+        fields = searching.known_fields(project, query)
         with closing(open_index(project)) as index:
-            found = searching.search(index, query)
+            found = searching.search(index, query, fields=fields)
         if opts.json:
             print_object(searching.without_marks(found))
         else:
             _show(found)
         return None
+
+
+def _order(text: str | None) -> str | None:
+    """``NAME``, ``-NAME``, ``NAME asc`` or ``NAME desc`` as ``NAME`` or ``-NAME``; raises UsageError."""
+    if text is None:
+        return None
+    name, _, direction = text.strip().partition(" ")
+    direction = direction.strip().lower()
+    if not name.removeprefix("-") or direction not in {"", "asc", "desc"} or (direction and name.startswith("-")):
+        raise UsageError(f"--sort: must be NAME, -NAME, 'NAME asc' or 'NAME desc' (got {text!r})")
+    return f"-{name}" if direction == "desc" else name
 
 
 def _show(found: dict[str, Any]) -> None:
