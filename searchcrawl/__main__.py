@@ -29,7 +29,7 @@ from searchcrawl.sources.loading import find_project
 #: Commands of interface.md §2 that a later release brings.
 LATER: Final = frozenset({
     "apply", "delete", "optimize", "plan", "recrawl", "resume", "selftest", "serve",
-    "stop", "submit", "suspend", "test", "tick", "undelete",
+    "stop", "submit", "suspend", "tick", "undelete",
 })  # fmt: skip
 #: These make or need no project.
 WITHOUT_PROJECT: Final = frozenset({"init", "quick"})

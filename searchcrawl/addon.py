@@ -61,6 +61,9 @@ _EXTENSIONS: Final[_Wired] = (
     (ReportExtension, 900),
 )
 
+#: What stores or delivers: not for a look at one page (``test``, ``explain --live``).
+_STORING: Final = frozenset({CachePipeline, *(component for component, _ in _EXTENSIONS)})
+
 #: Where components of users' own may keep a page to themselves.
 _OF_USERS: Final = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 #: Nearest to the engine: it sees what all others let pass.
@@ -90,6 +93,7 @@ class SearchcrawlAddon:
             with suppress(KeyError):  # A user took it out.
                 settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
             return
+        dry = getattr(self._crawler.spider, "dry", False)
         fetch = run.source.fetch
         values = {
             # Not in settings.py: it hands out rows of the URL table, and spiders of users' own have none.
@@ -106,14 +110,19 @@ class SearchcrawlAddon:
             "DOWNLOADER_MIDDLEWARES_BASE": {},
             "SPIDER_MIDDLEWARES_BASE": {},
         }
+        if dry:
+            # There is one request, and no row.
+            del values["SCHEDULER"]
         for name, value in (values | applied(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
         if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":
             handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
             settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
-        if any(settings.getdict(name) for name in _OF_USERS):
+        if not dry and any(settings.getdict(name) for name in _OF_USERS):
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         for name, components in COMPONENTS.items():
             for component, number in components:
+                if dry and component in _STORING:
+                    continue
                 settings.setdefault_in_component_priority_dict(name, component, number)

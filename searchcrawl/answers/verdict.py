@@ -12,6 +12,7 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.answers.because import Because, of_row, written
 from searchcrawl.answers.case import Case
+from searchcrawl.answers.keep_reasons import keep_refusals, of_refused
 from searchcrawl.answers.meanings import meaning_of
 from searchcrawl.answers.url_state import UrlState
 from searchcrawl.codes import Code
@@ -31,7 +32,6 @@ _COPIES: Final = frozenset({Code.DUPLICATE, Code.DUPLICATE_IN_RUN, Code.NOT_CANO
 _STEPS: Final[Mapping[int, str]] = {
     Code.EMPTY: "content",
     Code.INVALID_DISPLAY_URL: "display",
-    Code.NOT_INDEXED: "keep",
 }
 _WAITING: Final = {
     UrlState.CACHED: "fetched, and waits to be delivered",
@@ -63,7 +63,7 @@ def verdict_of(case: Case) -> Verdict:
         return _to_visit(case, case.facts)
     reasons = _of_visit(case, case.facts)
     if not reasons:
-        return _kept(case, case.facts)
+        return _kept(case, case.facts) if listed.code == 200 else _edited_since(case, case.facts)
     text = f"{_standing(case, case.facts)}: {_why(case, case.facts)}"
     return Verdict(text=text, decided=reasons[0], also=tuple(reasons[1:]))
 
@@ -98,12 +98,21 @@ def _code_of(refusal: Because) -> int:
     return refusal_code(Decision(False, key=key[max(key.find("scope."), 0) :]))
 
 
+def _edited_since(case: Case, facts: UrlFacts) -> Verdict:
+    """Of a page that a rule refused at its last visit, and that none refuses now."""
+    text = f"{_NOT_IN} as yet: refused at the last visit ({facts.listed.rule}), by no rule as they are now"
+    if case.in_index:
+        text = f"{_IN}, and stays: refused at the last visit ({facts.listed.rule}), by no rule as they are now"
+    first, *rest = case.admissions()
+    return Verdict(text=text, decided=first, also=tuple(rest))
+
+
 def _refused_before(case: Case, rule: str) -> Verdict:
     """The boundary itself lets it pass now: a rule about all URLs of the source refused it, or one that was edited."""
     if any(key.startswith(("scope.", "rewrite")) for key in case.changed):
-        decided = Because(step="visit", rule=f"changed: {', '.join(case.changed)}")
-        text = f"{_standing(case, case.facts)}: refused when it was found ({rule}); the next run looks again"
-        return Verdict(text=text, decided=decided)
+        first, *rest = case.admissions()
+        text = f"{_NOT_IN} as yet: refused when it was found ({rule}), by no rule as they are now"
+        return Verdict(text=text, decided=first, also=tuple(rest))
     code = 0 if case.facts is None else case.facts.listed.code
     return Verdict(text=f"{_NOT_IN}: {meaning_of(code)}", decided=of_row(rule, "boundary", case.source))
 
@@ -120,6 +129,10 @@ def _to_visit(case: Case, facts: UrlFacts) -> Verdict:
 
 def _kept(case: Case, facts: UrlFacts) -> Verdict:
     """Of a page that was fetched well, and is or will be in the index."""
+    refusals = keep_refusals(case, facts) if any(key.startswith("keep.") for key in case.changed) else []
+    if refusals:
+        leaves = f"{_IN}, and leaves with the next run" if case.in_index else f"{_NOT_IN} as yet, and will not be"
+        return Verdict(text=f"{leaves}: {refusals[0].text}", decided=refusals[0], also=tuple(refusals[1:]))
     first, *rest = case.admissions()
     waits = _WAITING.get(case.state) if case.state is not None else None
     if waits is None:
@@ -161,6 +174,8 @@ def _of_visit(case: Case, facts: UrlFacts) -> list[Because]:
     listed = facts.listed
     if listed.code == 200:
         return [Because(step="index", rule=listed.index_error)] if listed.index_error is not None else []
+    if listed.code == Code.ROBOTS and not case.source.robots.obey:
+        return []
     if listed.code == Code.ROBOTS and listed.rule is not None:
         return [robots_line(case.url, listed.rule)]
     if listed.code in _COPIES:
@@ -169,6 +184,8 @@ def _of_visit(case: Case, facts: UrlFacts) -> list[Because]:
         return [Because(step="display", rule=f"shown with the URL of {listed.duplicate_of or 'another page'}")]
     if listed.code in _REDIRECTS:
         return _of_redirect(case, facts)
+    if listed.code == Code.NOT_INDEXED and listed.rule is not None:
+        return of_refused(case, facts, listed.rule)
     if listed.rule is not None:
         return [of_row(listed.rule, _STEPS.get(listed.code, "answer"), case.source)]
     limit = _limit_passed(case, facts)

@@ -68,3 +68,9 @@ def note_answers_any(transaction: Transaction, names: Sequence[str]) -> None:
     """Notes that of hosts."""
     for host_id in sorted(ids(transaction, names).values()):
         transaction.execute(update(hosts).where(hosts.c.id == host_id).values(answers_any=1))
+
+
+def allowed_ms(transaction: Transaction, name: str) -> int | None:
+    """The moment from which ``host:port`` may be asked; None for one that no process asked yet."""
+    found: int | None = transaction.execute(select(hosts.c.next_allowed_ms).where(hosts.c.name == name)).scalar()
+    return found

@@ -1,0 +1,84 @@
+"""``test``: a page as it would be stored, with a verdict on each of its links (interface.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from searchcrawl import clock, urls
+from searchcrawl.admission.admit import rule_text
+from searchcrawl.commit.group_rows import stored_page
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.index.fields import indexed_document
+from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.run import Run
+from searchcrawl.store.batch_table import Shipment
+
+#: What the view shows as ``text``, or what stands in it twice for the analysis of a language.
+_TEXTS = ("content", "content_txt_", "title_txt_")
+
+
+def page_view(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any]:
+    """``{"url", "code", "fields", "text", "links"}`` of interface.md, with ``rule``, ``error`` and ``redirects``.
+
+    ``fields`` are those of the index, what only a delivery knows left out; empty where nothing would be stored.
+    """
+    view: dict[str, Any] = {
+        "url": url,
+        "code": int(seen.code),
+        "rule": seen.rule,
+        "error": seen.error if isinstance(seen, Outcome) else None,
+        "redirects": [{"url": hop.url, "code": hop.code} for hop in seen.redirects],
+        "fields": {},
+        "text": "",
+        "links": [],
+    }
+    if isinstance(seen, Outcome) or seen.page is None:
+        return view
+    view["fields"] = _fields(seen, run)
+    view["text"] = seen.page.text
+    view["links"] = list(_links(seen, seen.page, run))
+    return view
+
+
+def _fields(document: Document, run: Run) -> dict[str, Any]:
+    fetched_ms = clock.to_ms(document.fetched_at)
+    shipment = Shipment(
+        url_id=0,
+        url=document.claim.url,
+        depth=document.claim.depth,
+        segment=None,
+        record_offset=None,
+        response_bytes=None,
+        fields_bytes=None,
+        fields_digest=document.fields_digest,
+        mimetype=document.mimetype,
+        content_length=len(document.body),
+        last_modified=document.last_modified,
+        first_seen_ms=fetched_ms,
+        last_fetched_ms=fetched_ms,
+        in_index=False,
+    )
+    record = stored_page(document).fields
+    found = indexed_document(shipment, record, source=run.source.name, duplicates=(), display=run.display).fields
+    return {name: value for name, value in found.items() if not name.startswith(_TEXTS) and name != "first_seen"}
+
+
+def _links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]:
+    depth = document.claim.depth + 1
+    follow = run.source.scope.follow_links
+    for link in page.links:
+        allowed, rule = _decided(link.url, depth, run)
+        if link.nofollow or page.nofollow:
+            allowed, rule = False, "rel=nofollow" if link.nofollow else "robots nofollow of the page"
+        elif not follow:
+            allowed, rule = False, "scope.follow_links: false"
+        yield {"url": link.url, "allowed": allowed, "rule": rule}
+
+
+def _decided(url: str, depth: int, run: Run) -> tuple[bool, str | None]:
+    try:
+        decision = run.boundary.decide(urls.resolve(url), depth)
+    except InvalidUrl as error:
+        return False, str(error)
+    return decision.allowed, rule_text(decision) or None

@@ -1,0 +1,70 @@
+"""The spider of ``test`` and ``explain --live``: visits one page as a crawl would, and stores nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Self
+
+from scrapy import signals
+from scrapy.crawler import AsyncCrawlerProcess, Crawler
+from scrapy.http import Response
+
+from searchcrawl import urls
+from searchcrawl.answers.dry_run import DryRun
+from searchcrawl.codes import Code
+from searchcrawl.hosts.request_rows import request_of
+from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.spiders.web_spider import WebSpider
+
+
+class PageSpider(WebSpider):
+    """``seen`` gets what became of the page: one item, as it left the pipelines."""
+
+    #: Read by the add-on: what would store or deliver is not wired.
+    dry = True
+
+    claim: Claim
+    seen: list[Document | Outcome]
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider._scraped, signal=signals.item_scraped)
+        crawler.signals.connect(spider._dropped, signal=signals.item_dropped)
+        crawler.signals.connect(spider._failed, signal=signals.item_error)
+        return spider
+
+    async def start(self) -> AsyncIterator[Any]:
+        """The one request."""
+        host = urls.host_and_port(self.claim.url)
+        yield request_of(self.claim, host, callback=self.visited, errback=self.failed)
+
+    def _scraped(self, item: object, response: Response | None) -> None:
+        if isinstance(item, Document | Outcome):
+            self.seen.append(item)
+
+    def _dropped(self, item: object, exception: Exception) -> None:
+        # As the scheduler of a crawl settles it.
+        self._end(Code.NOT_INDEXED, rule=f"pipeline: {exception}")
+
+    def _failed(self, item: object, failure: Any) -> None:
+        self._end(Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
+
+    def _end(self, code: Code, *, rule: str | None = None, error: str | None = None) -> None:
+        self.seen.append(Outcome(claim=self.claim, code=code, rule=rule, error=error))
+
+
+def look_at(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: int = 0) -> Document | Outcome:
+    """What a visit to ``url``, an identity, brings now; runs the reactor, so once a process.
+
+    Raises RuntimeError where no answer of any kind came: the crawl could not begin.
+    """
+    seen: list[Document | Outcome] = []
+    claim = Claim(url_id=0, url=url, host_id=0, depth=depth)
+    values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
+    spider = type("PageSpiderOfSource", (PageSpider,), values)
+    process.crawl(spider, run=run, claim=claim, seen=seen)
+    process.start()
+    if not seen:
+        raise RuntimeError(f"the visit to {url} did not end")
+    return seen[-1]
