@@ -9,12 +9,13 @@ from pathlib import Path
 from searchcrawl import urls
 from searchcrawl.answers.because import Because, because
 from searchcrawl.answers.url_state import UrlState, url_state
+from searchcrawl.fetch.robots_files import RobotsFile
 from searchcrawl.rules.reasons import Reasons
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
 from searchcrawl.sources.loading import reasons_of, start_urls
 from searchcrawl.sources.project import Project
-from searchcrawl.store import lease, run_table, url_facts
+from searchcrawl.store import lease, robots_table, run_table, url_facts
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.url_facts import UrlFacts
@@ -25,7 +26,8 @@ class Case:
     """``url`` is an identity; ``facts`` is None where the source never saw it, ``run`` where it never ran.
 
     ``changed`` are the keys of the source file that differ from what its documents were made with;
-    ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it.
+    ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
+    ``robots`` the last good robots.txt of its origin, where it is obeyed and was ever had.
     """
 
     source: Source
@@ -37,6 +39,7 @@ class Case:
     changed: Sequence[str]
     is_start: bool
     cache_dir: Path
+    robots: RobotsFile | None = None
     shown_as: str | None = None
 
     @property
@@ -62,9 +65,19 @@ class Case:
             because("boundary", decision, self.source, self.reasons.proposal(url, decision)) for decision in decisions
         ]
 
+    def robots_refusals(self) -> list[Because]:
+        """All lines of the stored robots.txt that forbid it."""
+        decisions = self.robots.refusals(self.url) if self.robots is not None else []
+        return [robots_line(self.url, decision.rule) for decision in decisions]
+
     def admissions(self) -> list[Because]:
         """The rules of the boundary without which it would be refused."""
         return [because("boundary", decision, self.source) for decision in self.reasons.admissions(self.url)]
+
+
+def robots_line(url: str, rule: str) -> Because:
+    """A line of robots.txt as what decided; its file is that of the URL's origin."""
+    return Because(step="robots", rule=rule, file=f"{urls.parse(url).origin}/robots.txt", key="robots.txt")
 
 
 def case_of(
@@ -100,5 +113,13 @@ def case_of(
         changed=changed_keys(made_with or now, now),
         is_start=url in start_urls(project, source),
         cache_dir=project.cache_dir / source.name,
+        robots=_robots(transaction, project, source, url) if source.robots.obey else None,
         shown_as=shown_as,
     )
+
+
+def _robots(transaction: Transaction, project: Project, source: Source, url: str) -> RobotsFile | None:
+    origin = urls.parse(url).origin
+    body = robots_table.find(transaction, origin)
+    agent = source.robots.user_agent or project.user_agent
+    return None if body is None else RobotsFile.parse(body, agent, url=f"{origin}/robots.txt")

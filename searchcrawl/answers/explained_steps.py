@@ -149,8 +149,18 @@ def _robots(case: Case) -> Step:
         said = "could not be had" if listed.rule == ROBOTS_UNAVAILABLE else "forbade it at the last visit"
         return Step(step="robots", outcome="refused", detail=f"{file} {said}", rule=listed.rule)
     if listed is None or listed.code in _NEVER_ASKED or listed.last_fetched_ms is None:
-        return Step(step="robots", outcome="unknown", detail=f"{file}: not asked (--live asks it)")
+        return _robots_by_copy(case, file)
     return Step(step="robots", outcome="allowed", detail=f"{file} did not forbid it at the last visit")
+
+
+def _robots_by_copy(case: Case, file: str) -> Step:
+    """What the last good copy says of a URL that was never asked for."""
+    if case.robots is None:
+        return Step(step="robots", outcome="unknown", detail=f"{file}: not asked (--live asks it)")
+    lines = case.robots_refusals()
+    if lines:
+        return Step(step="robots", outcome="refused", detail=f"{file}, as read last, forbids it", rule=lines[0].rule)
+    return Step(step="robots", outcome="allowed", detail=f"{file}, as read last, does not forbid it")
 
 
 def _redirects(facts: UrlFacts) -> Iterator[Step]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.admit import rule_text
@@ -14,8 +15,10 @@ from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 from searchcrawl.store.batch_table import Shipment
 
-#: What the view shows as ``text``, or what stands in it twice for the analysis of a language.
-_TEXTS = ("content", "content_txt_", "title_txt_")
+#: What stands in the index twice, for the analysis of a language.
+_BY_LANGUAGE: Final = ("content_txt_", "title_txt_")
+#: Shown as ``text``, or not known yet.
+_LEFT_OUT: Final = frozenset({"content", "first_seen"})
 
 
 def page_view(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any]:
@@ -35,7 +38,8 @@ def page_view(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any]:
     }
     if isinstance(seen, Outcome) or seen.page is None:
         return view
-    view["fields"] = _fields(seen, run)
+    if seen.code == 200:
+        view["fields"] = _fields(seen, run)
     view["text"] = seen.page.text
     view["links"] = list(_links(seen, seen.page, run))
     return view
@@ -61,7 +65,11 @@ def _fields(document: Document, run: Run) -> dict[str, Any]:
     )
     record = stored_page(document).fields
     found = indexed_document(shipment, record, source=run.source.name, duplicates=(), display=run.display).fields
-    return {name: value for name, value in found.items() if not name.startswith(_TEXTS) and name != "first_seen"}
+    return {
+        name: clock.iso(clock.to_ms(value)) if isinstance(value, datetime) else value
+        for name, value in found.items()
+        if name not in _LEFT_OUT and not name.startswith(_BY_LANGUAGE)
+    }
 
 
 def _links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]:

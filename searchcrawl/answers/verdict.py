@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from searchcrawl import urls
 from searchcrawl.answers.because import Because, of_row, written
-from searchcrawl.answers.case import Case
+from searchcrawl.answers.case import Case, robots_line
 from searchcrawl.answers.keep_reasons import keep_refusals, of_refused
 from searchcrawl.answers.meanings import meaning_of
 from searchcrawl.answers.url_state import UrlState
@@ -73,6 +72,10 @@ def _never_seen(case: Case, refusals: Sequence[Because]) -> Verdict:
         meaning = meaning_of(_code_of(refusals[0]))
         text = f"{_NOT_IN}: never seen, and it would be refused ({meaning})"
         return Verdict(text=text, decided=refusals[0], also=tuple(refusals[1:]))
+    forbidding = case.robots_refusals()
+    if forbidding:
+        text = f"{_NOT_IN}: never seen, and it would be refused ({meaning_of(Code.ROBOTS)})"
+        return Verdict(text=text, decided=forbidding[0], also=tuple(forbidding[1:]))
     if case.is_start:
         key = "start.urls" if case.source.start.urls else "start.files"
         file, name = written(case.source, key)
@@ -177,7 +180,8 @@ def _of_visit(case: Case, facts: UrlFacts) -> list[Because]:
     if listed.code == Code.ROBOTS and not case.source.robots.obey:
         return []
     if listed.code == Code.ROBOTS and listed.rule is not None:
-        return [robots_line(case.url, listed.rule)]
+        first = robots_line(case.url, listed.rule)
+        return [first, *(line for line in case.robots_refusals() if line.rule != first.rule)]
     if listed.code in _COPIES:
         return [Because(step="duplicate", rule=f"{_relation(listed.code)} {listed.duplicate_of or 'another URL'}")]
     if listed.code == Code.DISPLAY_URL_CLASH:
@@ -219,8 +223,3 @@ def _limit_passed(case: Case, facts: UrlFacts) -> Because | None:
 
 def _relation(code: int) -> str:
     return "its canonical URL is" if code == Code.NOT_CANONICAL else "a copy of"
-
-
-def robots_line(url: str, rule: str) -> Because:
-    """A line of robots.txt as what decided; its file is that of the URL's origin."""
-    return Because(step="robots", rule=rule, file=f"{urls.parse(url).origin}/robots.txt", key="robots.txt")

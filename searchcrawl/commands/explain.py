@@ -6,6 +6,9 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
+
+from scrapy.crawler import AsyncCrawlerProcess
 
 from searchcrawl.answers.because import advice
 from searchcrawl.answers.explanation import Explanation, explanations, has_a_say
@@ -32,6 +35,7 @@ class Command(BaseCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.add_argument("--live", action="store_true", help="ask the site too: one request, and its robots.txt")
         parser.add_argument("--source", metavar="NAME", help="as this source sees it (default: the one that decides)")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -42,12 +46,26 @@ class Command(BaseCommand):
         sources = _sources(project, opts.source)
         with closing(Database(project.database_url, project.root)) as database:
             first, *others = explanations(project, sources, database, args[0], versions=VERSIONS)
+            if opts.live:
+                first = self._with_live_step(first, project, database)
         others = [other for other in others if has_a_say(other)]
         if opts.json:
             print_object(first.as_json(others))
         else:
             for line in _lines(first, others):
                 sys.stdout.write(f"{one_line(line) if line.strip() else ''}\n")
+
+    def _with_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
+        """The explanation with what the site answers now."""
+        # They bring all that fetches and reads with them.
+        from searchcrawl.answers.dry_run import dry_run  # noqa: PLC0415
+        from searchcrawl.answers.live_view import live_step  # noqa: PLC0415
+        from searchcrawl.spiders.page_spider import look_at  # noqa: PLC0415
+
+        case = found.case
+        run = dry_run(project, case.source, database)
+        seen = look_at(AsyncCrawlerProcess(self.loaded_settings()), run, case.url, depth=case.depth or 0)
+        return replace(found, steps=(*found.steps, live_step(found, seen)))
 
 
 def _sources(project: Project, name: str | None) -> list[Source]:

@@ -185,6 +185,16 @@ class RobotsFile:
                 return Decision(rule.allows, rule.line, self.url, _KEY)
         return self._allowed
 
+    def refusals(self, url: str) -> list[Decision]:
+        """All lines that forbid ``url``, the longest pattern first; empty where it is allowed (L1)."""
+        if self.decide(url).allowed:
+            return []
+        if not self.available:
+            return [self._unavailable]
+        rules = (rule for chunk in self._chunks if not chunk.matcher.can_fetch(url, "*") for rule in chunk.rules)
+        matching = (rule for rule in rules if not rule.allows and not rule.matcher.can_fetch(url, "*"))
+        return [Decision(False, rule.line, self.url, _KEY) for rule in matching]
+
 
 def _matcher(rules: Sequence[_Rule]) -> Protego:
     """A Protego that refuses what any of the patterns matches."""
