@@ -237,7 +237,7 @@ def _error_of(details: ErrorDetails, file: str) -> ConfigurationError:
     at, value = details["loc"], details["input"]
     context = details.get("ctx", {})
     # For the name of a mapping's entry, or an item of a list, "got" says which.
-    while at and (isinstance(at[-1], int) or at[-1] == "[key]"):
+    while at and (isinstance(at[-1], int) or at[-1] == "[key]") and not context.get("key"):
         at = at[:-1]
     if details["loc"][-1:] == ("[key]",):
         at = at[:-1]

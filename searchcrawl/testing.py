@@ -1,0 +1,56 @@
+"""What authors of plug-ins need to test them: real values in one line, and a run without a crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from searchcrawl import urls
+from searchcrawl.plugins import Rewritten, UrlRewriter
+from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
+from searchcrawl.rules.rewriting import PluginRewriter, Rewriting
+
+__all__ = ["FollowedLink", "Rewritten", "UrlRewriter", "followed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowedLink:
+    """What a run makes of a link: the URL that would be fetched and the one that would be shown.
+
+    Both are None where the link is discarded; ``discarded`` then says why, as ``urls`` and ``explain`` do.
+    """
+
+    access_url: str | None = None
+    display_url: str | None = None
+    discarded: str | None = None
+
+
+def followed(
+    rewriter: Callable[[], UrlRewriter],
+    links: Iterable[str],
+    *,
+    referrer: str | None = None,
+    source: str = "test",
+    strip_parameters: Iterable[str] = DEFAULT_NAMES,
+) -> list[FollowedLink]:
+    """What a run of ``source`` with this class as its only ``[[rewrite]]`` makes of links found on ``referrer``.
+
+    The class is made, opened, asked about each link and closed as in a crawl; relative links are seen
+    from ``referrer``. The boundary is not asked. Raises ConfigurationError where the plug-in cannot
+    begin, InvalidUrl for a link that no page could have.
+    """
+    name = getattr(rewriter, "__qualname__", type(rewriter).__qualname__)
+    rewriting = Rewriting([PluginRewriter(rewriter, name)], Identity(tuple(strip_parameters)))
+    rewriting.open(source)
+    try:
+        return [_followed(rewriting, urls.resolve(link, referrer), referrer) for link in links]
+    finally:
+        rewriting.close()
+
+
+def _followed(rewriting: Rewriting, url: str, referrer: str | None) -> FollowedLink:
+    named = rewriting.named(url, referrer)
+    if named.code:
+        why = named.decision.rule if named.error is None else f"{named.decision.rule} ({named.error})"
+        return FollowedLink(discarded=why)
+    return FollowedLink(access_url=named.url, display_url=named.display or named.url)

@@ -1,0 +1,230 @@
+"""K1: rewriters see every link and start URL before the boundary; a failing one costs that link only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, Ended, new_project
+from tests.acceptance.support_stories import page
+from tests.site.client import SiteProcess
+
+pytestmark = pytest.mark.matrix
+
+PUBLIC, INNER, OUTSIDE = "public.acme.test", "inner.acme.test", "elsewhere.test"
+SHOWN: Final = "https://www.example.com"
+PLUGIN: Final = '''
+from searchcrawl.plugins import Rewritten
+
+
+class Shows:
+    """Shows pages of the inner host as those of the public one; writes down what it hears."""
+
+    def open(self, source):
+        self.heard = open("heard.txt", "a", encoding="utf-8")
+        self.say("open", source)
+
+    def say(self, *words):
+        print(*words, file=self.heard, flush=True)
+
+    def rewrite(self, url, *, referrer):
+        self.say("rewrite", url, referrer)
+        scheme, _, rest = url.partition("://")
+        host, _, path = rest.partition("/")
+        if path.startswith("secret/"):
+            return None
+        if path == "explode.html":
+            raise LookupError("no such page")
+        if path == "leave.html":
+            return Rewritten(url.replace("inner.acme", "elsewhere"), url)
+        if path == "odd.html":
+            return Rewritten(url, "no URL")
+        if path.startswith("plain"):
+            return Rewritten(url)
+        return Rewritten(url, f"SHOWN/{'same' if path.startswith('same') else path}")
+
+    def close(self):
+        self.say("close")
+        self.heard.close()
+
+
+class Half:
+    def rewrite(self, url, *, referrer):
+        return Rewritten(url)
+
+
+class Unopened(Shows):
+    def open(self, source):
+        raise OSError("no licence")
+
+
+NOT_A_CLASS = 3
+'''.replace("SHOWN", SHOWN)
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        paths = ("/b.html", "/secret/x.html", "/explode.html", "/leave.html", "/odd.html", "/plain.html", "/moved.html")
+        links = (site.url(PUBLIC, "/a.html"), *paths, "/same-1.html", "/same/2.html", "/refresh.html", "/named.html")
+        site.set_page(INNER, "/", page("start", *links, "/s.html;jsessionid=1?x=2", "/s.html;JSESSIONID=2?x=2"))
+        for name in ("a", "b", "odd", "plain", "new", "refreshed", "same-1", "best", "listed", "explode"):
+            site.set_page(INNER, f"/{name}.html", page(name))
+        site.set_page(INNER, "/same/2.html", page("the same URL is shown"))
+        site.set_page(INNER, "/secret/x.html", page("secret"))
+        site.set_page(INNER, "/s.html", page("session"))
+        site.set_page(INNER, "/moved.html", "", status=301, headers={"Location": site.url(PUBLIC, "/new.html")})
+        refresh = f'<meta http-equiv="refresh" content="0; url={site.url(PUBLIC, "/refreshed.html")}">'
+        site.set_page(INNER, "/refresh.html", page("refresh", head=refresh))
+        canonical = f'<link rel="canonical" href="{site.url(PUBLIC, "/best.html")}">'
+        site.set_page(INNER, "/named.html", page("named", head=canonical))
+        listed = f"<urlset><url><loc>{site.url(PUBLIC, '/listed.html?utm_source=x')}</loc></url></urlset>"
+        site.set_page(INNER, "/sitemap.xml", listed, content_type="application/xml")
+        for host in (PUBLIC, OUTSIDE):
+            site.set_page(host, "/", page("never asked for"))
+        yield site
+
+
+def rewrites(site: SiteProcess) -> list[dict[str, str]]:
+    port = rf":{site.port}"
+    pattern = rf"^http://public\.acme\.test{port}/(.*)$"
+    return [{"match": pattern, "replace": rf"http://{INNER}{port}/\1"}, {"plugin": "rewriters:Shows"}]
+
+
+def project_of(folder: Path, site: SiteProcess, **overrides: Any) -> CrawlProject:
+    (folder / "rewriters.py").write_text(PLUGIN, "utf-8")
+    given = {
+        "start": {"urls": [site.url(PUBLIC), site.url(INNER, "/secret/start.html")]},
+        "scope": {"include_hosts": [INNER]},
+        "fetch": {"retries": 0},
+        "rewrite": rewrites(site),
+    }
+    return new_project(folder, site, **{**given, **overrides})
+
+
+@pytest.fixture(scope="module")
+def crawled(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> tuple[CrawlProject, Ended, list[str]]:
+    project = project_of(tmp_path_factory.mktemp("rewritten"), site)
+    site.clear_log()
+    ended = project.crawl()
+    return project, ended, site.requested()
+
+
+Crawled = tuple[CrawlProject, Ended, list[str]]
+
+
+def listed(project: CrawlProject) -> dict[str, dict[str, Any]]:
+    """The rows as ``urls`` shows them, by path and host of the access URL."""
+    found = project.command("urls", "demo", "--json")
+    rows = [json.loads(line) for line in found.stdout.splitlines()]
+    return {row["access_url"].split("/", 2)[2].replace(f":{project.site.port}", ""): row for row in rows}
+
+
+def test_rewriters_when_crawled_then_only_what_they_made_is_asked_for_and_shown_as_they_say(crawled: Crawled) -> None:
+    project, ended, requested = crawled
+
+    shown = {
+        hit.fields["access_url"].partition(str(project.site.port))[2]: hit.fields["url"] for hit in project.hits("*")
+    }
+    assert ended.exit_code == 0
+    assert {url.partition("/")[0] for url in requested} == {INNER}
+    assert len(requested) == len(set(requested))
+    plain = project.site.url(INNER, "/plain.html")
+    assert shown == {
+        "/": f"{SHOWN}/",
+        "/a.html": f"{SHOWN}/a.html",
+        "/b.html": f"{SHOWN}/b.html",
+        "/plain.html": plain,
+        "/new.html": f"{SHOWN}/new.html",
+        "/refreshed.html": f"{SHOWN}/refreshed.html",
+        "/best.html": f"{SHOWN}/best.html",
+        "/listed.html": f"{SHOWN}/listed.html?utm_source=x",
+        # The session is no part of what is fetched; what is shown, the plug-in alone decides.
+        "/s.html?x=2": f"{SHOWN}/s.html;jsessionid=1?x=2",
+        "/same-1.html": f"{SHOWN}/same",
+    }
+
+
+def test_rewriters_when_a_link_is_discarded_or_led_outside_then_its_row_says_by_what(crawled: Crawled) -> None:
+    rows = listed(crawled[0])
+
+    said = {path: (row["code"], row["state"], row["rule"]) for path, row in rows.items() if not row["in_index"]}
+    plugin = "plugin rewriters:Shows"
+    assert said.pop(f"{INNER}/secret/x.html") == (955, "rejected", f"rewrite[1].plugin: discarded by {plugin}")
+    assert said.pop(f"{INNER}/secret/start.html") == (955, "rejected", f"rewrite[1].plugin: discarded by {plugin}")
+    assert said.pop(f"{INNER}/explode.html") == (955, "rejected", f"rewrite[1].plugin: error in {plugin}")
+    assert "LookupError('no such page')" in rows[f"{INNER}/explode.html"]["error"]
+    assert said.pop(f"{OUTSIDE}/leave.html") == (955, "rejected", "scope.include_hosts: no include matches")
+    assert {path: (code, state) for path, (code, state, _) in said.items()} == {
+        f"{INNER}/odd.html": (1010, "excluded"),
+        f"{INNER}/same/2.html": (956, "excluded"),
+        f"{INNER}/moved.html": (954, "excluded"),
+        f"{INNER}/refresh.html": (953, "excluded"),
+        f"{INNER}/named.html": (964, "duplicate"),
+    }
+
+
+def test_rewriters_when_a_run_is_over_then_the_plugin_heard_of_it_its_links_and_their_pages(crawled: Crawled) -> None:
+    project, _, _ = crawled
+    start = project.site.url(INNER)
+
+    heard = (project.folder / "heard.txt").read_text("utf-8").splitlines()
+
+    assert (heard[0], heard[-1]) == ("open demo", "close")
+    assert f"rewrite {project.site.url(INNER)} None" in heard
+    assert f"rewrite {project.site.url(INNER, '/a.html')} {start}" in heard
+    assert f"rewrite {project.site.url(INNER, '/b.html')} {start}" in heard
+    assert f"rewrite {project.site.url(INNER, '/new.html')} {project.site.url(INNER, '/moved.html')}" in heard
+    assert f"rewrite {project.site.url(INNER, '/listed.html?utm_source=x')} None" in heard
+    failures = [line for line in project.log().splitlines() if "plugin rewriters:Shows failed, " in line]
+    assert len(failures) == 1
+    assert "start URL discarded by a rewriter" in project.log()
+
+
+def test_rewriters_when_nothing_changed_then_the_next_run_sends_nothing(crawled: Crawled) -> None:
+    project, _, _ = crawled
+    before = project.versions()
+
+    again = project.crawl()
+
+    assert (again.exit_code, again.counts["indexed"], again.counts["deleted"]) == (0, 0, 0)
+    assert project.versions() == before
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "message"),
+    [
+        ({"replace": "x"}, "rewrite[0].match: is required, or plugin"),
+        ({"match": "x"}, "rewrite[0].replace: is required with match"),
+        ({"match": "x", "replace": "y", "plugin": "a:B"}, "rewrite[0].plugin: not together with match and replace"),
+        ({"match": "(", "replace": "y"}, 'rewrite[0].match: not an RE2 expression: missing ): ( (got "(")'),
+        ({"match": "a(b)", "replace": r"\2"}, r'rewrite[0].replace: no group \2 in match (got "\\2")'),
+        ({"match": "a", "replace": r"\x"}, "rewrite[0].replace: no such escape"),
+        ({"match": "a", "replace": "b", "with": "c"}, "rewrite[0].with: unknown key"),
+        ({"plugin": "rewriters"}, 'rewrite[0].plugin: must be "module:Class" (got "rewriters")'),
+        (
+            {"plugin": "nothing:Here"},
+            "rewrite[0].plugin: cannot be imported: ModuleNotFoundError: No module named 'nothing' (got \"nothing:Here\")",
+        ),
+        ({"plugin": "rewriters:Missing"}, "rewrite[0].plugin: cannot be imported: AttributeError"),
+        ({"plugin": "rewriters:NOT_A_CLASS"}, 'rewrite[0].plugin: is no class (got "rewriters:NOT_A_CLASS")'),
+        ({"plugin": "rewriters:Half"}, 'rewrite[0].plugin: has no method open, close (got "rewriters:Half")'),
+        ({"plugin": "rewriters:Unopened"}, "rewrite[0].plugin: rewriters:Unopened cannot begin: OSError('no licence')"),
+    ],
+)
+def test_rewriters_when_configured_wrongly_then_file_and_key_are_named_and_nothing_requested(
+    site: SiteProcess, tmp_path: Path, rewrite: dict[str, str], message: str
+) -> None:
+    project = project_of(tmp_path, site, rewrite=[rewrite])
+    site.clear_log()
+
+    ended = project.crawl()
+
+    assert ended.exit_code == 4
+    assert ended.errors.startswith(f"sources/demo.toml: {message}")
+    assert len(ended.errors.splitlines()) == 1
+    assert site.log() == []

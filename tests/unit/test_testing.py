@@ -1,0 +1,40 @@
+"""What authors of plug-ins are given, used as they would."""
+
+from __future__ import annotations
+
+from searchcrawl.testing import FollowedLink, Rewritten, followed
+
+
+class Mirror:
+    """Fetches from the inner host what is shown with the public one."""
+
+    opened: list[str] = []
+
+    def open(self, source: str) -> None:
+        self.opened.append(source)
+
+    def rewrite(self, url: str, *, referrer: str | None) -> Rewritten | None:
+        if "/private/" in url:
+            return None
+        if url.endswith("/broken"):
+            raise ValueError(f"broken on {referrer}")
+        return Rewritten(url.replace("www.", "inner."), url)
+
+    def close(self) -> None:
+        self.opened.append("closed")
+
+
+def test_followed_when_a_rewriter_is_asked_about_links_then_as_in_a_run() -> None:
+    page = "http://www.site.test/folder/page"
+
+    found = followed(Mirror, ["a?utm_source=x#part", "/private/b", "/broken"], referrer=page, source="mine")
+
+    assert found == [
+        FollowedLink(
+            access_url="http://inner.site.test/folder/a",
+            display_url="http://www.site.test/folder/a?utm_source=x",
+        ),
+        FollowedLink(discarded="discarded by plugin Mirror"),
+        FollowedLink(discarded=f"error in plugin Mirror (Mirror: ValueError('broken on {page}'))"),
+    ]
+    assert Mirror.opened == ["mine", "closed"]
