@@ -1,0 +1,77 @@
+"""Pages that declare neither charset nor language are found by their words and known by their language (C9, D5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_stories import Run, Story, Tell, run, source, told_together
+from tests.languages import TEXTS
+
+pytestmark = pytest.mark.matrix
+
+HOST = "words.acme.test"
+#: Charset, word that is looked for.
+PAGES = {
+    "ja": ("euc_jp", "図書館"),
+    "ru": ("windows-1251", "библиотека"),
+    "de": ("windows-1252", "Bibliothek"),
+    "fr": ("utf-8", "bibliothèque"),
+    "zh": ("gb18030", "图书馆"),
+    "ko": ("euc_kr", "도서관"),
+    "el": ("utf-8", "βιβλιοθήκη"),
+    "pl": ("utf-8", "biblioteka"),
+    "es": ("utf-8", "bibliotecas OR biblioteca"),
+}
+FOUND: dict[str, Any] = {}
+
+
+def _undeclared(project: CrawlProject) -> list[Run]:
+    site = project.site
+    anchors = "".join(f"<a href=/{name}.html>{name}</a>" for name in [*PAGES, "declared", "header", "short"])
+    site.set_page(HOST, "/", f"<p>{anchors}")
+    for language, (charset, _) in PAGES.items():
+        text = "".join(f"<p>{line}" for line in TEXTS[language] * 2)
+        site.set_page(HOST, f"/{language}.html", f"<title>{TEXTS[language][0]}</title>{text}".encode(charset),
+                      content_type="text/html")  # fmt: skip
+    site.set_page(HOST, "/declared.html", f"<html lang=nl><p>{TEXTS['en'][0]}")
+    site.set_page(HOST, "/header.html", f"<p>{TEXTS['en'][1]}", headers={"Content-Language": "sv-SE"})
+    site.set_page(HOST, "/short.html", "<p>4711")
+    project.edit(**source(site, HOST, default_language="fi"))
+    first = run(project)
+    FOUND["languages"] = {
+        hit.fields["url"].rpartition("/")[2].partition(".")[0]: hit.fields.get("language") for hit in project.hits("*")
+    }
+    FOUND["words"] = {language: project.found(word) for language, (_, word) in PAGES.items()}
+    return [first, run(project)]
+
+
+@pytest.fixture(scope="module")
+def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
+    with told_together(STORIES, tmp_path_factory) as tell:
+        yield tell
+
+
+STORIES: dict[str, Story] = {"undeclared": _undeclared}
+
+
+def test_c9_page_when_neither_charset_nor_language_is_declared_then_found_by_its_words(tell: Tell) -> None:
+    first, again = tell("undeclared")
+
+    assert FOUND["words"] == {language: [f"{HOST}/{language}.html"] for language in PAGES}
+    assert len(first.in_index) == len(PAGES) + 4
+    assert again.counts["indexed"] == 0
+
+
+def test_c9_language_when_declared_detected_or_neither_then_that_of_the_page_the_text_or_the_default(
+    tell: Tell,
+) -> None:
+    tell("undeclared")
+
+    assert {name: FOUND["languages"][name] for name in PAGES} == {name: name for name in PAGES}
+    assert FOUND["languages"]["declared"] == "nl"
+    assert FOUND["languages"]["header"] == "sv-se"
+    assert FOUND["languages"]["short"] == "fi"
