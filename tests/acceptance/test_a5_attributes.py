@@ -52,9 +52,7 @@ def names(project: CrawlProject, **asked: Any) -> list[str]:
     return [hit["url"] for hit in ask(project, **asked)["hits"]]
 
 
-def _mapped(project: CrawlProject) -> list[Run]:
-    site = project.site
-    other = replace(project, name="b")
+def _set_pages(site: SiteProcess) -> None:
     section = '<meta property="og:section" content="News"><meta property="og:section" content="Sport">'
     linked = '<script type="application/ld+json">{"@type": "Article", "datePublished": "2024-05-06"}</script>'
     pages(
@@ -65,6 +63,12 @@ def _mapped(project: CrawlProject) -> list[Run]:
     )  # fmt: skip
     pages(site, B, four=page("four", head=meta(language="Latin") + section), five=page("five"))
     site.set_page(B, "/four.html", headers={"X-Revision": "2"})
+
+
+def _mapped(project: CrawlProject) -> list[Run]:
+    site = project.site
+    other = replace(project, name="b")
+    _set_pages(site)
     project.edit(**source(site, A), attributes=MAPPED_A)
     other.edit(**source(site, B), attributes=MAPPED_B)
     runs = [run(project), run(other)]
