@@ -75,6 +75,8 @@ def rule_text(decision: Decision) -> str:
 #: New rows take a kilobyte each while they are written: a page may have hundreds of thousands of links (R13).
 _ROWS_AT_ONCE: Final = 10_000
 _MAX_DISCARDED: Final = 100_000
+#: How the rules of rows begin that rewriters gave up, or that a link was made into by edited ones.
+_BY_REWRITERS: Final = ("rewrite[", "rewrite:")
 
 
 class Admission:
@@ -83,12 +85,9 @@ class Admission:
     After the transaction ``committed()`` or ``rolled_back()`` has to be called.
     """
 
-    def __init__(
-        self, *, source_id: int, boundary: Boundary, max_urls: int, known_urls: int, rewrites: bool = False
-    ) -> None:
+    def __init__(self, *, source_id: int, boundary: Boundary, max_urls: int, known_urls: int) -> None:
         self._source_id = source_id
         self._boundary = boundary
-        self._rewrites = rewrites
         #: keys of rows that rewriters gave up
         self._discarded: set[int] = set()
         self._max_urls = max_urls
@@ -237,15 +236,15 @@ class Admission:
 
     def _find_again(self, transaction: Transaction, known: Sequence[KnownUrl], wanted: dict[int, _Wanted]) -> None:
         """Opens rows that rewriters had given up, or that had another URL, and that are found by a link that counts."""
-        refused = [row for row in known if row.code in REFUSED]
-        if not self._rewrites or not refused:
-            return
-        rules = review_table.rules(transaction, [row.id for row in refused])
         opened = {
             row.id: (wanted[row.key].found_as, wanted[row.key].display)
-            for row in refused
-            if rules[row.id].startswith("rewrite[") and self.decide(wanted[row.key].url, wanted[row.key].depth).allowed
+            for row in known
+            if row.rule is not None
+            and row.rule.startswith(_BY_REWRITERS)
+            and self.decide(wanted[row.key].url, wanted[row.key].depth).allowed
         }
+        if not opened:
+            return
         review_table.find_again(transaction, opened)
         url_table.reopen(transaction, opened)
 

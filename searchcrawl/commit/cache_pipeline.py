@@ -78,7 +78,6 @@ class CachePipeline:
             boundary=run.boundary,
             max_urls=most,
             known_urls=known,
-            rewrites=run.rewriting.rewrites,
         )
         if run.rules_edited:
             review(run, admission)

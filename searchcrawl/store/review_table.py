@@ -68,15 +68,6 @@ def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) ->
         )
 
 
-def rules(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, str]:
-    """The rule of rows by id, empty where they have none."""
-    found: dict[int, str] = {}
-    for start in range(0, len(url_ids), _CHUNK):
-        query = select(urls.c.id, urls.c.rule).where(urls.c.id.in_(url_ids[start : start + _CHUNK]))
-        found.update({row.id: row.rule or "" for row in transaction.execute(query)})
-    return found
-
-
 def find_again(transaction: Transaction, found: Mapping[int, tuple[str | None, str | None]]) -> None:
     """Notes by id that rows were found by another link: as what, and what is to be shown."""
     if found:

@@ -49,6 +49,7 @@ class KnownUrl(NamedTuple):
     depth: int
     fetch_state: int
     code: int
+    rule: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,8 @@ def known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list
     """The rows of ``keys`` that are there."""
     found: list[KnownUrl] = []
     for start in range(0, len(keys), _CHUNK):
-        query = select(urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code).where(
+        columns = (urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code, urls.c.rule)
+        query = select(*columns).where(
             urls.c.source_id == source_id, among(transaction, urls.c.key, keys[start : start + _CHUNK])
         )
         found.extend(KnownUrl(*row) for row in transaction.execute(query))

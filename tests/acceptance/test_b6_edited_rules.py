@@ -1,0 +1,175 @@
+"""B6: rules that are edited: what is outside then leaves with the next run, what is inside again comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import Run, page, run
+from tests.site.client import SiteProcess
+
+pytestmark = pytest.mark.matrix
+
+HOST, OTHER, MANY = "edited.acme.test", "b.acme.test", "many.acme.test"
+SESSIONS, MOVING = "sessions.acme.test", "moving.acme.test"
+#: A removal of so many passes the limits on deleting.
+_MANY: Final = 14
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        site.set_page(HOST, "/", page("start", "/a.html", "/deep/copy.html", site.url(OTHER), site.url(MANY)))
+        site.set_page(HOST, "/a.html", page("alpha", "/deep/1.html"))
+        site.set_page(HOST, "/deep/1.html", page("first below", "/deep/2.html"))
+        site.set_page(HOST, "/deep/2.html", page("second below"))
+        site.set_page(OTHER, "/", page("start of the other", "/x", "/moved"))
+        # Of the two the shorter URL stands for both.
+        site.set_page(OTHER, "/x", page("the same words"))
+        site.set_page(HOST, "/deep/copy.html", page("the same words"))
+        site.set_page(OTHER, "/moved", "", status=302, headers={"Location": site.url(HOST, "/a.html")})
+        site.set_page(MANY, "/", page("many", *(f"/{number}" for number in range(_MANY))))
+        for number in range(_MANY):
+            site.set_page(MANY, f"/{number}", page(f"one of many, the {number}th"))
+        site.set_page(SESSIONS, "/", page("start", "/p?sid=1", "/p?sid=2&x=1", "/q;sid=3", "/plain"))
+        for path in ("/p", "/q", "/plain"):
+            site.set_page(SESSIONS, path, page(f"page {path}"))
+        site.set_page(MOVING, "/", page("start", "/old/a", "/old/b", "/new/b"))
+        site.set_page(SESSIONS, "/q;sid=3", page("page /q"))
+        for path in ("/old/a", "/old/b", "/new/a", "/new/b", "/new/other/a"):
+            site.set_page(MOVING, path, page(f"text of {path}"))
+        yield site
+
+
+def edited(project: CrawlProject, *hosts: str, **overrides: Any) -> Run:
+    """A run after an edit of the rules, of these hosts."""
+    scope = overrides.pop("scope", {})
+    start = {"urls": [project.site.url(hosts[0])]}
+    project.edit(start=start, scope={"include_hosts": list(hosts), **scope}, fetch={"retries": 0}, **overrides)
+    return run(project)
+
+
+def of_host(run: Run, host: str) -> list[str]:
+    return sorted(url for url in run.in_index if url.startswith(f"{host}/"))
+
+
+def refused(project: CrawlProject, host: str) -> dict[str, tuple[int, str]]:
+    """Code and rule of the rows of a host that have a rule, by path."""
+    rows = project.rows().items()
+    return {url.removeprefix(host): (row["code"], row["rule"]) for url, row in rows if host in url and row["rule"]}
+
+
+def test_boundary_when_a_host_is_taken_out_and_put_back_then_its_documents_leave_and_come_back(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+
+    first = edited(project, HOST, OTHER)
+    # Were its rows visited to find out, they would take their turns: ten seconds each.
+    without = edited(project, HOST, OTHER, scope={"exclude_hosts": [OTHER]})
+    rows = refused(project, OTHER)
+    again = edited(project, HOST, OTHER)
+    settled = run(project)
+
+    assert of_host(first, OTHER) == [f"{OTHER}/", f"{OTHER}/moved", f"{OTHER}/x"]
+    assert first.codes[f"{HOST}/deep/copy.html"] == 909
+    assert without.ended.exit_code == 0
+    assert [entry for entry in without.log if entry["host"] == OTHER] == []
+    assert set(rows.values()) == {(955, f"scope.exclude_hosts: {OTHER}")}
+    assert {"/", "/x", "/moved"} == set(rows)
+    assert of_host(without, OTHER) == []
+    assert not [url for url in without.versions if url.startswith(OTHER)]
+    assert without.counts["deleted"] == 3
+    # Its copy inside stands for itself in the same run.
+    assert without.codes[f"{HOST}/deep/copy.html"] == 200
+    assert f"{HOST}/deep/copy.html" in without.versions
+    assert without.ended.status["force_recrawl"] is None
+    assert (again.in_index, again.codes) == (first.in_index, first.codes)
+    assert set(again.versions) == set(first.versions)
+    assert (settled.counts["indexed"], settled.counts["deleted"]) == (0, 0)
+
+
+def test_boundary_when_a_page_limit_is_edited_then_the_rule_is_named_and_only_evidence_removes(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+
+    first = edited(project, HOST)
+    nearer = edited(project, HOST, scope={"depth": 1, "max_path_segments": 1})
+    rows = refused(project, HOST)
+    back = edited(project, HOST)
+
+    assert of_host(first, HOST) == sorted(
+        f"{HOST}{path}" for path in ("/", "/a.html", "/deep/1.html", "/deep/2.html", "/deep/copy.html")
+    )
+    assert rows == {
+        "/deep/1.html": (961, "scope.max_path_segments: max_path_segments = 1"),
+        "/deep/2.html": (961, "scope.max_path_segments: max_path_segments = 1"),
+        "/deep/copy.html": (961, "scope.max_path_segments: max_path_segments = 1"),
+    }
+    # A trap limit keeps what is known (interface.md, what removes).
+    assert nearer.in_index == first.in_index
+    assert back.codes == first.codes
+
+
+def test_boundary_when_more_would_leave_than_the_limits_allow_then_all_wait_for_an_approval(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+
+    first = edited(project, HOST, MANY)
+    held = edited(project, HOST)
+    waiting = project.command("quarantine", "list", "demo", "--json").stdout.splitlines()
+    approved = project.command("quarantine", "approve", "demo")
+
+    assert len(of_host(first, MANY)) == _MANY + 1
+    assert (held.ended.exit_code, len(waiting)) == (9, _MANY + 1)
+    assert of_host(held, MANY) == of_host(first, MANY)
+    assert approved.returncode == 0
+    assert not [url for url in project.indexed() if url.startswith(MANY)]
+    assert set(refused(project, MANY).values()) == {(955, "scope.include_hosts: no include matches")}
+
+
+def test_strip_parameters_when_edited_then_urls_that_are_others_leave_and_their_new_identity_comes(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+
+    first = edited(project, SESSIONS)
+    stripped = edited(project, SESSIONS, scope={"strip_parameters": ["sid"]})
+    rows = refused(project, SESSIONS)
+    back = edited(project, SESSIONS)
+
+    found = {"/p?sid=1", "/p?sid=2&x=1", "/q;sid=3"}
+    assert {url.removeprefix(SESSIONS) for url in first.codes} == {"/", "/plain", *found}
+    assert rows == dict.fromkeys(found, (955, "scope.strip_parameters: sid"))
+    assert of_host(stripped, SESSIONS) == sorted(f"{SESSIONS}{path}" for path in ("/", "/plain", "/p", "/q"))
+    assert stripped.codes[f"{SESSIONS}/p?x=1"] == 909
+    assert not [url for url in stripped.requested if "sid" in url]
+    assert {f"{SESSIONS}{path}" for path in found} <= back.codes.keys()
+    assert {back.codes[f"{SESSIONS}{path}"] for path in found} <= {200, 909}
+
+
+def test_rewrite_when_edited_then_rows_follow_their_links_and_one_that_is_linked_as_it_is_stays(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+    # Not idempotent: what was rewritten must not be rewritten again.
+    first_rule, second_rule = {"match": "/old/", "replace": "/new/"}, {"match": "/old/", "replace": "/new/other/"}
+
+    first = edited(project, MOVING, rewrite=[first_rule])
+    second = edited(project, MOVING, rewrite=[second_rule])
+    rows = refused(project, MOVING)
+    without = edited(project, MOVING)
+    same = edited(project, MOVING)
+
+    assert of_host(first, MOVING) == [f"{MOVING}/", f"{MOVING}/new/a", f"{MOVING}/new/b"]
+    assert of_host(second, MOVING) == [f"{MOVING}/", f"{MOVING}/new/b", f"{MOVING}/new/other/a"]
+    assert rows == {"/new/a": (955, "rewrite: rewritten otherwise")}
+    assert second.codes[f"{MOVING}/new/other/b"] == 404
+    assert of_host(without, MOVING) == [f"{MOVING}/", f"{MOVING}/new/b", f"{MOVING}/old/a", f"{MOVING}/old/b"]
+    assert (same.counts["indexed"], same.codes) == (0, without.codes)
