@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import base64
-import json
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
+from tests.conformance.corpus import cases
 from tests.hostile_server import HostileServer
 from tests.integration.support_fetch import crawl
 
-FILE: Final = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "http_replies_curl.json"
 #: Redirects to where the replies' own tests had servers, and the codes of ours for what cannot be had.
 OUR_CODES: Final = frozenset({902, 905, 906, 907, 951, 954, 955, 958, 960, 962, 963, 1003, 1004, 1006})
 #: Replies that curl forgives and we don't, with the reason; each is a failure that removes and replaces nothing.
@@ -24,18 +22,11 @@ STRICTER: Final = {
 }
 
 
-def replies() -> list[dict[str, Any]]:
-    if not FILE.exists():
-        pytest.skip(f"the public conformance cases are not here ({FILE.name})")
-    cases: list[dict[str, Any]] = json.loads(FILE.read_bytes())["cases"]
-    return cases
-
-
 @pytest.mark.parametrize("handler", ["aiohttp", "http11"])
 def test_r7_replies_of_curl_when_asked_for_then_none_hangs_and_each_has_a_code(handler: str) -> None:
-    cases = replies()
+    found = cases("http_replies_curl.json")
     with HostileServer() as server:
-        paths = {f"/case-{case['test']}": base64.b64decode(case["reply_b64"]) for case in cases}
+        paths = {f"/case-{case['test']}": base64.b64decode(case["reply_b64"]) for case in found}
         server.answers.update(paths)
 
         answer = crawl(handler, [server.url + path for path in paths], timeout_seconds=3)
@@ -49,8 +40,8 @@ def test_r7_replies_of_curl_when_asked_for_then_none_hangs_and_each_has_a_code(h
 
 
 def test_r7_replies_of_curl_when_curl_reads_them_then_so_do_we() -> None:
-    cases = replies()
-    plain = [case for case in cases if case["plain"] and case.get("expected_status") in (200, 404)]
+    found = cases("http_replies_curl.json")
+    plain = [case for case in found if case["plain"] and case.get("expected_status") in (200, 404)]
     with HostileServer() as server:
         paths = {f"/case-{case['test']}": base64.b64decode(case["reply_b64"]) for case in plain}
         server.answers.update(paths)

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
-
-CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "url_wpt_http.json"
-WPT_CASES = 481
 
 
 @pytest.mark.parametrize(
@@ -164,32 +157,3 @@ def test_document_id_when_taken_then_names_source_and_hash() -> None:
     assert re.fullmatch(r"demo:[0-9a-f]{32}", identity)
     assert urls.document_id("other", "http://a.test/").removeprefix("other:") == identity.removeprefix("demo:")
     assert urls.document_id("demo", "") == "demo:99aa06d3014798d86001c324468d497f"
-
-
-def identity_expected(case: dict[str, Any]) -> str | None:
-    """What ``resolve`` is to answer: the case's href without fragment and user info; other schemes fail."""
-    if case.get("failure") or case["protocol"] not in {"http:", "https:"}:
-        return None
-    return re.sub(r"^(https?://)[^/?#]*@", r"\1", case["href"].partition("#")[0])
-
-
-def identity_resolved(case: dict[str, Any]) -> str | None:
-    try:
-        return urls.resolve(case["input"], case["base"])
-    except InvalidUrl:
-        return None
-
-
-def test_wpt_cases_when_resolved_then_all_agree(part_missing: Callable[[str], NoReturn]) -> None:
-    if not CONFORMANCE.exists():
-        part_missing("no conformance data: shared/conformance is not beside the checkout")
-    cases = json.loads(CONFORMANCE.read_text(encoding="utf-8"))["cases"]
-
-    wrong = [
-        (case["input"], case["base"], expected, resolved)
-        for case in cases
-        if (resolved := identity_resolved(case)) != (expected := identity_expected(case))
-    ]
-
-    assert len(cases) == WPT_CASES
-    assert wrong == []

@@ -1,49 +1,14 @@
 from __future__ import annotations
 
-import base64
 import gzip
-import json
 import tracemalloc
-from collections.abc import Sequence
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from searchcrawl import clock
 from searchcrawl.fetch.content_coding import BrokenCoding
 from searchcrawl.fetch.sitemap import BATCH_URLS, NotASitemap, SitemapKind, SitemapReader
 from searchcrawl.items import ListedUrl
-
-CONFORMANCE = Path(__file__).resolve().parents[4] / "shared" / "conformance" / "sitemaps.json"
-#: Where we decide otherwise than the library whose tests these are, by name: the URLs that we read, and why.
-DIVERGENCES = {
-    "testSitemapParserBrokenXml": (["http://cs.harding.edu/fmccown/sitemaps/something.html"], "kept before the fault"),
-    "testMobileSitemap": (
-        [f"http://www.example.com/{page}/" for page in ("mobile-friendly-1", "mobile-friendly-2", "no-mobile")],
-        "the library's test names none, the file lists three",
-    ),
-    "testLenientParser": (["http://www.example.com/"], "strict_location: the boundary decides about places"),
-    "testSitemapXMLfilterUrls": (
-        [
-            "http://www.example.com/catalog?desc=vacation_hawaii&item=12",
-            "http://www.example.com/catalog?desc=vacation_new_zealand&item=73",
-            "http://www.example.com/catalog?desc=vacation_newfoundland&item=74",
-            "http://www.example.com/catalog?desc=vacation_usa&item=83",
-        ],
-        "a filter of the library's user adds the scheme; a relative URL is none for the protocol",
-    ),
-    "testSitemapTXTfilterUrls": (["http://www.example.com/catalog?item=11"], "the same filter"),
-    "testSitemapXXE": (["http://www.example.com/visit-here"], "a DOCTYPE is passed over, and harms nobody"),
-    "testSitemapWithWrongNamespace": (
-        ["http://www.example.com/1", "http://www.example.com/2"],
-        "strict_namespace: any namespace is taken",
-    ),
-}
-#: A time without a zone is UTC for us, none for the library.
-WITHOUT_ZONE = {"http://www.example.com/article_5"}
-END_OF_DAY_MS = 86_400_000 - 1
 
 
 def read(body: bytes | str, **options: Any) -> list[ListedUrl]:
@@ -64,54 +29,6 @@ def many(count: int) -> bytes:
     return urlset(
         *(f"<loc>http://a.test/page-{n}.html</loc><lastmod>2024-05-13</lastmod>" for n in range(count))
     ).encode()
-
-
-def conformance_cases() -> list[dict[str, Any]]:
-    if not CONFORMANCE.exists():
-        pytest.skip(f"the public conformance cases are not here ({CONFORMANCE.name})")
-    cases: list[dict[str, Any]] = json.loads(CONFORMANCE.read_text("utf-8"))["cases"]
-    return cases
-
-
-def agrees(case: dict[str, Any], kind: str, listed: Sequence[ListedUrl]) -> bool:
-    name, expected = case["name"], case["expected_urls"]
-    diverging = name in DIVERGENCES and (case["expected_kind"] == "error" or expected != [one.url for one in listed])
-    if diverging:
-        return [one.url for one in listed] == DIVERGENCES[name][0]
-    if kind != case["expected_kind"] or [one.url for one in listed] != expected:
-        return False
-    dates = case.get("expected_lastmod", [None] * len(listed))
-    return all(one.url in WITHOUT_ZONE or same_moment(one, text) for one, text in zip(listed, dates, strict=True))
-
-
-def same_moment(listed: ListedUrl, text: str | None) -> bool:
-    if text is None:
-        return listed.lastmod_ms is None
-    expected_ms = clock.to_ms(datetime.fromisoformat(text))
-    # A date alone is the end of that day for us, its beginning for the library.
-    return listed.lastmod_ms in (expected_ms, expected_ms + END_OF_DAY_MS)
-
-
-def test_sitemaps_of_the_public_suite_when_read_then_agree_but_for_what_is_listed() -> None:
-    cases = conformance_cases()
-    used: set[str] = set()
-
-    wrong = []
-    for case in cases:
-        reader = SitemapReader(base64.b64decode(case["body_b64"]))
-        try:
-            listed = [one for batch in reader.batches() for one in batch]
-            kind = reader.kind.value if reader.kind else "none"
-        except NotASitemap:
-            listed, kind = [], "error"
-        if not agrees(case, kind, listed):
-            wrong.append((case["name"], kind, listed))
-        if [one.url for one in listed] != case["expected_urls"]:
-            used.add(case["name"])
-
-    assert wrong == []
-    assert len(cases) == 54
-    assert used == set(DIVERGENCES)
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,11 @@
 from __future__ import annotations
 
-import base64
-import json
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.html.encoding import decode, decode_text, prescan
 from searchcrawl.html.encoding_labels import ENCODINGS, codec_of, encoding_of
 
-CONFORMANCE = Path(__file__).resolve().parents[4] / "shared" / "conformance"
 JAPANESE = "これは日本語の文書です。東京の天気は晴れ、大阪は雨でした。"
-#: Decided by scripts, which we do not run.
-SCRIPTED = {("encoding/scripted/tests1.dat", 0)}
-
-
-def conformance_cases(name: str) -> list[dict[str, Any]]:
-    path = CONFORMANCE / name
-    if not path.exists():
-        pytest.skip(f"the public conformance cases are not here ({name})")
-    cases: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cases"]
-    return cases
 
 
 def decoded(body: bytes, content_type: str = "text/html", default_charset: str = "windows-1252") -> tuple[str, str]:
@@ -142,26 +125,3 @@ def test_labels_when_looked_up_then_each_has_a_codec() -> None:
 
     assert [b"a".decode(codec_of(name)) for name in encodings if not name.startswith("utf-16")] == ["a"] * 37
     assert [encoding_of(name) for name in encodings] == encodings
-
-
-def test_encoding_when_html5lib_cases_run_then_only_scripts_differ() -> None:
-    differing = {
-        (case["file"], case["index"])
-        for case in conformance_cases("html_encoding_html5lib.json")
-        if decoded(base64.b64decode(case["body_b64"]), "")[1] != encoding_of(case["expected_encoding"])
-    }
-
-    assert differing == SCRIPTED
-
-
-def test_content_type_when_wpt_cases_run_then_none_differs() -> None:
-    differing = []
-    for case in conformance_cases("content_type_wpt.json"):
-        values = case.get("content_type_header_values")
-        essence, label = parse_content_type(", ".join(values) if values else case["input"])
-        charset = case["expected_encoding"] if values else case.get("encoding")
-        output = (case["expected_mime_type"] if values else case["output"]) or ""
-        if (essence, encoding_of(label or "")) != (output.partition(";")[0], charset and charset.lower()):
-            differing.append(case)
-
-    assert differing == []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from pathlib import Path
 from typing import Final
 
 import orjson
@@ -18,8 +16,8 @@ from searchcrawl.html.page import parse_html, parse_page
 from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines, legal
 from searchcrawl.items import Page
 from searchcrawl.sources.checking import one_line as escaped_line
+from tests.conformance.corpus import cases
 
-NAUGHTY: Final = Path(__file__).resolve().parents[4] / "shared" / "conformance" / "naughty_strings.json"
 #: What XML 1.0 §2.2 forbids.
 FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 #: Controls, surrogates, non-characters, marks of direction, blanks of all sorts; and a few that are plain.
@@ -112,9 +110,7 @@ def test_r12_character_reference_when_of_what_is_none_then_is_clean(reference: i
 
 
 def test_r12_strings_when_naughty_then_pages_and_urls_take_them() -> None:
-    if not NAUGHTY.exists():
-        pytest.skip(f"the public conformance cases are not here ({NAUGHTY.name})")
-    strings = [case["string"] for case in json.loads(NAUGHTY.read_bytes())["cases"]]
+    strings = [case["string"] for case in cases("naughty_strings.json")]
     for text in strings:
         assert_clean(parse_page(page_with(text), url="http://a.test/"))
         try:
