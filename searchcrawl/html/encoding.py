@@ -29,6 +29,15 @@ _NEVER_GUESSED: Final = [
     "johab",
 ]
 _HIGH: Final = re.compile(rb"[\x80-\xff]")
+_HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
+_HIGH_IN_LATIN: Final = re.compile(
+    rb"(?<=[A-Za-z])[\x80-\xff]{1,2}(?![\x80-\xff])|(?<![\x80-\xff])[\x80-\xff]{1,2}(?=[A-Za-z])"
+)
+#: Encodings of one byte a letter whose letters are none of Latin.
+_OTHER_SCRIPTS: Final = frozenset({
+    "ibm866", "iso-8859-5", "iso-8859-6", "iso-8859-7", "iso-8859-8", "koi8-r", "koi8-u", "windows-1251",
+    "windows-1253", "windows-1255", "windows-1256", "windows-874", "x-mac-cyrillic",
+})  # fmt: skip
 _MARKUP: Final = re.compile(rb"<[^<>]{0,2000}>|[\t\n\r ]{2,}")
 
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
@@ -108,7 +117,14 @@ def _detect(body: bytes) -> str | None:
         sample, encoding_era=_ERAS, exclude_encodings=_NEVER_GUESSED, prefer_superset=True, compat_names=False
     )
     name = answer["encoding"]
-    return encoding_of_detected(name) if name else None
+    encoding = encoding_of_detected(name) if name else None
+    # Italian is taken for Cyrillic: its few accents stand at the end of words of plain letters.
+    return None if encoding in _OTHER_SCRIPTS and _is_latin(sample) else encoding
+
+
+def _is_latin(sample: bytes) -> bool:
+    """Whether most of what is not ASCII stands beside letters of ASCII, in words of one script then."""
+    return len(_HIGH_IN_LATIN.findall(sample)) * 2 > len(_HIGH_RUN.findall(sample))
 
 
 def prescan(body: bytes) -> str | None:
