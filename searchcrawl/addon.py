@@ -25,6 +25,7 @@ from searchcrawl.fetch.headers_middleware import HeadersMiddleware
 from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
 from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
 from searchcrawl.fetch.robots_middleware import RobotsMiddleware
+from searchcrawl.fetch.sentinel_extension import SentinelExtension
 from searchcrawl.fetch.sitemap_extension import SitemapExtension
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
@@ -55,6 +56,7 @@ _PIPELINES: Final[_Wired] = (
 
 _EXTENSIONS: Final[_Wired] = (
     (SitemapExtension, 50),
+    (SentinelExtension, 60),
     (IndexExtension, 100),
     (HeartbeatExtension, 200),
     (ProgressExtension, 300),

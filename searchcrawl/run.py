@@ -12,7 +12,7 @@ from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.failpoints import passing
-from searchcrawl.items import Document, Outcome, SitemapPart
+from searchcrawl.items import Document, Outcome, Page, SitemapPart
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
@@ -93,7 +93,8 @@ class Wires:
     part of a sitemap, ``in_flight`` counts requests, ``may_claim`` says whether the cache has room,
     ``may_revisit`` whether rows that are due again may be claimed, ``stop`` ends the crawl for a
     reason, ``hold`` keeps it from being over until what it answers is called; any thread may call
-    them. ``robots_of`` (an origin) is for the reactor, as is ``robots_read``: an origin, and what
+    them. ``sentinel`` answers how the visit of a page ends that is no content, at once or later, and None
+    where it is. ``robots_of`` (an origin) is for the reactor, as is ``robots_read``: an origin, and what
     its Sitemap lines name.
     """
 
@@ -110,6 +111,7 @@ class Wires:
     may_revisit: Callable[[], bool] | None = None
     hold: Callable[[], Callable[[], None]] | None = None
     robots_of: Callable[[str], Awaitable[RobotsRules]] | None = None
+    sentinel: Callable[[Document, Page], Outcome | Awaitable[Outcome | None] | None] | None = None
     stop: Callable[[str], None] | None = None
 
 

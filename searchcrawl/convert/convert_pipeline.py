@@ -53,7 +53,10 @@ class ConvertPipeline:
             # Such pages are all oversized, and come by here.
             logger.warning("%s: no more than its first %d links are followed", item.base_url, MAX_LINKS)
             self.crawler.stats.inc_value("searchcrawl/pages_with_too_many_links")
-        return judged(item, page, run)
+        found = run.wires.sentinel(item, page) if run.wires.sentinel is not None else None
+        if isinstance(found, Awaitable):
+            found = await found
+        return judged(item, page, run) if found is None else found
 
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._conversions.close)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Coroutine
 from dataclasses import replace
+from typing import Any
 
 from scrapy.http import Response
 
@@ -24,8 +26,8 @@ from searchcrawl.spiders.base_spider import SourceSpider, broken
 class WebSpider(SourceSpider):
     """Visits the pages of a web source."""
 
-    def visited(self, response: Response) -> list[Document | Outcome]:
-        """One item: the document, or why there is none."""
+    def visited(self, response: Response) -> list[Document | Outcome] | Coroutine[Any, Any, list[Document | Outcome]]:
+        """One item: the document, or why there is none; later, where its host has to be asked first."""
         claim: Claim = response.meta["claim"]
         headers = tuple((name, value) for name, values in response.headers.items() for value in values)
         tags = robots_tags(headers)
@@ -58,7 +60,8 @@ class WebSpider(SourceSpider):
             document = self._filtered(document)
         if document.body_digest == claim.body_digest:
             return [document]
-        return [self._read(document, content_type(headers), tags)]
+        found = self._read(document, content_type(headers), tags)
+        return [found] if isinstance(found, Document | Outcome) else found
 
     def _filtered(self, document: Document) -> Document:
         """The same bytes are another document when a filter takes another view of them: of their age, of their type."""
@@ -69,7 +72,9 @@ class WebSpider(SourceSpider):
             return document
         return replace(document, body_digest=filtered_digest(document.body_digest, rule_text(refusal)))
 
-    def _read(self, document: Document, header: str, tags: list[str]) -> Document | Outcome:
+    def _read(
+        self, document: Document, header: str, tags: list[str]
+    ) -> Document | Outcome | Coroutine[Any, Any, list[Document | Outcome]]:
         run = self.run
         try:
             mimetype, converter = choose_converter(document.body, content_type=header)
@@ -88,7 +93,11 @@ class WebSpider(SourceSpider):
                 user_agent=run.source.robots.user_agent or run.project.user_agent,
                 wanted=run.attributes.wanted if run.attributes is not None else frozenset(),
             )
-            return judged(document, page, run)
+            look = run.wires.sentinel
+            found = look(document, page) if look is not None else None
+            if found is None:
+                return judged(document, page, run)
+            return found if isinstance(found, Outcome) else self._when_known(found, document, page)
         except DocumentError as error:
             return Outcome(
                 claim=document.claim,
@@ -98,8 +107,20 @@ class WebSpider(SourceSpider):
             )
         except Exception as error:
             self.logger.exception("%s cannot be read", document.base_url)
-            self.crawler.stats.inc_value(f"searchcrawl/read_errors/{type(error).__name__}")
-            return broken(document, error)
+            return self._unread(document, error)
+
+    async def _when_known(
+        self, asked: Awaitable[Outcome | None], document: Document, page: Page
+    ) -> list[Document | Outcome]:
+        try:
+            return [await asked or judged(document, page, self.run)]
+        except Exception as error:
+            self.logger.exception("%s cannot be read", document.base_url)
+            return [self._unread(document, error)]
+
+    def _unread(self, document: Document, error: Exception) -> Outcome:
+        self.crawler.stats.inc_value(f"searchcrawl/read_errors/{type(error).__name__}")
+        return broken(document, error)
 
 
 def _of_another(canonical: str | None, own: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +14,11 @@ MODES: Final = frozenset({"reset", "hang", "cut", "slow-headers", "drip", "endle
 def is_aside(path: str) -> bool:
     """Whether a path is none of a page: robots.txt and sitemaps."""
     return path == "/robots.txt" or path.startswith("/sitemap")
+
+
+def is_probe(path: str) -> bool:
+    """Whether a path is one that a crawler made up, to see what a host answers to it."""
+    return re.fullmatch(r".*/[a-z]{20}(\.[A-Za-z0-9]{1,6})?", path) is not None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypedDict
 
 from tests import backends
-from tests.site.behaviour import is_aside
+from tests.site.behaviour import is_aside, is_probe
 from tests.site.toml_text import to_toml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -158,16 +158,17 @@ class SiteProcess:
         return served
 
     def log(self, *, host: str | None = None, robots: bool = True) -> list[LogEntry]:
-        """The requests so far, in order of arrival; of one host, and without those for robots.txt and sitemaps, where asked."""
+        """The requests so far, in order of arrival; of one host, and without those for robots.txt, sitemaps and made-up paths, where asked."""
         entries: list[LogEntry] = self.change("log", method="GET")["requests"]
         return [
             entry
             for entry in entries
-            if (host is None or entry["host"] == host) and (robots or not is_aside(entry["path"]))
+            if (host is None or entry["host"] == host)
+            and (robots or not (is_aside(entry["path"]) or is_probe(entry["path"])))
         ]
 
     def requested(self) -> list[str]:
-        """``host/path?query`` of each request but those for robots.txt and sitemaps, in order of arrival."""
+        """``host/path?query`` of each request but those for robots.txt, sitemaps and made-up paths, in order of arrival."""
         return [entry["host"] + _target(entry) for entry in self.log(robots=False)]
 
     def clear_log(self) -> None:

@@ -158,7 +158,8 @@ def _changed(found: Page | hostile.Fault, behaviour: Behaviour) -> Page | hostil
     headers = tuple(behaviour.headers.items())
     if behaviour.status is not None:
         body = behaviour.body or f"status {behaviour.status}\n"
-        return Page(body=body.encode(), content_type="text/plain", status=behaviour.status, headers=headers)
+        kind = None if any(name.lower() == "content-type" for name, _ in headers) else "text/plain"
+        return Page(body=body.encode(), content_type=kind, status=behaviour.status, headers=headers)
     if isinstance(found, Page) and headers:
         names = {name.lower() for name, _ in headers}
         kept = tuple(item for item in found.headers if item[0].lower() not in names)

@@ -1,0 +1,187 @@
+"""L9, R17: what a host answers to any path, or a login page, is not taken for content (965)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
+from tests.site.behaviour import is_probe
+from tests.site.client import SiteProcess
+
+HOST: Final = "wall.acme.test"
+NAMES: Final = ("valve", "gauge", "pump", "hose", "spring")
+TEXTS: Final = {name: page(f"The {name}", text=f"All that there is to say about the {name}. " * 3) for name in NAMES}
+LOGIN: Final = "<html><title>Sign in</title><body><form method=post>Please sign in <input name=u><input type=password name=p></form>"
+REPAIR: Final = (
+    "<html><title>ACME</title><body><h1>We are repairing our site</h1><p>Ask again in an hour, at {time}.</p>"
+)
+NOTHING: Final = page("ACME", "/", text="Sorry, there is no such page. Ask somebody who knows the way about the house.")
+
+
+def at(name: str) -> str:
+    return f"{HOST}/{name}.html"
+
+
+def flipped(site: SiteProcess, body: str) -> None:
+    """Every URL of the host answers 200 with one page, also those that nobody knows."""
+    site.set_behaviour(HOST, status=200, body=body, headers={"Content-Type": "text/html"})
+
+
+def warnings(one: Run) -> list[str]:
+    return [warning["code"] for warning in one.ended.status["warnings"]]
+
+
+def probes(one: Run) -> list[str]:
+    return [entry["path"] for entry in one.log if is_probe(entry["path"])]
+
+
+def _flips(body: str) -> Story:
+    def story(project: CrawlProject) -> list[Run]:
+        site = project.site
+        project.edit(**source(site, HOST))
+        pages(site, HOST, **TEXTS)
+        before = run(project)
+        flipped(site, body)
+        during = run(project)
+        site.clear_behaviours()
+        return [before, during, run(project)]
+
+    return story
+
+
+def _redirects(project: CrawlProject) -> list[Run]:
+    """All pages lead to a login page, for a while."""
+    site = project.site
+    project.edit(**source(site, HOST))
+    pages(site, HOST, **TEXTS)
+    site.set_page(HOST, "/sso/login", LOGIN)
+    before = run(project)
+    site.set_behaviour(HOST, status=302, headers={"Location": "/sso/login"})
+    site.set_behaviour(HOST, path="/sso/login", headers={"X-Is": "real"})
+    return [before, run(project)]
+
+
+def _lenient(project: CrawlProject) -> list[Run]:
+    """A site that never says 404: its home is what it answers, and some links of it are dead."""
+    site = project.site
+    project.edit(**source(site, HOST))
+    home = page("ACME", *(f"/{name}.html" for name in (*NAMES, "dead", "gone")), text="Valves and gauges since 1871")
+    site.set_behaviour(HOST, status=200, body=home, headers={"Content-Type": "text/html"})
+    for name, body in TEXTS.items():
+        site.set_page(HOST, f"/{name}.html", body)
+        site.set_behaviour(HOST, path=f"/{name}.html")
+    first = run(project)
+    site.set_behaviour(HOST, status=200, body=home.replace("1871", "that year"), headers={"Content-Type": "text/html"})
+    return [first, run(project)]
+
+
+def _soft(project: CrawlProject) -> list[Run]:
+    """A site whose error page comes with 200, and that has pages like it."""
+    site = project.site
+    project.edit(**source(site, HOST))
+    pages(site, HOST, **TEXTS)
+    near = NOTHING.replace("Ask somebody", "Ask the porter, or somebody").replace("ACME", "The house")
+    site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in (*NAMES, "dead", "near"))))
+    site.set_behaviour(HOST, status=200, body=NOTHING, headers={"Content-Type": "text/html"})
+    for name, body in {**TEXTS, "near": near}.items():
+        site.set_page(HOST, f"/{name}.html", body)
+        site.set_behaviour(HOST, path=f"/{name}.html")
+    site.set_behaviour(HOST, path="/")
+    return [run(project)]
+
+
+def _robots(project: CrawlProject) -> list[Run]:
+    site = project.site
+    project.edit(**source(site, HOST))
+    pages(site, HOST, **TEXTS)
+    allowed = "".join(f"Allow: /{name}.html\n" for name in NAMES)
+    site.set_page(HOST, "/robots.txt", f"User-agent: *\nDisallow: /\nAllow: /$\n{allowed}", content_type="text/plain")
+    return [run(project)]
+
+
+def _scope(project: CrawlProject) -> list[Run]:
+    site = project.site
+    urls = [site.url(HOST), *(site.url(HOST, f"/{name}.html") for name in NAMES)]
+    project.edit(start={"urls": urls[:1]}, scope={"include_hosts": None, "include_urls": urls}, fetch={"retries": 0})
+    pages(site, HOST, **TEXTS)
+    return [run(project)]
+
+
+STORIES: Final = {
+    "login": _flips(LOGIN),
+    "repair": _flips(REPAIR),
+    "redirects": _redirects,
+    "lenient": _lenient,
+    "soft": _soft,
+    "robots": _robots,
+    "scope": _scope,
+}
+
+
+@pytest.fixture(scope="module")
+def tell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tell]:
+    with told_together(STORIES, tmp_path_factory) as tell:
+        yield tell
+
+
+@pytest.mark.parametrize("story", ["login", "repair"])
+def test_site_when_it_answers_one_page_for_every_url_then_the_index_stays_and_status_says_so(
+    tell: Tell, story: str
+) -> None:
+    before, during, after = tell(story)
+
+    everything = {f"{HOST}/", *map(at, NAMES)}
+    assert before.in_index == set(before.versions) == everything
+    assert during.codes == dict.fromkeys(everything, 965)
+    assert during.versions == before.versions == after.versions
+    assert during.in_index == everything
+    assert warnings(during) == ["no_start", "sentinel"]
+    assert during.ended.exit_code == 8
+    assert (warnings(after), set(after.codes.values())) == ([], {200})
+
+
+def test_pages_when_all_lead_to_a_login_page_then_the_index_stays(tell: Tell) -> None:
+    before, during = tell("redirects")
+
+    assert during.versions == before.versions
+    assert set(during.codes.values()) == {965}
+    assert "sentinel" in warnings(during)
+
+
+def test_site_when_it_never_says_404_then_its_home_and_its_own_pages_are_content(tell: Tell) -> None:
+    first, second = tell("lenient")
+
+    assert set(first.versions) == {f"{HOST}/", *map(at, NAMES)}
+    assert {url for url, code in first.codes.items() if code == 965} == {at("dead"), at("gone")}
+    # The home changed, and the new one is taken.
+    assert second.versions[f"{HOST}/"] > first.versions[f"{HOST}/"]
+    assert second.versions.keys() == first.versions.keys()
+
+
+def test_error_page_when_it_comes_with_200_then_it_alone_is_left_out(tell: Tell) -> None:
+    (only,) = tell("soft")
+
+    assert {url for url, code in only.codes.items() if code == 965} == {at("dead")}
+    assert set(only.versions) == {f"{HOST}/", *map(at, (*NAMES, "near"))}
+    assert only.ended.exit_code == 0
+    assert "searchcrawl urls demo --code 965" in only.ended.status["warnings"][0]["message"]
+
+
+def test_host_when_it_says_404_then_is_asked_once_and_only_with_new_bytes(tell: Tell) -> None:
+    before, during, after = tell("repair")
+
+    assert len(probes(before)) == 1
+    assert len(probes(during)) == 2
+    # All is as the validators say.
+    assert probes(after) == []
+
+
+def test_host_when_its_rules_or_ours_forbid_such_a_path_then_is_not_asked(tell: Tell) -> None:
+    (robots,), (scope,) = tell("robots"), tell("scope")
+
+    assert (probes(robots), probes(scope)) == ([], [])
+    assert set(robots.codes.values()) == set(scope.codes.values()) == {200}
