@@ -22,6 +22,7 @@ from searchcrawl.fetch.boundary_middleware import BoundaryMiddleware
 from searchcrawl.fetch.conditional_middleware import ConditionalMiddleware
 from searchcrawl.fetch.decompression_middleware import DecompressionMiddleware
 from searchcrawl.fetch.headers_middleware import HeadersMiddleware
+from searchcrawl.fetch.login_middleware import LoginMiddleware
 from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
 from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
 from searchcrawl.fetch.robots_middleware import RobotsMiddleware
@@ -41,11 +42,13 @@ _MIDDLEWARES: Final[_Wired] = (
     (BoundaryMiddleware, 100),
     (RobotsMiddleware, 200),
     (HeadersMiddleware, 300),
-    (DecompressionMiddleware, 400),
     (OutcomeMiddleware, 500),
     (ConditionalMiddleware, 600),
-    # Sees an answer first: what it follows is no outcome.
+    # What it follows is no outcome.
     (RedirectMiddleware, 700),
+    # Sees a redirect to the login page before it is followed, and the form in it as text.
+    (LoginMiddleware, 800),
+    (DecompressionMiddleware, 900),
 )
 
 _PIPELINES: Final[_Wired] = (

@@ -55,7 +55,8 @@ from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import Wires
-from searchcrawl.sources.config import Fetch, Robots
+from searchcrawl.sources.config import Fetch, Robots, Start
+from searchcrawl.sources.login import Login
 from searchcrawl.sources.project import Project
 
 HANDLERS = {
@@ -103,7 +104,12 @@ class VisitingSpider(Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> VisitingSpider:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.run = SimpleNamespace(  # type: ignore[attr-defined]
-            source=SimpleNamespace(fetch=Fetch(**JOB.get("fetch", {})), robots=Robots(**JOB.get("robots", {}))),
+            source=SimpleNamespace(
+                fetch=Fetch(**JOB.get("fetch", {})),
+                robots=Robots(**JOB.get("robots", {})),
+                login=Login(**JOB.get("login", {})),
+                start=Start(urls=JOB["urls"][:1]) if "login" in JOB else Start(),
+            ),
             project=Project(root=Path.cwd(), contact="crawl@example.test"),
             keep=None,
             boundary=Boundary(**JOB.get("scope", {"allow_all": True})),

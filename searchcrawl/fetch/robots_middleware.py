@@ -235,10 +235,12 @@ class RobotsMiddleware:
 
     async def _fetch(self, url: str) -> Response:
         """The answer after at most five redirects; the last redirect itself where there are more."""
+        asked_for = url
         for hop in range(_MAX_REDIRECTS + 1):
             await self._turn(url)
             meta: dict[str, Any] = {
                 "robots": True,
+                "asked_for": asked_for,
                 "download_slot": slot_of(url),
                 "verbatim_url": True,
                 "body_prefix_bytes": _MAX_BYTES,

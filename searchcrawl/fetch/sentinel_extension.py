@@ -190,8 +190,8 @@ class SentinelExtension:
         asked = url = probe_url(document.claim.url)
         if not self._run.boundary.decide(url, document.claim.depth).allowed:
             raise _NoAnswer
-        for hop in range(_MAX_REDIRECTS + 1):
-            response = await self._request(url, own=hop == 0)
+        for _ in range(_MAX_REDIRECTS + 1):
+            response = await self._request(url, asked_for=asked)
             if response.status not in _TEMPORARY:
                 break
             try:
@@ -203,7 +203,7 @@ class SentinelExtension:
         page = await asyncio.to_thread(self._page_of, response)
         return _Answer(asked=asked, url=url, page=page)
 
-    async def _request(self, url: str, *, own: bool) -> Response:
+    async def _request(self, url: str, *, asked_for: str) -> Response:
         wires, politeness, engine = self._run.wires, self._run.politeness, self._crawler.engine
         if politeness is None or engine is None:
             raise _NoAnswer
@@ -216,7 +216,8 @@ class SentinelExtension:
         await politeness.turn(slot)
         meta: dict[str, Any] = {
             "sentinel": True,
-            "own_headers": own,
+            "asked_for": asked_for,
+            "own_headers": url == asked_for,
             "download_slot": slot,
             "verbatim_url": True,
             "body_prefix_bytes": _MAX_BYTES,

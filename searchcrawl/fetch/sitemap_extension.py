@@ -109,8 +109,9 @@ class SitemapExtension:
 
     async def _fetch(self, url: str, validators: tuple[str | None, str | None]) -> Answer | None:
         """The answer after at most five redirects, None for a 304 that was asked for."""
+        asked_for = url
         for hop in range(_MAX_REDIRECTS + 1):
-            response = await self._ask(url, validators if hop == 0 else (None, None), own=hop == 0)
+            response = await self._ask(url, validators if hop == 0 else (None, None), asked_for=asked_for)
             target = _target_of(response, url)
             if target is None:
                 return _answer(response, conditional=hop == 0 and any(validators), redirected=hop > 0)
@@ -123,10 +124,11 @@ class SitemapExtension:
             url = target
         raise SitemapFailed(f"more than {_MAX_REDIRECTS} redirects", code=Code.REDIRECT_LOOP)
 
-    async def _ask(self, url: str, validators: tuple[str | None, str | None], *, own: bool) -> Response:
+    async def _ask(self, url: str, validators: tuple[str | None, str | None], *, asked_for: str) -> Response:
         meta: dict[str, Any] = {
             "sitemap": True,
-            "own_headers": own,
+            "asked_for": asked_for,
+            "own_headers": url == asked_for,
             "download_slot": slot_of(url),
             "verbatim_url": True,
             # One more shows that there was more.

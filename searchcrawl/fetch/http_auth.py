@@ -1,0 +1,140 @@
+"""The Authorization headers of Basic and Digest logins (RFC 7617, RFC 7616; C10). Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+#: The better first.
+_HASHES: Final = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
+_MAX_HEADER: Final = 8192
+_PARAMETER: Final = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s,\"]+))")
+_SCHEME: Final = re.compile(r"\s*,?\s*([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?=\s|,|$)(?!\s*=)")
+
+
+def basic(username: str, password: str) -> str:
+    """The value of the header for Basic."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Challenge:
+    """What a server asks for with ``WWW-Authenticate: Digest``; ``stale``: only the nonce was too old."""
+
+    realm: str
+    nonce: str
+    opaque: str | None = None
+    algorithm: str | None = None
+    qop: bool = True
+    stale: bool = False
+    userhash: bool = False
+
+
+def challenge_of(headers: Iterable[str]) -> Challenge | None:
+    """The best Digest challenge of WWW-Authenticate ``headers`` that can be met; None where there is none.
+
+    Met are MD5 and SHA-256, also their -sess forms, with qop ``auth`` or none.
+    """
+    found = [
+        one for header in headers for scheme, given in _challenges(header[:_MAX_HEADER]) for one in _read(scheme, given)
+    ]
+    names = list(_HASHES)
+    return min(found, key=lambda one: names.index(_hash_name(one.algorithm)), default=None)
+
+
+def schemes_of(headers: Iterable[str]) -> list[str]:
+    """The names of the schemes that a server offers, for messages."""
+    return [scheme[:40] for header in headers for scheme, _ in _challenges(header[:_MAX_HEADER])]
+
+
+def digest(challenge: Challenge, *, method: str, target: str, user: tuple[str, str], cnonce: str, count: int) -> str:
+    """The value of the header that answers ``challenge`` for a request of ``target`` (path and query).
+
+    ``user`` is name and password, ``count`` how often the nonce was used, this time included.
+    """
+    hashed = _HASHES[_hash_name(challenge.algorithm)]
+
+    def h(text: str) -> str:
+        return hashed(text.encode()).hexdigest()
+
+    name, password = user
+    secret = h(f"{name}:{challenge.realm}:{password}")
+    if (challenge.algorithm or "").upper().endswith("-SESS"):
+        secret = h(f"{secret}:{challenge.nonce}:{cnonce}")
+    asked = h(f"{method}:{target}")
+    times = f"{count:08x}"
+    middle = f"{challenge.nonce}:{times}:{cnonce}:auth" if challenge.qop else challenge.nonce
+    shown = h(f"{name}:{challenge.realm}") if challenge.userhash else name
+    quoted = {"username": shown, "realm": challenge.realm, "nonce": challenge.nonce, "uri": target}
+    quoted["response"] = h(f"{secret}:{middle}:{asked}")
+    plain = {}
+    if challenge.algorithm is not None:
+        plain["algorithm"] = challenge.algorithm
+    if challenge.opaque is not None:
+        quoted["opaque"] = challenge.opaque
+    if challenge.qop:
+        plain |= {"qop": "auth", "nc": times}
+        quoted["cnonce"] = cnonce
+    if challenge.userhash:
+        plain["userhash"] = "true"
+    parts = [f'{key}="{_escaped(text)}"' for key, text in quoted.items()] + [
+        f"{key}={text}" for key, text in plain.items()
+    ]
+    return "Digest " + ", ".join(parts)
+
+
+def next_nonce(header: str) -> str | None:
+    """The nonce that an ``Authentication-Info`` header wants used from now on."""
+    return _parameters(header[:_MAX_HEADER]).get("nextnonce")
+
+
+def _challenges(header: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The schemes of one header with their parameters; ``Negotiate`` and the like have none."""
+    position = 0
+    while match := _SCHEME.match(header, position):
+        begin = position = match.end()
+        while parameter := re.compile(r"[\s,]*").match(header, position):
+            found = _PARAMETER.match(header, parameter.end())
+            if found is None:
+                break
+            position = found.end()
+        yield match[1], _parameters(header[begin:position])
+
+
+def _parameters(text: str) -> dict[str, str]:
+    return {
+        match[1].lower(): re.sub(r"\\(.)", r"\1", match[2]) if match[2] is not None else match[3]
+        for match in _PARAMETER.finditer(text)
+    }
+
+
+def _read(scheme: str, given: Mapping[str, str]) -> Iterator[Challenge]:
+    algorithm, nonce, realm = given.get("algorithm"), given.get("nonce"), given.get("realm")
+    if scheme.lower() != "digest" or nonce is None or realm is None or _hash_name(algorithm) not in _HASHES:
+        return
+    offered = {one.strip().lower() for one in given.get("qop", "").split(",")} - {""}
+    if offered and "auth" not in offered:
+        return
+    if any(not text.isprintable() or not text.isascii() for text in given.values()):
+        return
+    yield Challenge(
+        realm=realm,
+        nonce=nonce,
+        opaque=given.get("opaque"),
+        algorithm=algorithm,
+        qop=bool(offered),
+        stale=given.get("stale", "").lower() == "true",
+        userhash=given.get("userhash", "").lower() == "true",
+    )
+
+
+def _hash_name(algorithm: str | None) -> str:
+    return (algorithm or "MD5").upper().removesuffix("-SESS")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
