@@ -1,0 +1,185 @@
+"""C10: pages behind a login are indexed; a bad password costs no document; credentials stay with their origin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from searchcrawl.index.opening import open_index
+from searchcrawl.sources.loading import load_project
+from tests.acceptance.support_project import query_columns, short
+from tests.crawl_forks import Forks
+from tests.login_site import COOKIE, LOG_OUT, NAMES, PASSWORD, USER, LoginSite, State
+from tests.site.client import write_project
+
+#: robots.txt, which is behind the login too, forbids one of them; one is only in the sitemap.
+PAGES: Final = {"/", "/mapped.html", "/away.html", *(f"/{name}.html" for name in NAMES if name != "two")}
+HTTP: Final = {"username": USER, "password": PASSWORD}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawl:
+    """A source of the login site, and what a crawl of it left."""
+
+    folder: Path
+    site: LoginSite
+    forks: Forks
+    name: str
+
+    def edit(self, *, handler: str = "aiohttp", **login: Any) -> None:
+        """Writes the project: one host of the site, with this login."""
+        write_project(
+            self.folder,
+            self.site.port,
+            start={"urls": [self.site.url(self.name)]},
+            scope={"include_hosts": [f"{self.name}.acme.test"]},
+            fetch={"retries": 0},
+            login=login,
+        )
+        (self.folder / "settings_here.py").write_text(
+            f'from searchcrawl.settings import *\nSEARCHCRAWL_HTTP_HANDLER = "{handler}"\n', "utf-8"
+        )
+        (self.folder / "scrapy.cfg").write_text("[settings]\ndefault = settings_here\n", "utf-8")
+
+    def run(self) -> int:
+        """One run; its exit code."""
+        return self.forks.run(self.folder, "crawl", "demo", "--json", PYTHONPATH=str(self.folder))
+
+    def codes(self) -> dict[str, int]:
+        """The code of each row, by path."""
+        rows = query_columns(self.folder, "SELECT url, code FROM urls")
+        return {short(row["url"]).partition("/")[2]: row["code"] for row in rows}
+
+    def versions(self) -> dict[str, int]:
+        """The crawl_version of each document of the index, by path."""
+        index = open_index(load_project(self.folder))
+        try:
+            return {"/" + short(one.url).partition("/")[2]: one.crawl_version for one in index.scan("demo")}
+        finally:
+            index.close()
+
+    def written(self) -> str:
+        """All that was printed and logged, and the store."""
+        files = [path for path in self.folder.rglob("*") if path.is_file() and path.parent.name != "sources"]
+        return "".join(path.read_bytes().decode("latin-1") for path in files)
+
+    @property
+    def last_status(self) -> dict[str, Any]:
+        lines = (self.folder / "output.txt").read_text("utf-8").splitlines()
+        status: dict[str, Any] = json.loads([line for line in lines if line.startswith('{"source"')][-1])
+        return status
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(1) as forks:
+        yield forks
+
+
+@pytest.fixture
+def site() -> Iterator[LoginSite]:
+    with LoginSite() as site:
+        yield site
+
+
+def crawl_of(name: str, folder: Path, site: LoginSite, forks: Forks) -> Crawl:
+    return Crawl(folder=folder, site=site, forks=forks, name=name)
+
+
+def login_of(name: str, site: LoginSite, **more: Any) -> dict[str, Any]:
+    logins: dict[str, dict[str, Any]] = {
+        "basic": {"type": "basic", **HTTP},
+        "digest": {"type": "digest", **HTTP},
+        "form": {"type": "form", "url": site.url("form", "/login"), "check": LOG_OUT, **HTTP},
+        "cookies": {"type": "cookies", "fields": {"session": COOKIE}},
+    }
+    return logins[name] | more
+
+
+@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
+@pytest.mark.parametrize("name", ["basic", "digest", "form", "cookies"])
+def test_protected_pages_when_logged_in_then_are_indexed_and_nobody_else_sees_the_credentials(
+    tmp_path: Path, site: LoginSite, forks: Forks, name: str, handler: str
+) -> None:
+    crawl = crawl_of(name, tmp_path, site, forks)
+    # Nonces go stale on the way.
+    site.state.nonce_lasts = 3
+    site.state.algorithm = "MD5" if handler == "http11" else "SHA-256"
+    crawl.edit(handler=handler, **login_of(name, site))
+
+    exit_code = crawl.run()
+
+    assert exit_code == 0, crawl.written()[-3000:]
+    assert set(crawl.versions()) == PAGES
+    asked = [one.path for one in site.seen(name)]
+    assert "/two.html" not in asked
+    away = site.seen("elsewhere")
+    assert {one.path for one in away} == {"/", "/robots.txt"}
+    assert not any({"authorization", "cookie"} & set(one.headers) for one in away)
+    assert site.state.logins == (name == "form")
+    assert "c4n4ry" not in crawl.written()
+
+
+@pytest.mark.parametrize("name", ["basic", "digest", "form", "cookies"])
+def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
+    tmp_path: Path, site: LoginSite, forks: Forks, name: str
+) -> None:
+    crawl = crawl_of(name, tmp_path, site, forks)
+    crawl.edit(**login_of(name, site))
+    crawl.run()
+    before = crawl.versions()
+    site.state.sessions.clear()
+    wrong = {"fields": {"session": "0ther"}} if name == "cookies" else {"password": "wr0ng"}
+    crawl.edit(**login_of(name, site, **wrong))
+    asked = len(site.state.seen)
+
+    exit_code = crawl.run()
+
+    assert exit_code == 8
+    assert crawl.versions() == before
+    assert {code for path, code in crawl.codes().items() if path not in {"two.html", "login"}} == {959}
+    assert [warning["code"] for warning in crawl.last_status["warnings"]] == ["no_start", "login"]
+    tries = site.state.seen[asked:]
+    # Not as many wrong passwords as there are pages: that would lock the user out.
+    sent = [one for one in tries if one.method == "POST" or "authorization" in one.headers]
+    assert len(sent) <= (0 if name == "cookies" else 4)
+    assert "wr0ng" not in crawl.written()
+
+
+@pytest.mark.parametrize("wall", ["redirect", "form", "status"])
+def test_session_when_it_is_lost_then_is_renewed_once_and_then_pages_fail_and_documents_stay(
+    tmp_path: Path, site: LoginSite, forks: Forks, wall: str
+) -> None:
+    crawl = crawl_of("form", tmp_path, site, forks)
+    crawl.edit(**login_of("form", site))
+    crawl.run()
+    before = crawl.versions()
+    site.state.wall, site.state.lasts, site.state.logins = wall, 2, 0
+
+    exit_code = crawl.run()
+
+    codes = crawl.codes()
+    assert exit_code == 0
+    assert site.state.logins == 2
+    assert list(codes.values()).count(959) == 2
+    assert crawl.versions() == before
+
+
+def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(
+    tmp_path: Path, site: LoginSite, forks: Forks
+) -> None:
+    crawl = crawl_of("form", tmp_path, site, forks)
+    site.state.action = site.url("elsewhere", "/catch")
+    crawl.edit(**login_of("form", site))
+
+    exit_code = crawl.run()
+
+    assert exit_code == 8
+    assert site.seen("elsewhere") == []
+    assert "the form leads to another origin" in crawl.written()
+    assert State().action == "/login"

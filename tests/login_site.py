@@ -1,0 +1,219 @@
+"""A site whose pages are for those who are logged in; the host name says how. Threads, port 0, loopback only.
+
+``basic.acme.test``, ``digest.acme.test``, ``form.acme.test`` and ``cookies.acme.test`` have the same pages, for the
+same user; everything else is for everybody, and only noted.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+import threading
+from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import parse_qs
+
+USER: Final = "wanda"
+PASSWORD: Final = "c4n4ry-of-the-login"
+COOKIE: Final = "c4n4ry-of-the-cookie"
+NAMES: Final = ("one", "two", "three", "four", "five")
+LOG_OUT: Final = "Log out, wanda"
+
+
+class Seen(NamedTuple):
+    """A request as it came."""
+
+    method: str
+    host: str
+    path: str
+    headers: dict[str, str]
+    body: str
+
+
+@dataclass
+class State:
+    """What the site knows; ``lasts`` is how many pages a session is good for, ``wall`` how its end is told."""
+
+    lasts: int = 1_000_000
+    wall: str = "redirect"
+    nonce_lasts: int = 1_000_000
+    algorithm: str = "SHA-256"
+    action: str = "/login"
+    seen: list[Seen] = field(default_factory=list)
+    sessions: dict[str, int] = field(default_factory=dict)
+    nonces: dict[str, int] = field(default_factory=dict)
+    tokens: set[str] = field(default_factory=set)
+    logins: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class LoginSite:
+    """The site; ``state`` may be changed while it runs."""
+
+    def __init__(self) -> None:
+        self.state = state = State()
+
+        class Handler(_Handler):
+            site = state
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+    def url(self, host: str, path: str = "/") -> str:
+        return f"http://{host}.acme.test:{self.port}{path}"
+
+    def seen(self, host: str) -> list[Seen]:
+        """The requests to ``HOST.acme.test``."""
+        return [one for one in self.state.seen if one.host == f"{host}.acme.test:{self.port}"]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    site: State
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length).decode("latin-1")
+        host, path = self.headers["Host"], self.path.partition("?")[0]
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        with self.site.lock:
+            self.site.seen.append(Seen(self.command, host, self.path, headers, body))
+            kind = host.partition(".")[0]
+            if kind == "form" and path == "/login":
+                self._log_in(body)
+            elif kind not in _MAY_SEE or _MAY_SEE[kind](self):
+                self._page(path, host)
+
+    do_POST = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+    def _page(self, path: str, host: str) -> None:
+        if path == "/robots.txt":
+            self._answer(200, "User-agent: *\nDisallow: /two.html\n", "text/plain")
+        elif path == "/sitemap.xml":
+            listed = f"<urlset><url><loc>http://{host}/mapped.html</loc></url></urlset>"
+            self._answer(200, listed, "application/xml")
+        elif path == "/away.html":
+            self._answer(302, "", Location=f"http://elsewhere.acme.test:{host.rpartition(':')[2]}/")
+        elif path == "/" or path[1:-5] in (*NAMES, "mapped"):
+            links = "".join(f'<a href="/{name}.html">{name}</a>' for name in (*NAMES, "away", "login"))
+            self._answer(
+                200,
+                f"<title>{path}</title><p>The inner page {path} of {host}. {LOG_OUT}</p>{links}".replace(
+                    "/login.html", "/login"
+                ),
+            )
+        else:
+            self._answer(404, "<p>There is nothing</p>")
+
+    def _basic(self) -> bool:
+        wanted = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        if self.headers.get("Authorization") == wanted:
+            return True
+        self._answer(401, "who?", **{"WWW-Authenticate": 'Basic realm="inner"'})
+        return False
+
+    def _digest(self) -> bool:
+        state = self.site
+        given = dict(re.findall(r'(\w+)="?([^",]*)"?', self.headers.get("Authorization") or ""))
+        nonce = given.get("nonce", "")
+        good = nonce in state.nonces and given.get("response") == self._expected(given)
+        stale = good and state.nonces[nonce] <= 0
+        if good and not stale and int(given["nc"], 16) > 0:
+            state.nonces[nonce] -= 1
+            return True
+        fresh = secrets.token_hex(8)
+        state.nonces[fresh] = state.nonce_lasts
+        challenge = f'Digest realm="inner", qop="auth", algorithm={state.algorithm}, nonce="{fresh}", opaque="o"'
+        self._answer(401, "who?", **{"WWW-Authenticate": challenge + (", stale=true" if stale else "")})
+        return False
+
+    def _expected(self, given: dict[str, str]) -> str:
+        def h(text: str) -> str:
+            return hashlib.new("md5" if self.site.algorithm == "MD5" else "sha256", text.encode()).hexdigest()
+
+        asked = h(f"{self.command}:{self.path}")
+        used = f"{given.get('nonce')}:{given.get('nc')}:{given.get('cnonce')}:{given.get('qop')}"
+        return h(f"{h(f'{USER}:inner:{PASSWORD}')}:{used}:{asked}")
+
+    def _cookies(self) -> bool:
+        if self._cookie("session") == COOKIE:
+            return True
+        self._answer(401, "who?")
+        return False
+
+    def _form(self) -> bool:
+        session, state = self._cookie("session"), self.site
+        if state.sessions.get(session, 0) > 0:
+            # Only pages wear it out.
+            state.sessions[session] -= self.path.endswith(".html")
+            return True
+        if state.wall == "redirect":
+            self._answer(302, "", Location=f"/login?next={self.path}")
+        elif state.wall == "form":
+            self._show_form()
+        else:
+            self._answer(401, "who?")
+        return False
+
+    def _log_in(self, body: str) -> None:
+        state = self.site
+        given = {name: values[-1] for name, values in parse_qs(body, keep_blank_values=True).items()}
+        if self.command == "GET":
+            self._show_form()
+        elif given.get("token") not in state.tokens or (given.get("user"), given.get("pass")) != (USER, PASSWORD):
+            self._show_form("<p>That is wrong.</p>")
+        else:
+            session = secrets.token_hex(16)
+            state.sessions[session] = state.lasts
+            state.logins += 1
+            self._answer(303, "", Location="/", **{"Set-Cookie": f"session={session}; HttpOnly; Path=/"})
+
+    def _show_form(self, say: str = "") -> None:
+        token = secrets.token_hex(8)
+        self.site.tokens.add(token)
+        self._answer(
+            200,
+            f"<title>Welcome</title>{say}<form action=/search><input name=q></form><form method=post action='{self.site.action}'>"
+            f"<input type=hidden name=token value={token}><input name=user><input type=password name=pass></form>",
+        )
+
+    def _cookie(self, name: str) -> str:
+        found = SimpleCookie(self.headers.get("Cookie") or "").get(name)
+        return found.value if found is not None else ""
+
+    def _answer(self, status: int, body: str, kind: str = "text/html; charset=utf-8", **headers: str) -> None:
+        data = body.encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+_MAY_SEE: Final = {
+    "basic": _Handler._basic,
+    "digest": _Handler._digest,
+    "cookies": _Handler._cookies,
+    "form": _Handler._form,
+}
