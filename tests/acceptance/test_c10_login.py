@@ -12,10 +12,11 @@ import pytest
 
 from searchcrawl.index.opening import open_index
 from searchcrawl.sources.loading import load_project
-from tests.acceptance.support_project import query_columns, short
 from tests.crawl_forks import Forks
-from tests.login_site import COOKIE, LOG_OUT, NAMES, PASSWORD, USER, LoginSite, State
+from tests.login_site import COOKIE, LOG_OUT, NAMES, PASSWORD, USER, LoginSite
 from tests.site.client import write_project
+from tests.site.expected import short
+from tests.stored_rows import query_columns
 
 #: robots.txt, which is behind the login too, forbids one of them; one is only in the sitemap.
 PAGES: Final = {"/", "/mapped.html", "/away.html", *(f"/{name}.html" for name in NAMES if name != "two")}
@@ -51,9 +52,10 @@ class Crawl:
         return self.forks.run(self.folder, "crawl", "demo", "--json", PYTHONPATH=str(self.folder))
 
     def codes(self) -> dict[str, int]:
-        """The code of each row, by path."""
+        """The code of each row of the host, by path."""
         rows = query_columns(self.folder, "SELECT url, code FROM urls")
-        return {short(row["url"]).partition("/")[2]: row["code"] for row in rows}
+        parts = [(short(row["url"]).partition("/"), row["code"]) for row in rows]
+        return {"/" + path: code for (host, _, path), code in parts if host == f"{self.name}.acme.test"}
 
     def versions(self) -> dict[str, int]:
         """The crawl_version of each document of the index, by path."""
@@ -142,7 +144,7 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
 
     assert exit_code == 8
     assert crawl.versions() == before
-    assert {code for path, code in crawl.codes().items() if path not in {"two.html", "login"}} == {959}
+    assert {code for path, code in crawl.codes().items() if path not in {"/two.html", "/login"}} == {959}
     assert [warning["code"] for warning in crawl.last_status["warnings"]] == ["no_start", "login"]
     tries = site.state.seen[asked:]
     # Not as many wrong passwords as there are pages: that would lock the user out.
@@ -182,4 +184,3 @@ def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(
     assert exit_code == 8
     assert site.seen("elsewhere") == []
     assert "the form leads to another origin" in crawl.written()
-    assert State().action == "/login"
