@@ -240,7 +240,6 @@ class SentinelExtension:
             url=response.url,
             content_type=content_type,
             default_charset=charset,
-            default_language="",
             robots_headers=(),
             user_agent="",
         )
