@@ -71,7 +71,8 @@ def advice(proposal: Proposal, file: str | None) -> str:
 def of_row(text: str, step: str, source: Source) -> Because:
     """The rule that a row keeps, ``KEY: RULE`` or a rule alone, as what decided."""
     key, colon, rule = text.partition(": ")
-    if not colon or key.partition(".")[0] not in type(source).model_fields or " " in key:
+    table = _INDEX.sub("", key).partition(".")[0]
+    if not colon or table not in type(source).model_fields or " " in key:
         return Because(step=step, rule=text)
     return because(step, Decision(False, rule, source.file, key), source)
 

@@ -11,6 +11,7 @@ from searchcrawl.answers.because import Because, because
 from searchcrawl.answers.url_state import UrlState, url_state
 from searchcrawl.fetch.robots_files import RobotsFile
 from searchcrawl.rules.reasons import Reasons
+from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
 from searchcrawl.sources.loading import reasons_of, start_urls
@@ -27,7 +28,7 @@ class Case:
 
     ``changed`` are the keys of the source file that differ from what its documents were made with;
     ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
-    ``robots`` the last good robots.txt of its origin, where it is obeyed and was ever had.
+    ``discarded`` is the rewriter that gives up links to it; ``robots`` the last good robots.txt of its origin, where it is obeyed and was ever had.
     """
 
     source: Source
@@ -41,6 +42,7 @@ class Case:
     cache_dir: Path
     robots: RobotsFile | None = None
     shown_as: str | None = None
+    discarded: Because | None = None
 
     @property
     def depth(self) -> int | None:
@@ -86,19 +88,19 @@ def case_of(
     source: Source,
     url: str,
     *,
+    rewriting: Rewriting,
     versions: Mapping[str, int],
     now_ms: int,
 ) -> Case:
-    """What is known of ``url``, an identity or the display URL of a document; raises StoreError."""
+    """What is known of ``url``, as it was found or is shown; ``rewriting`` is that of the source. Raises StoreError."""
     source_id = run_table.find_source(transaction, source.name)
-    facts, shown_as, run, made_with = None, None, None, None
+    run, made_with = None, None
     running = False
+    url, shown_as, facts = _known_as(transaction, source_id, url)
+    named = rewriting.named(url) if facts is None else Named(url)
+    if named.url != url:
+        url, _, facts = _known_as(transaction, source_id, named.url)
     if source_id is not None:
-        facts = url_facts.find(transaction, source_id, urls.key(url))
-        access_url = None if facts is not None else url_facts.shown_as(transaction, source_id, urls.key(url))
-        if access_url is not None:
-            url, shown_as = access_url, url
-            facts = url_facts.find(transaction, source_id, urls.key(url))
         run = run_table.last(transaction, source_id)
         made_with = run_table.made_with(transaction, source_id)
         running = lease.held(transaction, source_id, now_ms)
@@ -115,7 +117,19 @@ def case_of(
         cache_dir=project.cache_dir / source.name,
         robots=_robots(transaction, project, source, url) if source.robots.obey else None,
         shown_as=shown_as,
+        discarded=because("rewrite", named.decision, source) if named.code else None,
     )
+
+
+def _known_as(transaction: Transaction, source_id: int | None, url: str) -> tuple[str, str | None, UrlFacts | None]:
+    """The access URL, the display URL where ``url`` is one, and what is known of it."""
+    if source_id is None:
+        return url, None, None
+    facts = url_facts.find(transaction, source_id, urls.key(url))
+    access_url = None if facts is not None else url_facts.shown_as(transaction, source_id, urls.key(url))
+    if access_url is None:
+        return url, None, facts
+    return access_url, url, url_facts.find(transaction, source_id, urls.key(access_url))
 
 
 def _robots(transaction: Transaction, project: Project, source: Source, url: str) -> RobotsFile | None:

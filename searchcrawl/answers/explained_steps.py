@@ -71,6 +71,10 @@ class Step:
 def steps_of(case: Case, *, given: str) -> Iterator[Step]:
     """All steps that a URL has come to, in their order; ``given`` is what was asked for."""
     yield _identity(case, given)
+    if case.discarded is not None:
+        detail = f"links to it are given up by {case.discarded.text}"
+        yield Step(step="rewrite", outcome="discarded", detail=detail, rule=_row_rule(case.discarded))
+        return
     yield from _boundary(case)
     yield _found(case)
     facts = case.facts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from searchcrawl.answers.case import Case, case_of
 from searchcrawl.answers.explained_steps import Step, steps_of
 from searchcrawl.answers.verdict import Verdict, verdict_of
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import rewriting_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.database import Database
 
@@ -48,15 +50,24 @@ def explanations(
     *,
     versions: Mapping[str, int],
 ) -> list[Explanation]:
-    """What each source says of the URL ``text``, the deciding one first; raises InvalidUrl, StoreError.
+    """What each source says of the URL ``text``, the deciding one first.
+
+    Raises InvalidUrl, StoreError, and ConfigurationError for a plug-in of rewriters that cannot begin.
 
     That is a source that has it in the index, then one that knows it, then one that would take it, then the
     others, the one with the fewest rules against it first.
     """
     url = urls.resolve(text)
     now_ms = clock.now_ms()
-    with database.read() as transaction:
-        cases = [case_of(transaction, project, source, url, versions=versions, now_ms=now_ms) for source in sources]
+    rewriters = [rewriting_of(project, source) for source in sources]
+    with database.read() as transaction, ExitStack() as stack:
+        for source, rewriting in zip(sources, rewriters, strict=True):
+            rewriting.open(source.name)
+            stack.callback(rewriting.close)
+        cases = [
+            case_of(transaction, project, source, url, rewriting=rewriting, versions=versions, now_ms=now_ms)
+            for source, rewriting in zip(sources, rewriters, strict=True)
+        ]
     return sorted((explanation_of(case, text) for case in cases), key=_rank)
 
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from searchcrawl import clock, urls
+from searchcrawl import clock
 from searchcrawl.admission.admit import rule_text
 from searchcrawl.commit.group_rows import stored_page
-from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.index.fields import indexed_document
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
@@ -73,20 +72,16 @@ def _fields(document: Document, run: Run) -> dict[str, Any]:
 
 
 def _links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]:
+    """Each link as a crawl would ask for it, also those that it would not."""
     depth = document.claim.depth + 1
-    follow = run.source.scope.follow_links
-    for link in page.links:
-        allowed, rule = _decided(link.url, depth, run)
+    kept, discarded = run.rewriting.of_links(page.links, document.claim.url)
+    for link in kept:
+        decision = run.boundary.decide(link.url, depth)
+        allowed, rule = decision.allowed, rule_text(decision)
         if link.nofollow or page.nofollow:
             allowed, rule = False, "rel=nofollow" if link.nofollow else "robots nofollow of the page"
-        elif not follow:
+        elif not run.source.scope.follow_links:
             allowed, rule = False, "scope.follow_links: false"
         yield {"url": link.url, "allowed": allowed, "rule": rule}
-
-
-def _decided(url: str, depth: int, run: Run) -> tuple[bool, str | None]:
-    try:
-        decision = run.boundary.decide(urls.resolve(url), depth)
-    except InvalidUrl as error:
-        return False, str(error)
-    return decision.allowed, rule_text(decision) or None
+    for named in discarded:
+        yield {"url": named.url, "allowed": False, "rule": rule_text(named.decision)}

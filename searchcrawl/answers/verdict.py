@@ -50,7 +50,7 @@ class Verdict:
 
 def verdict_of(case: Case) -> Verdict:
     """The verdict on a URL, seen by its source or not."""
-    refusals = case.refusals()
+    refusals = [case.discarded] if case.discarded is not None else case.refusals()
     if case.facts is None:
         return _never_seen(case, refusals)
     listed = case.facts.listed
@@ -117,7 +117,8 @@ def _refused_before(case: Case, rule: str) -> Verdict:
         text = f"{_NOT_IN} as yet: refused when it was found ({rule}), by no rule as they are now"
         return Verdict(text=text, decided=first, also=tuple(rest))
     code = 0 if case.facts is None else case.facts.listed.code
-    return Verdict(text=f"{_NOT_IN}: {meaning_of(code)}", decided=of_row(rule, "boundary", case.source))
+    step = "rewrite" if rule.startswith("rewrite") else "boundary"
+    return Verdict(text=f"{_NOT_IN}: {meaning_of(code)}", decided=of_row(rule, step, case.source))
 
 
 def _to_visit(case: Case, facts: UrlFacts) -> Verdict:

@@ -57,7 +57,10 @@ class Command(BaseCommand):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
         with closing(Database(project.database_url, project.root)) as database:
             run = dry_run(project, source, database)
-            view = page_view(url, look_at(self.crawler_process, run, url), run)
+            run.rewriting.open(source.name)
+            with closing(run.rewriting):
+                url = run.rewriting.named(url).url
+                view = page_view(url, look_at(self.crawler_process, run, url), run)
         if opts.json:
             print_object(view)
         else:
