@@ -53,6 +53,11 @@ def because(step: str, decision: Decision, source: Source, proposal: Proposal | 
     return Because(step=step, rule=decision.rule, file=file, key=key, proposal=proposal)
 
 
+def because_built_in(decision: Decision) -> Because:
+    """A rule of the boundary that holds without a word in any file."""
+    return Because(step="boundary", rule=decision.rule, file=BUILT_IN, key=decision.key)
+
+
 def written(source: Source, key: str) -> tuple[str, str]:
     """The file and the name of a key of a source; ``built-in`` where nobody wrote it."""
     table, _, name = _INDEX.sub("", key).partition(".")

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.answers.because import Because, because
+from searchcrawl.answers.because import Because, because, because_built_in
 from searchcrawl.answers.url_state import UrlState, url_state
 from searchcrawl.fetch.robots_files import RobotsFile
 from searchcrawl.rules.reasons import Reasons
 from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.effective import BUILT_IN
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.loading import reasons_of, start_urls
+from searchcrawl.sources.loading import reasons_of, rewriting_of, start_urls
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease, robots_table, run_table, url_facts
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.url_facts import UrlFacts
+
+#: The limits that hold where no file says otherwise.
+_BUILT_IN_LIMITS: Final = Reasons(allow_all=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +68,13 @@ class Case:
         """All rules of the boundary that refuse it now, or the target of its redirect, at its own depth."""
         url = url or self.url
         decisions = self.reasons.refusals(url, 0 if self.is_start and self.depth is None else self.depth)
-        return [
+        found = [
             because("boundary", decision, self.source, self.reasons.proposal(url, decision)) for decision in decisions
         ]
+        # A limit that is taken out of a file leaves the built-in one.
+        limits = {reason.key for reason in found if reason.file != BUILT_IN}
+        beneath = [because_built_in(decision) for decision in _BUILT_IN_LIMITS.refusals(url)] if limits else []
+        return found + [reason for reason in beneath if reason.key in limits]
 
     def robots_refusals(self) -> list[Because]:
         """All lines of the stored robots.txt that forbid it."""
@@ -82,38 +91,52 @@ def robots_line(url: str, rule: str) -> Because:
     return Because(step="robots", rule=rule, file=f"{urls.parse(url).origin}/robots.txt", key="robots.txt")
 
 
-def case_of(
-    transaction: Transaction,
-    project: Project,
-    source: Source,
-    url: str,
-    *,
-    rewriting: Rewriting,
-    versions: Mapping[str, int],
-    now_ms: int,
-) -> Case:
-    """What is known of ``url``, as it was found or is shown; ``rewriting`` is that of the source. Raises StoreError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """A source as it is asked about URLs: what is the same for each of them; ``now`` is its fingerprint."""
+
+    project: Project
+    source: Source
+    reasons: Reasons
+    rewriting: Rewriting
+    starts: frozenset[str]
+    now: str
+
+
+def witness_of(project: Project, source: Source, versions: Mapping[str, int]) -> Witness:
+    """A source to be asked; ``rewriting`` is not yet open. Raises ConfigurationError."""
+    return Witness(
+        project=project,
+        source=source,
+        reasons=reasons_of(source),
+        rewriting=rewriting_of(project, source),
+        starts=frozenset(start_urls(project, source)),
+        now=fingerprint(source, versions=versions),
+    )
+
+
+def case_of(transaction: Transaction, witness: Witness, url: str, *, now_ms: int) -> Case:
+    """What is known of ``url``, as it was found or is shown; raises StoreError."""
+    source, project = witness.source, witness.project
     source_id = run_table.find_source(transaction, source.name)
-    run, made_with = None, None
-    running = False
     url, shown_as, facts = _known_as(transaction, source_id, url)
-    named = rewriting.named(url) if facts is None else Named(url)
+    named = witness.rewriting.named(url) if facts is None else Named(url)
     if named.url != url:
         url, _, facts = _known_as(transaction, source_id, named.url)
+    run, made_with, running = None, None, False
     if source_id is not None:
         run = run_table.last(transaction, source_id)
         made_with = run_table.made_with(transaction, source_id)
         running = lease.held(transaction, source_id, now_ms)
-    now = fingerprint(source, versions=versions)
     return Case(
         source=source,
         url=url,
-        reasons=reasons_of(source),
+        reasons=witness.reasons,
         facts=facts,
         run=run,
         running=running,
-        changed=changed_keys(made_with or now, now),
-        is_start=url in start_urls(project, source),
+        changed=changed_keys(made_with or witness.now, witness.now),
+        is_start=url in witness.starts,
         cache_dir=project.cache_dir / source.name,
         robots=_robots(transaction, project, source, url) if source.robots.obey else None,
         shown_as=shown_as,

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchcrawl import clock, urls
-from searchcrawl.answers.case import Case, case_of
+from searchcrawl.answers.case import Case, Witness, case_of, witness_of
 from searchcrawl.answers.explained_steps import Step, steps_of
 from searchcrawl.answers.verdict import Verdict, verdict_of
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import rewriting_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store.database import Database
 
@@ -57,22 +56,19 @@ def explanations(
     That is a source that has it in the index, then one that knows it, then one that would take it, then the
     others, the one with the fewest rules against it first.
     """
+    witnesses = [witness_of(project, source, versions) for source in sources]
+    with ExitStack() as stack:
+        for witness in witnesses:
+            witness.rewriting.open(witness.source.name)
+            stack.callback(witness.rewriting.close)
+        return sorted((explained(database, witness, text) for witness in witnesses), key=_rank)
+
+
+def explained(database: Database, witness: Witness, text: str) -> Explanation:
+    """What one source says of the URL ``text``; raises InvalidUrl, StoreError."""
     url = urls.resolve(text)
-    now_ms = clock.now_ms()
-    rewriters = [rewriting_of(project, source) for source in sources]
-    with database.read() as transaction, ExitStack() as stack:
-        for source, rewriting in zip(sources, rewriters, strict=True):
-            rewriting.open(source.name)
-            stack.callback(rewriting.close)
-        cases = [
-            case_of(transaction, project, source, url, rewriting=rewriting, versions=versions, now_ms=now_ms)
-            for source, rewriting in zip(sources, rewriters, strict=True)
-        ]
-    return sorted((explanation_of(case, text) for case in cases), key=_rank)
-
-
-def explanation_of(case: Case, text: str) -> Explanation:
-    """What a source says of a URL that was asked for as ``text``."""
+    with database.read() as transaction:
+        case = case_of(transaction, witness, url, now_ms=clock.now_ms())
     return Explanation(case=case, verdict=verdict_of(case), steps=tuple(steps_of(case, given=text)))
 
 

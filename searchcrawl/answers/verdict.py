@@ -5,6 +5,7 @@ The rules are those of the source file as it is now, the rest is what the last v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -32,6 +33,9 @@ _STEPS: Final[Mapping[int, str]] = {
     Code.EMPTY: "content",
     Code.INVALID_DISPLAY_URL: "display",
 }
+#: What ends a visit when it is passed; 1,000 times the bytes sent is a limit that no key sets.
+_LIMITS: Final[Mapping[int, str]] = {Code.TOO_LARGE: "max_bytes", Code.REDIRECT_LOOP: "max_redirects"}
+_MORE_THAN: Final = re.compile(r"more than ([0-9]+)(?![0-9]| times)")
 _WAITING: Final = {
     UrlState.CACHED: "fetched, and waits to be delivered",
     UrlState.SENDING: "being delivered",
@@ -103,9 +107,13 @@ def _code_of(refusal: Because) -> int:
 
 def _edited_since(case: Case, facts: UrlFacts) -> Verdict:
     """Of a page that a rule refused at its last visit, and that none refuses now."""
-    text = f"{_NOT_IN} as yet: refused at the last visit ({facts.listed.rule}), by no rule as they are now"
-    if case.in_index:
-        text = f"{_IN}, and stays: refused at the last visit ({facts.listed.rule}), by no rule as they are now"
+    if facts.listed.code in _REDIRECTS:
+        target = target_of(facts.listed.error)
+        text = f"{_NOT_IN}: {_why(case, facts)}, which no rule refuses now: the next run asks for it"
+        return Verdict(text=text, decided=Because(step="redirect", rule=f"leads to {target}"))
+    standing = f"{_IN}, and stays" if case.in_index else f"{_NOT_IN} as yet"
+    rule = facts.listed.rule or facts.listed.error or meaning_of(facts.listed.code)
+    text = f"{standing}: refused at the last visit ({rule}), by no rule as they are now"
     first, *rest = case.admissions()
     return Verdict(text=text, decided=first, also=tuple(rest))
 
@@ -194,7 +202,9 @@ def _of_visit(case: Case, facts: UrlFacts) -> list[Because]:
     if listed.rule is not None:
         return [of_row(listed.rule, _STEPS.get(listed.code, "answer"), case.source)]
     limit = _limit_passed(case, facts)
-    return [limit] if limit is not None else [Because(step="answer", rule=meaning_of(listed.code))]
+    if limit is not None:
+        return [limit[0]] if limit[1] else []
+    return [Because(step="answer", rule=meaning_of(listed.code))]
 
 
 def _of_redirect(case: Case, facts: UrlFacts) -> list[Because]:
@@ -203,23 +213,22 @@ def _of_redirect(case: Case, facts: UrlFacts) -> list[Because]:
     refusals = case.refusals(target) if target is not None and listed.rule is not None else []
     if refusals:
         return refusals
-    if listed.rule is not None and target is None:
-        return [of_row(listed.rule, "boundary", case.source)]
+    if listed.rule is not None:
+        # Without the target nobody knows whether the rule still holds.
+        return [of_row(listed.rule, "boundary", case.source)] if target is None else []
     kind = "meta refresh" if listed.code == Code.META_REFRESH else "moved for good"
     return [Because(step="redirect", rule=f"{kind} to {target}" if target is not None else kind)]
 
 
-def _limit_passed(case: Case, facts: UrlFacts) -> Because | None:
-    """The limit of ``[fetch]`` that ended the visit, where it was one."""
-    listed, fetch = facts.listed, case.source.fetch
-    if listed.code == Code.TOO_LARGE:
-        rule, key = f"max_bytes = {fetch.max_bytes}", "fetch.max_bytes"
-    elif listed.code == Code.REDIRECT_LOOP and (listed.error or "").startswith("more than "):
-        rule, key = f"max_redirects = {fetch.max_redirects}", "fetch.max_redirects"
-    else:
+def _limit_passed(case: Case, facts: UrlFacts) -> tuple[Because, bool] | None:
+    """The limit of ``[fetch]`` that ended the visit, where it was one, and whether it is as it was."""
+    name = _LIMITS.get(facts.listed.code)
+    passed = _MORE_THAN.search(facts.listed.error or "")
+    if name is None or passed is None:
         return None
-    file, name = written(case.source, key)
-    return Because(step="answer", rule=rule, file=file, key=name)
+    file, key = written(case.source, f"fetch.{name}")
+    reason = Because(step="answer", rule=f"{name} = {passed[1]}", file=file, key=key)
+    return reason, getattr(case.source.fetch, name) <= int(passed[1])
 
 
 def _relation(code: int) -> str:

@@ -114,7 +114,7 @@ class KeepRules:
 
     def _url_refusals(self, url: str) -> Iterator[Decision]:
         yield from self._url_excludes.matching(url)
-        included = self._url_includes.decide(url)
+        included = self._url_includes.decide(url) if self._url_includes else None
         if included is not None and not included.allowed:
             yield included
 

@@ -88,8 +88,7 @@ def listed_urls(database: Database, source_id: int, wanted: RowFilter) -> Iterat
 
 def listed_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | None:
     """The row of one URL, by its key."""
-    query = _with_documents(select(urls).where(urls.c.source_id == source_id, urls.c.key == key))
-    row = transaction.execute(query).mappings().one_or_none()
+    row = transaction.execute(_BY_KEY, {"source_id": source_id, "key": key}).mappings().one_or_none()
     return None if row is None else _listed(row)
 
 
@@ -205,6 +204,11 @@ def _with_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
         documents.c.index_error,
     )
     return query.select_from(joined).order_by(page.c.id)
+
+
+_BY_KEY: Final = _with_documents(
+    select(urls).where(urls.c.source_id == bindparam("source_id"), urls.c.key == bindparam("key"))
+)
 
 
 def _conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:

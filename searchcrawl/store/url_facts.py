@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Row, and_, select
+from sqlalchemy import Row, and_, bindparam, select
 
 from searchcrawl.store import answer_queries
 from searchcrawl.store.answer_queries import ListedUrl
@@ -50,14 +50,8 @@ def find(transaction: Transaction, source_id: int, key: int) -> UrlFacts | None:
     listed = answer_queries.listed_url(transaction, source_id, key)
     if listed is None:
         return None
-    row = transaction.execute(_QUERY.where(urls.c.id == listed.url_id)).one()
-    copies = transaction.execute(
-        select(urls.c.url)
-        .join(documents, documents.c.url_id == urls.c.id)
-        .where(documents.c.duplicate_of == listed.url_id)
-        .order_by(urls.c.url)
-        .limit(_MAX_COPIES)
-    ).scalars()
+    row = transaction.execute(_QUERY, {"url_id": listed.url_id}).one()
+    copies = transaction.execute(_COPIES, {"url_id": listed.url_id}).scalars()
     return UrlFacts(
         listed=listed,
         attempts=row.attempts,
@@ -79,18 +73,23 @@ def find(transaction: Transaction, source_id: int, key: int) -> UrlFacts | None:
 
 def shown_as(transaction: Transaction, source_id: int, display_key: int) -> str | None:
     """The access URL of the document that is shown with the display URL of this key, the indexed one first."""
-    query = (
-        select(urls.c.url)
-        .join(documents, documents.c.url_id == urls.c.id)
-        .where(documents.c.source_id == source_id, documents.c.display_key == display_key)
-        .order_by(documents.c.code, urls.c.id)
-        .limit(1)
-    )
-    found: str | None = transaction.execute(query).scalar()
+    place = {"source_id": source_id, "display_key": display_key}
+    found: str | None = transaction.execute(_SHOWN_AS, place).scalar()
     return found
 
 
-_QUERY: Final = select(
+_OF_DOCUMENTS: Final = select(urls.c.url).join(documents, documents.c.url_id == urls.c.id)
+_SHOWN_AS: Final = (
+    _OF_DOCUMENTS.where(
+        documents.c.source_id == bindparam("source_id"), documents.c.display_key == bindparam("display_key")
+    )
+    .order_by(documents.c.code, urls.c.id)
+    .limit(1)
+)
+_COPIES: Final = (
+    _OF_DOCUMENTS.where(documents.c.duplicate_of == bindparam("url_id")).order_by(urls.c.url).limit(_MAX_COPIES)
+)
+_SELECTED: Final = select(
     urls.c.attempts,
     urls.c.failed_runs,
     urls.c.lastmod_ms,
@@ -117,6 +116,7 @@ _QUERY: Final = select(
         and_(_canonicals.c.source_id == urls.c.source_id, _canonicals.c.key == documents.c.canonical_key),
     )
 )
+_QUERY: Final = _SELECTED.where(urls.c.id == bindparam("url_id"))
 
 
 def _place(row: Row[*tuple[Any, ...]]) -> tuple[int, int, int, int] | None:
