@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
+from searchcrawl.answers.case import witness_of
+from searchcrawl.answers.explanation import explained
+from searchcrawl.answers.meanings import meaning_of
 from searchcrawl.codes import Code
 from searchcrawl.convert.document import MAX_PAGES
+from searchcrawl.sources.loading import load_project, load_source
+from searchcrawl.spiders.base_spider import VERSIONS
+from searchcrawl.store.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.certificates import write_certificate
@@ -55,6 +63,24 @@ FOLDER: Final = {
 }
 
 
+#: The step of ``explain`` in which a code was decided; all others are answers of the host.
+DECIDING: Final = {
+    200: "boundary",
+    Code.DUPLICATE: "duplicate",
+    Code.NOT_CANONICAL: "duplicate",
+    Code.EMPTY: "content",
+    Code.ROBOTS: "robots",
+    Code.NOT_INDEXED: "keep",
+    Code.META_REFRESH: "redirect",
+    Code.MOVED: "redirect",
+    Code.OUTSIDE_BOUNDARY: "boundary",
+    Code.TRAP_LIMIT: "boundary",
+    Code.MALFORMED_URL: "boundary",
+    Code.DISPLAY_URL_CLASH: "display",
+    Code.INVALID_DISPLAY_URL: "display",
+}
+
+
 class Crawled(NamedTuple):
     """The rows after each of two runs, what ``status`` said of them, and the codes that ``urls --json`` tells."""
 
@@ -65,6 +91,7 @@ class Crawled(NamedTuple):
     listed: dict[str, int]
     indexed: list[str]
     elsewhere: dict[str, int]
+    folder: Path
 
 
 def build(site: SiteProcess, elsewhere: dict[str, int]) -> None:
@@ -154,6 +181,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
             {line["access_url"]: line["code"] for line in listed},
             project.indexed(),
             elsewhere,
+            folder,
         )
 
 
@@ -191,6 +219,27 @@ def test_j2_rows_when_the_run_ended_then_all_have_a_code_and_those_refused_a_rea
     assert all(row["rule"] for row in refused)
     failed = [row for row in rows if row["code"] in (902, 903, 904, 905, 906, 907, 908, 958, 960, 962, 1006, 1009)]
     assert all(row["error"] for row in failed)
+
+
+def test_l1_explain_when_a_url_has_any_code_then_says_what_it_means_and_what_decided(crawled: Crawled) -> None:
+    project = load_project(crawled.folder)
+    witness = witness_of(project, load_source(project, "demo"), VERSIONS)
+
+    with closing(Database(project.database_url, crawled.folder)) as database:
+        found = {url: explained(database, witness, row["url"]).as_json() for url, row in crawled.rows.items()}
+
+    for url, row in crawled.rows.items():
+        code, told = row["code"], found[url]
+        assert told["in_index"] == (row["indexed_version"] is not None), told
+        assert told["verdict"].startswith("in the index" if told["in_index"] else "not in the index"), told
+        assert code == 200 or meaning_of(code) in told["verdict"], told
+        assert told["decided_by"]["step"] == DECIDING.get(code, "answer"), told
+        assert told["decided_by"]["rule"], told
+        assert [step["step"] for step in told["steps"]][:2] == ["identity", "boundary"], told
+        assert all(set(step) == {"step", "outcome", "detail", "rule"} and step["detail"] for step in told["steps"])
+    assert found[f"{HOST}/large.html"]["decided_by"]["key"] == "fetch.max_bytes"
+    assert found[f"{HOST}/forbidden/x.html"]["decided_by"]["rule"] == "Disallow: /forbidden/"
+    assert found[f"{HOST}/copy-b.html"]["verdict"].endswith("/copy-a.html")
 
 
 def test_b11_run_when_it_ends_then_the_summary_says_why(crawled: Crawled) -> None:
