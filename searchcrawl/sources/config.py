@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl import urls
 from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.sources.attribute_table import Attributes
+from searchcrawl.sources.fetch_values import Proxy, Windows, Zone
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.refused_settings import why_refused
 from searchcrawl.sources.rewrites import ParameterNames, Rewrites
@@ -118,20 +119,30 @@ class Scope(Table):
 
 
 class Fetch(Table):
-    """How it is requested (C1–C10); ``max_bytes`` is of the decoded body, ``max_minutes`` is unlimited at 0."""
+    """How it is requested (C1–C10); ``max_bytes`` is of the decoded body, ``max_minutes`` is unlimited at 0.
+
+    ``sites`` caps the hosts that are asked at once (0: none); ``windows`` are read in ``timezone``, that of the
+    machine where it is None.
+    """
 
     concurrency: PositiveCount = 8
     host_concurrency: PositiveCount = 4
     max_minutes: Amount = 0.0
+    sites: Count = 0
     delay_seconds: Amount = 1.0
+    windows: Windows = ()
+    timezone: Zone | None = None
     timeout_seconds: PositiveAmount = 30.0
     max_bytes: PositiveCount = 32 * 1024 * 1024
     max_redirects: Count = 10
     retries: Count = 3
     headers: Mapping[HeaderName, HeaderValue] = Field(default_factory=dict)
+    proxy: Proxy | None = None
     resolve: Mapping[ResolvedHost, Address] = Field(default_factory=dict)
     verify_certificates: bool = True
     ca_file: FilePath | None = None
+    client_certificate: FilePath | None = None
+    client_key: FilePath | None = None
     private_networks: Networks = ()
     default_charset: Charset = "windows-1252"
     default_language: Language = ""
@@ -272,7 +283,6 @@ class Source(SourceFile):
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "mode", "test", "receiver", "document_service", "cache",
     "scope.max_urls_per_pattern", "scope.trap_after",
-    "fetch.sites", "fetch.windows", "fetch.timezone", "fetch.proxy", "fetch.client_certificate", "fetch.client_key",
     "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
     "render", "attributes.values", "file", "table", "mail", "agent",

@@ -31,6 +31,7 @@ from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
 from searchcrawl.sources.rewrites import rewriters_of
 from searchcrawl.sources.secrets import hide, hide_password, secrets_in, without
+from searchcrawl.sources.tls_files import TlsFiles, files_of, wrong_files
 
 T = TypeVar("T")
 
@@ -115,6 +116,7 @@ def _load_source(project: Project, name: str) -> Source:
             for error in _missing(project, loaded)
         ]
     source = _loaded(loaded, errors)
+    hide_password(source.fetch.proxy or "")
     for setting, value in source.settings.items():
         if is_credential(setting) and isinstance(value, str):
             hide(value)
@@ -269,12 +271,18 @@ def _missing(project: Project, source: Source) -> list[ConfigurationError]:
     if not source.start.urls and not source.start.files:
         errors.append(ConfigurationError(source.file, "start.urls", "is required, or start.files"))
     files = [("start.files", file) for file in source.start.files]
-    files += [("fetch.ca_file", source.fetch.ca_file)] if source.fetch.ca_file else []
+    named = {key: str(getattr(source.fetch, key)) for key in TlsFiles._fields if getattr(source.fetch, key)}
+    files += [(f"fetch.{key}", file) for key, file in named.items()]
     errors += [
         ConfigurationError(*source.located(key), f"no such file (got {shown(file)})")
         for key, file in files
         if not project.path(file).is_file()
     ]
+    if named and not errors:
+        errors += [
+            ConfigurationError(*source.located(f"fetch.{key}"), f"{message} (got {shown(named[key])})")
+            for key, message in wrong_files(files_of(project, source.fetch))
+        ]
     errors += [ConfigurationError(*source.located(f"login.{key}"), message) for key, message in lacks_of(source.login)]
     errors += _unmapped(source)
     scope = source.scope

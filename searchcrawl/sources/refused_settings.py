@@ -68,7 +68,7 @@ _REASONS_BY_PREFIX: Final[Mapping[str, str]] = {
     "HTTPAUTH_": "use fetch.headers with a value of {env = …} or {file = …}",
     "HTTPCACHE_": "pages are kept in the cache of the project, and asked for conditionally",
     "HTTPERROR_": "each status has its meaning for the documents: use lifecycle.remove_on",
-    "HTTPPROXY_": "a proxy goes round the address guard",
+    "HTTPPROXY_": "a proxy goes round the address guard: use fetch.proxy",
     "LOG": _NO_LINE,
     "METAREFRESH_": "a page that only leads elsewhere is settled by the scope: use fetch.max_redirects",
     "REDIRECT_": "redirects are checked against the scope: use fetch.max_redirects",

@@ -11,12 +11,12 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, model_validator
 
+from searchcrawl.rules.pace import WEEKDAYS
 from searchcrawl.sources.values import LIST, PositiveAmount, Table, Text, not_available, once, refused
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
-_WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_DAYS: Final = re.compile(r"({0})(-({0}))?(,({0})(-({0}))?)*".format("|".join(_WEEKDAYS)))
+_DAYS: Final = re.compile(r"({0})(-({0}))?(,({0})(-({0}))?)*".format("|".join(WEEKDAYS)))
 _LATER_MODES: Final = frozenset({"examine", "index_only"})
 
 

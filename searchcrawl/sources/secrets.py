@@ -26,11 +26,13 @@ _LEAST_CHARACTERS: Final = 4
 _PUBLIC: Final = re.compile(
     r"(contact|user_agent|title|type|parameters"
     r"|(.*\.)?(start|scope|display|rewrite|robots|keep|change|lifecycle)(\..*|\[.*|$)"
-    r"|(.*\.)?fetch\.(resolve|private_networks|default_charset|default_language|ca_file).*"
+    r"|(.*\.)?fetch\.(resolve|private_networks|default_charset|default_language|ca_file|client_|windows|timezone).*"
     r"|(cache|logs)\..*|index\.path|schedules\..*)"
 )
-#: A password in a URL, and one as its parameter.
-_PASSWORD: Final = re.compile(r'(://[^/?#\s:@"]*:)[^\s"]+@|(\w*password=)[^&\s"]+', re.IGNORECASE)
+#: A password in a URL, also in one without its scheme, and one as its parameter.
+_PASSWORD: Final = re.compile(
+    r'((?:://|^(?![a-z0-9+.-]+://))[^/?#\s:@"]*:)[^\s"]+@|(\w*password=)[^&\s"]+', re.IGNORECASE
+)
 
 
 class Secret(str):
