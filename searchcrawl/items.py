@@ -36,9 +36,8 @@ class Claim:
     ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
     of the last good body, None without one or where it is to be processed again; ``held`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
-    ``not_before_ms`` is the moment (since 1970) at which the host may be asked. ``canonical_key`` and
-    ``display_key`` are those of the document (``urls.key``), None where it has none; ``display_url`` is
-    what a rewriter wants shown instead of the URL.
+    ``canonical_key`` and ``display_key`` are those of the document (``urls.key``), None where it has none;
+    ``display_url`` is what a rewriter wants shown instead of the URL.
     """
 
     url_id: int
@@ -53,7 +52,6 @@ class Claim:
     held: bool = False
     code: int = 0
     failed_runs: int = 0
-    not_before_ms: int = 0
     canonical_key: int | None = None
     display_key: int | None = None
     display_url: str | None = None

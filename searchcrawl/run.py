@@ -67,6 +67,15 @@ class Politeness(Protocol):
     def slow_down(self, host: str, *, delay_seconds: float) -> None:
         """Keeps at least this delay to a host from now on (crawl-delay)."""
 
+    async def arrive(self, host: str) -> None:
+        """Waits until the robots.txt of ``host:port`` may be asked for under the cap on sites."""
+
+    def depart(self, host: str) -> None:
+        """That robots.txt was had."""
+
+    def pause(self, host: str, *, seconds: float) -> None:
+        """Asks nothing of ``host:port`` for so long (Retry-After)."""
+
     def rest(self, host: str) -> None:
         """A request to the host is over: its delay begins now."""
 

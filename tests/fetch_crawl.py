@@ -93,6 +93,15 @@ class Politeness:
     def rest(self, origin: str) -> None:
         pass
 
+    async def arrive(self, origin: str) -> None:
+        pass
+
+    def depart(self, origin: str) -> None:
+        pass
+
+    def pause(self, origin: str, *, seconds: float) -> None:
+        self.delays[origin] = seconds
+
 
 class VisitingSpider(Spider):
     """Visits each URL of the job once, and follows each meta refresh it sees."""

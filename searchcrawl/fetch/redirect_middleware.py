@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +13,12 @@ from scrapy.http import Response
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, trail_of
-from searchcrawl.fetch.run_state import run_of
+from searchcrawl.fetch.retry_after import retry_after_seconds
+from searchcrawl.fetch.run_state import Politeness, run_of
 from searchcrawl.items import Claim
 from searchcrawl.rules import redirects
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.freshness import BUSY_CODES, MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.rules.redirects import Redirect, RedirectKind
 from searchcrawl.rules.rewriting import Rewriting
 
@@ -23,20 +26,39 @@ from searchcrawl.rules.rewriting import Rewriting
 class RedirectMiddleware:
     """A followed redirect becomes a new Request of the same row; every other one ends the visit.
 
+    It sees each answer first, also of robots files and sitemaps, and heeds its Retry-After.
+
     The new request has no header of the old one: validators, credentials and Referer stay behind.
     """
 
-    def __init__(self, *, boundary: Boundary, max_redirects: int, rewriting: Rewriting) -> None:
+    def __init__(
+        self,
+        *,
+        boundary: Boundary,
+        max_redirects: int,
+        rewriting: Rewriting,
+        politeness: Callable[[], Politeness | None] = lambda: None,
+    ) -> None:
         self._boundary = boundary
         self._rewriting = rewriting
+        self._politeness = politeness
         self._max_redirects = max_redirects
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RedirectMiddleware:
         run = run_of(crawler.spider)
-        return cls(boundary=run.boundary, max_redirects=run.source.fetch.max_redirects, rewriting=run.rewriting)
+        return cls(
+            boundary=run.boundary,
+            max_redirects=run.source.fetch.max_redirects,
+            rewriting=run.rewriting,
+            # Asked for each time: the host table's clock starts after the middlewares.
+            politeness=lambda: run.politeness,
+        )
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
+        # dict's own: the names are in their final form.
+        if dict.__contains__(response.headers, b"Retry-After"):
+            self._heed(request, response)
         if not 300 < response.status < 309:
             return response
         claim = claim_of(request)
@@ -58,6 +80,17 @@ class RedirectMiddleware:
         if verdict.kind is RedirectKind.NONE:
             return response
         raise _ending(request, claim, verdict)
+
+    def _heed(self, request: Request, response: Response) -> None:
+        """Leaves the host alone for as long as an answer asks, a minute at most.
+
+        429 and 503 for a page may mean more; the frontier hears of them with the end of the visit.
+        """
+        seconds = retry_after_seconds(response.headers.get(b"Retry-After"))
+        politeness = self._politeness()
+        told_otherwise = response.status in BUSY_CODES and claim_of(request) is not None
+        if seconds and politeness is not None and not told_otherwise:
+            politeness.pause(slot_of(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
 
 
 def _following(request: Request, target: str, verdict: Redirect) -> Request:

@@ -203,7 +203,7 @@ class RobotsMiddleware:
     async def _ask(self, origin: str) -> _Copy:
         url = f"{origin}/robots.txt"
         try:
-            response = await self._fetch(url)
+            response = await self._fetch_in_turn(url)
             copy = await self._read(response, url, origin)
         except Exception as error:
             failing = failing_of(error)
@@ -232,6 +232,18 @@ class RobotsMiddleware:
             return copy
         logger.warning("%s: the copy of before is in force", copy.error)
         return replace(await self._of_body(body, f"{origin}/robots.txt"), expires=copy.expires)
+
+    async def _fetch_in_turn(self, url: str) -> Response:
+        """The same under the cap on sites; where it redirects to another host, that one needs no slot of its own."""
+        politeness = self._politeness()
+        if politeness is None:
+            return await self._fetch(url)
+        slot = slot_of(url)
+        await politeness.arrive(slot)
+        try:
+            return await self._fetch(url)
+        finally:
+            politeness.depart(slot)
 
     async def _fetch(self, url: str) -> Response:
         """The answer after at most five redirects; the last redirect itself where there are more."""

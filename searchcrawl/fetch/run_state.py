@@ -79,6 +79,15 @@ class Politeness(Protocol):
     def slow_down(self, origin: str, *, delay_seconds: float) -> None:
         """The robots.txt of ``host:port`` asks for at least so long between requests (Crawl-delay)."""
 
+    async def arrive(self, origin: str) -> None:
+        """Waits until the robots.txt of ``host:port`` may be asked for under the cap on sites."""
+
+    def depart(self, origin: str) -> None:
+        """That robots.txt was had."""
+
+    def pause(self, origin: str, *, seconds: float) -> None:
+        """Asks nothing of ``host:port`` for so long (Retry-After)."""
+
     def rest(self, origin: str) -> None:
         """A request to ``host:port`` is over: its delay begins now."""
 

@@ -6,11 +6,12 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.frontier.host_turns import HostTurns
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
@@ -65,7 +66,11 @@ class Claiming:
         self._names: dict[int, str] = {}
         self._cursor = 0
         self._look = _Look(quiet=False)
+        self._turns = HostTurns(run.database, window)
+        window.share(self._wished)
         self._wake = threading.Event()
+        self._look_wanted = threading.Event()
+        self._next_look = 0.0
         self._stopping = False
         self._dry = False
         self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
@@ -77,7 +82,7 @@ class Claiming:
     def runs_low(self) -> None:
         """The window runs low: worth a look, unless the table had nothing more at the last one."""
         if not self._dry:
-            self._wake.set()
+            self._look_now()
 
     def hold(self) -> Callable[[], None]:
         """Keeps the run from being over, as an outstanding row does, until what is returned is called."""
@@ -93,7 +98,7 @@ class Claiming:
         # New links may have come with them.
         self._dry = False
         if last or self._window.runs_low:
-            self._wake.set()
+            self._look_now()
 
     def stop(self) -> None:
         """Ends the thread after its present round."""
@@ -102,11 +107,19 @@ class Claiming:
         if self._thread.is_alive():
             self._thread.join()
 
+    def _look_now(self) -> None:
+        self._look_wanted.set()
+        self._wake.set()
+
+    def _wished(self) -> None:
+        """The window wants something of the host table; there is nothing to claim for that."""
+        self._wake.set()
+
     def _work(self) -> None:
         while not self._stopping:
             self._wake.clear()
             try:
-                pause = self._round()
+                pause = self._step()
             except SearchcrawlError as error:
                 logger.warning("claiming stops: %s", error)
                 self._failed(error)
@@ -119,6 +132,19 @@ class Claiming:
                 self._exhausted()
                 return
             self._wake.wait(pause)
+
+    def _step(self) -> float | None:
+        """Does what hosts want, and looks for claims where it is time; as ``_round``."""
+        if self._turns.settle():
+            self._filled()
+        rest = self._next_look - clock.monotonic()
+        if rest > 0 and not self._look_wanted.is_set():
+            return rest
+        # Before the look: who wants one meanwhile wants another.
+        self._look_wanted.clear()
+        pause = self._round()
+        self._next_look = clock.monotonic() + (pause or 0.0)
+        return pause
 
     def _round(self) -> float | None:
         """Claims what is wanted; the seconds until the next look, None where nothing is left."""
@@ -195,20 +221,12 @@ class Claiming:
 
     def _claim_host(self, transaction: Transaction, host: int, rows: int) -> list[Claim]:
         run = self._run
-        now_ms = clock.now_ms()
-        name = self._names[host]
-        # The rows of a host that is left alone end without a request: they take no time of it.
-        delay_ms = round(self._window.delay_seconds(name) * 1000) if self._window.parked(name) is None else 0
-        claims = url_table.claim(
+        return url_table.claim(
             transaction,
             run.source_id,
             host,
             limit=rows,
-            now_ms=now_ms,
+            now_ms=clock.now_ms(),
             horizon_ms=self._horizon_ms(),
             forced=bool(run.forced),
         )
-        if delay_ms and claims:
-            first = host_table.book(transaction, host, now_ms=now_ms, requests=len(claims), delay_ms=delay_ms)
-            claims = [replace(claim, not_before_ms=first + number * delay_ms) for number, claim in enumerate(claims)]
-        return claims

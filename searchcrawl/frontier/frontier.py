@@ -12,6 +12,7 @@ from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.rules.freshness import BUSY_CODES
 from searchcrawl.run import Run
 from searchcrawl.store import url_table
 from searchcrawl.store.states import EndReason
@@ -20,8 +21,12 @@ from searchcrawl.store.states import EndReason
 _CONNECTION_CODES: Final = frozenset(
     {Code.TIMEOUT, Code.CONNECTION_REFUSED, Code.ADDRESS_NOT_FOUND, Code.CERTIFICATE, Code.IO_ERROR}
 )
-#: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
-_BUSY_CODES: Final = frozenset({429, 503})
+#: Statuses of a host that has more to do than it can, or whose servers behind it are away.
+_OVERLOADED_CODES: Final = BUSY_CODES | {502, 504}
+#: Why a host is left alone; for all other codes its connections failed.
+_WHY: Final = dict.fromkeys(BUSY_CODES, "as it asked, or is overloaded") | dict.fromkeys(
+    (502, 504), "as it is overloaded"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +105,10 @@ class Frontier:
             self.window.answered(host)
         elif item.code in _CONNECTION_CODES:
             self._give_up(self.window.failed(host, item.code), host)
-        elif item.code in _BUSY_CODES and item.retry_after_seconds:
+        elif item.code in BUSY_CODES and item.retry_after_seconds:
             self._give_up(self.window.told_to_wait(host, item.code, item.retry_after_seconds), host)
+        elif item.code in _OVERLOADED_CODES:
+            self._give_up(self.window.failed(host, item.code, connected=True), host)
         else:
             self.window.answered(host)
 
@@ -138,7 +145,7 @@ class Frontier:
 
     def _give_up(self, claims: list[Claim], host: str) -> None:
         code = self.window.parked(host)
-        why = "as it asked (Retry-After)" if code in _BUSY_CODES else "after failed connections in a row"
+        why = _WHY.get(code or 0, "after failed connections in a row")
         for claim in claims:
             error = f"{host}: left alone for this run {why}"
             self._listeners.settle(Outcome(claim=claim, code=code or Code.IO_ERROR, error=error))

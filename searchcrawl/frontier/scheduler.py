@@ -28,6 +28,7 @@ from searchcrawl.hosts.politeness import Turns
 from searchcrawl.hosts.request_rows import claim_of, request_of
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.run import Run
+from searchcrawl.sources.fetch_values import delay_plan
 from searchcrawl.store.states import EndReason
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,13 @@ class Scheduler(BaseScheduler):
         self._spider = spider
         self._loop = asyncio.get_running_loop()
         fetch = run.source.fetch
-        window = Window(host_concurrency=fetch.host_concurrency, delay_seconds=fetch.delay_seconds)
+        plan = delay_plan(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds)
+        window = Window(
+            host_concurrency=fetch.host_concurrency,
+            delay_seconds=fetch.delay_seconds,
+            sites=fetch.sites,
+            pace=None if plan is None else lambda: plan.delay_seconds(clock.now()),
+        )
         wires = run.wires
         self._frontier = Frontier(
             run,

@@ -29,6 +29,21 @@ class HostClock(Protocol):
     def ask(self, name: str) -> None:
         """Wants a place among the requests to a host."""
 
+    def next_at(self, name: str) -> float:
+        """The moment (monotonic) before which nothing is asked of a host."""
+
+    def take_turn(self, name: str) -> float | None:
+        """A turn (monotonic) that was booked for a host and is free to take."""
+
+    def pause(self, name: str, seconds: float) -> None:
+        """Nothing is asked of a host for so long."""
+
+    def arrive(self, name: str, now: float) -> float:
+        """Takes a slot for a host's robots.txt: 0, or the seconds until the next try."""
+
+    def depart(self, name: str) -> None:
+        """That robots.txt was had."""
+
     def enter(self, name: str, now: float) -> float:
         """Takes that place: 0, or the seconds until the next try."""
 
@@ -55,8 +70,7 @@ class Turns:
         delay = self._hosts.delay_seconds(host)
         moment = clock.monotonic()
         if delay:
-            first_ms = await asyncio.to_thread(self._book, host, round(delay * 1000))
-            moment = clock.monotonic() + (first_ms - clock.now_ms()) / 1000
+            moment = await self._booked(host, delay, self._hosts.next_at(host))
         pause = self._hosts.book(host, moment) - clock.monotonic()
         if pause > 0:
             await asyncio.sleep(pause)
@@ -78,8 +92,10 @@ class Turns:
         if not delay:
             return
         try:
-            first_ms = await asyncio.to_thread(self._book, host, round(delay * 1000))
-            await asyncio.sleep(max(first_ms - clock.now_ms(), 0) / 1000)
+            moment = hosts.take_turn(host)
+            if moment is None or moment < clock.monotonic():
+                moment = await self._booked(host, delay, 0.0)
+            await asyncio.sleep(max(moment - clock.monotonic(), 0))
         except BaseException:
             self.leave(host)
             raise
@@ -97,9 +113,33 @@ class Turns:
         """A request to the host is over: its delay begins now."""
         self._hosts.rest(host)
 
-    def _book(self, host: str, delay_ms: int) -> int:
+    async def arrive(self, host: str) -> None:
+        """Waits until a robots.txt of ``host`` may be asked for under the cap on sites; ``depart`` ends it."""
+        while pause := self._hosts.arrive(host, clock.monotonic()):  # noqa: ASYNC110
+            await asyncio.sleep(pause)
+
+    def depart(self, host: str) -> None:
+        """A robots.txt that arrived is over."""
+        self._hosts.depart(host)
+        self._changed()
+
+    def pause(self, host: str, *, seconds: float) -> None:
+        """Asks nothing of a host for so long (Retry-After), in all processes."""
+        self._hosts.pause(host, seconds)
+
+    async def _booked(self, host: str, delay_seconds: float, not_before: float) -> float:
+        """When the turn is that the host table gives, in monotonic seconds as ``not_before``."""
+        wait_ms = round((not_before - clock.monotonic()) * 1000)
+        first_ms = await asyncio.to_thread(self._book, host, round(delay_seconds * 1000), wait_ms)
+        return clock.monotonic() + (first_ms - clock.now_ms()) / 1000
+
+    def _book(self, host: str, delay_ms: int, wait_ms: int) -> int:
         def book(transaction: Transaction) -> int:
             host_id = host_table.ids(transaction, [host])[host]
-            return host_table.book(transaction, host_id, now_ms=clock.now_ms(), requests=1, delay_ms=delay_ms)
+            now_ms = clock.now_ms()
+            turn = host_table.book(
+                transaction, host_id, now_ms=now_ms, delay_ms=delay_ms, not_before_ms=now_ms + wait_ms
+            )
+            return turn.first_ms
 
         return self._database.transact(book)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 
+from searchcrawl.rules import freshness
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import hosts
 from searchcrawl.store.upsert import upsert
@@ -14,6 +16,8 @@ from searchcrawl.store.upsert import upsert
 _CHUNK: Final = 500
 #: A name in DNS is shorter; what links claim beyond it would not fit into an index of PostgreSQL.
 _LONGEST: Final = 300
+#: Nobody is kept away from a host for longer, whatever it asks for: then one request asks it again.
+CLOSED_MOST_MS: Final = 3_600_000
 
 
 def ids(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
@@ -47,15 +51,92 @@ def names(transaction: Transaction, host_ids: Sequence[int]) -> dict[int, str]:
     return {row.id: row.name for row in transaction.execute(query)}
 
 
-def book(transaction: Transaction, host_id: int, *, now_ms: int, requests: int, delay_ms: int) -> int:
-    """Books ``requests`` requests to a host, ``delay_ms`` apart; the moment of the first (C2)."""
+class Turn(NamedTuple):
+    """A moment at which a host may be asked, and from when on it may be asked again (ms since 1970)."""
+
+    first_ms: int
+    next_ms: int
+
+
+def book(
+    transaction: Transaction,
+    host_id: int,
+    *,
+    now_ms: int,
+    delay_ms: int,
+    not_before_ms: int = 0,
+    unused: Turn | None = None,
+) -> Turn:
+    """Books one request to a host, ``delay_ms`` before the next (C2).
+
+    An ``unused`` turn of the caller's is given back where nobody has booked since.
+    """
     # Locked: another process must not book the same moment. Who books for several hosts does so by rising id.
-    query = select(hosts.c.next_allowed_ms).where(hosts.c.id == host_id).with_for_update()
-    allowed: int = transaction.execute(query).scalar_one()
+    query = select(hosts.c.next_allowed_ms, hosts.c.closed_until_ms).where(hosts.c.id == host_id).with_for_update()
+    row = transaction.execute(query).one()
+    allowed = row.next_allowed_ms
+    if unused is not None and unused.next_ms == allowed:
+        allowed = unused.first_ms
+    wanted = max(now_ms, not_before_ms, allowed, row.closed_until_ms)
     # A clock that was set back must not silence a host: nobody books further ahead than this.
-    first = min(max(now_ms, allowed), now_ms + 2 * requests * delay_ms + 3_600_000)
-    transaction.execute(update(hosts).where(hosts.c.id == host_id).values(next_allowed_ms=first + requests * delay_ms))
-    return first
+    first = min(wanted, now_ms + 2 * delay_ms + CLOSED_MOST_MS)
+    turn = Turn(first, first + delay_ms)
+    transaction.execute(update(hosts).where(hosts.c.id == host_id).values(next_allowed_ms=turn.next_ms))
+    return turn
+
+
+class Closed(NamedTuple):
+    """A host that nobody is to ask before a moment, and the code that is the reason."""
+
+    name: str
+    until_ms: int
+    code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weather:
+    """What a process has met at a host since it last told: failures after the last answer, and pauses asked for.
+
+    The pause after a failure grows up to ``limit_seconds``; failures before ``since_ms`` are forgotten.
+    """
+
+    failed: int = 0
+    answered: bool = False
+    limit_seconds: float
+    until_ms: int = 0
+    code: int = 0
+    since_ms: int = 0
+
+
+def tell(transaction: Transaction, host_id: int, weather: Weather, *, now_ms: int) -> int:
+    """Writes what was met, added to what other processes met; the moment until which the host is left alone."""
+    row = transaction.execute(select(hosts).where(hosts.c.id == host_id).with_for_update()).one()
+    forgotten = weather.answered or not weather.since_ms <= row.failed_ms <= now_ms
+    failures = (0 if forgotten else row.failures) + weather.failed
+    until = weather.until_ms
+    values: dict[str, int] = {"failures": failures}
+    if weather.failed:
+        pause = freshness.host_pause_seconds(failures, limit_seconds=weather.limit_seconds)
+        until = max(until, now_ms + round(pause * 1000))
+        values["failed_ms"] = now_ms
+    until = min(until, now_ms + CLOSED_MOST_MS)
+    if until > _sane(row.closed_until_ms, now_ms):
+        values |= {"closed_until_ms": until, "closed_code": weather.code}
+    transaction.execute(update(hosts).where(hosts.c.id == host_id).values(values))
+    return max(until, _sane(row.closed_until_ms, now_ms))
+
+
+def closed(transaction: Transaction, now_ms: int) -> list[Closed]:
+    """The hosts that are left alone just now, by whatever process."""
+    query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(
+        text("closed_until_ms > 0"), hosts.c.closed_until_ms.between(now_ms + 1, now_ms + CLOSED_MOST_MS)
+    )
+    return [Closed(*row) for row in transaction.execute(query)]
+
+
+def _sane(until_ms: int, now_ms: int) -> int:
+    """0 for a moment that only a clock that was set back can explain."""
+    return until_ms if until_ms <= now_ms + CLOSED_MOST_MS else 0
 
 
 def answers_any(transaction: Transaction, name: str) -> bool:

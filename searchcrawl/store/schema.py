@@ -53,6 +53,17 @@ hosts = Table(
     Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
     # 1: it answers any path with a page, and has pages of their own besides (L9).
     Column("answers_any", SmallInteger, nullable=False, server_default="0"),
+    # Failures in a row, and the last of them: the pause after each grows, whichever process met it.
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("failed_ms", BigInteger, nullable=False, server_default="0"),
+    # No request at all before this moment, also without a delay, and the code that is the reason.
+    Column("closed_until_ms", BigInteger, nullable=False, server_default="0"),
+    Column("closed_code", Integer, nullable=False, server_default="0"),
+    Index(
+        "ix_hosts_closed_until_ms",
+        "closed_until_ms",
+        sqlite_where=text("closed_until_ms > 0"),
+    ),
 )
 
 # What robots.txt said when it could be had last, compressed.

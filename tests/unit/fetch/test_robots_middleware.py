@@ -36,10 +36,12 @@ class Site:
         self.answers = answers
         self.asked: list[str] = []
         self.turns: list[str] = []
+        self.inside = 0
         self.delays: dict[str, float] = {}
 
     async def download(self, request: Request) -> Response:
         assert request.meta["robots"]
+        assert self.inside
         self.asked.append(request.url)
         await asyncio.sleep(0)
         answer = self.answers.get(request.url, (404, b"", {}))
@@ -50,6 +52,12 @@ class Site:
 
     async def turn(self, origin: str) -> None:
         self.turns.append(origin)
+
+    async def arrive(self, origin: str) -> None:
+        self.inside += 1
+
+    def depart(self, origin: str) -> None:
+        self.inside -= 1
 
     def slow_down(self, origin: str, *, delay_seconds: float) -> None:
         self.delays[origin] = delay_seconds

@@ -12,7 +12,8 @@ from sqlalchemy import select
 
 from searchcrawl import urls
 from searchcrawl.frontier.claiming import Claiming
-from searchcrawl.frontier.window import FAILURES_TO_PARK, Window
+from searchcrawl.frontier.host_state import FAILURES_TO_PARK
+from searchcrawl.frontier.window import Window
 from searchcrawl.store import host_table, url_table
 from searchcrawl.store.schema import hosts
 from searchcrawl.store.url_table import NewUrl

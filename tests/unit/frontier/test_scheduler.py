@@ -13,8 +13,9 @@ from scrapy import Request
 from sqlalchemy import select
 
 from searchcrawl import clock
+from searchcrawl.frontier import host_state
+from searchcrawl.frontier.host_state import FAILURES_TO_PARK
 from searchcrawl.frontier.scheduler import Scheduler
-from searchcrawl.frontier.window import FAILURES_TO_PARK
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.store import url_table
 from searchcrawl.store.schema import urls
@@ -30,6 +31,12 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
     store = FilledStore(tmp_path, store_url)
     yield store
     store.close()
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that fails is asked again at once."""
+    monkeypatch.setattr(host_state, "host_pause_seconds", lambda *_, **__: 0.0)
 
 
 def claimed(filled: FilledStore, count: int) -> list[Claim]:

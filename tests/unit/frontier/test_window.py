@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from searchcrawl import clock
-from searchcrawl.frontier.window import FAILURES_TO_PARK, WINDOW_ROWS, Window
+from searchcrawl.frontier.host_state import FAILURES_TO_PARK
+from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from tests.factories import claim
-
-HOST, OTHER = "a.test:80", "b.test:80"
-
-
-@pytest.fixture
-def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time, in a list so that a test can change it."""
-    moment = [1000.0]
-    monkeypatch.setattr(clock, "monotonic", lambda: moment[0])
-    monkeypatch.setattr(clock, "now_ms", lambda: int(moment[0] * 1000) + 5_000_000)
-    return moment
+from tests.unit.frontier.support_window import HOST, OTHER, met, popped
 
 
 def window(*, delay_seconds: float = 0.0, host_concurrency: int = 2) -> Window:
     return Window(host_concurrency=host_concurrency, delay_seconds=delay_seconds)
-
-
-def popped(tested: Window, moment: float) -> int | None:
-    found = tested.pop(moment)
-    return None if found is None else found[1].url_id
-
-
-def met(tested: Window, now: list[float], host: str = HOST) -> Window:
-    """``tested`` after a first visit of ``host``."""
-    tested.fill(host, [claim(99)])
-    assert popped(tested, now[0]) == 99
-    tested.ended(99)
-    return tested
 
 
 def test_pop_when_there_is_no_delay_then_as_many_as_may_go_at_once(now: list[float]) -> None:
@@ -135,15 +110,6 @@ def test_book_when_robots_files_are_asked_for_then_claims_wait_behind_them(now: 
     assert booked == [1000.0, 1003.0]
     assert popped(tested, 1005.9) is None
     assert popped(tested, 1006.0) == 1
-
-
-def test_claim_when_it_has_a_moment_of_its_own_then_it_waits_for_that(now: list[float]) -> None:
-    tested = window(delay_seconds=1.0)
-    due_ms = clock.now_ms() + 7000
-    tested.fill(HOST, [replace(claim(1), not_before_ms=due_ms)])
-
-    assert popped(tested, 1006.9) is None
-    assert popped(tested, 1007.0) == 1
 
 
 def test_redirected_when_a_claim_comes_to_a_host_then_it_goes_before_the_others(now: list[float]) -> None:
@@ -316,13 +282,17 @@ def test_ask_when_taken_back_then_claims_have_all_places(now: list[float]) -> No
     assert popped(tested, now[0]) == 2
 
 
-def test_enter_when_the_host_is_left_alone_then_it_does_not_wait_for_its_claims(now: list[float]) -> None:
+def test_enter_when_the_host_is_left_alone_then_it_waits_for_its_pause_and_not_for_its_claims(now: list[float]) -> None:
     tested = met(window(), now)
     tested.ask(HOST)
     assert tested.enter(HOST, now[0]) == 0.0
+    tested.leave(HOST)
     for _ in range(FAILURES_TO_PARK):
         tested.failed(HOST, 906)
     tested.fill(HOST, [claim(1)])
     tested.ask(HOST)
 
-    assert tested.enter(HOST, now[0]) == 0.0
+    early, late = tested.enter(HOST, now[0]), tested.enter(HOST, now[0] + 4.0)
+
+    assert early > 0
+    assert late == 0.0

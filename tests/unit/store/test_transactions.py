@@ -215,7 +215,7 @@ def test_hosts_when_processes_book_at_once_then_no_moment_is_given_twice(stores:
         found = []
         for _ in range(10):
             with store.write() as transaction:
-                found.append(host_table.book(transaction, host, now_ms=NOW_MS, requests=2, delay_ms=1000))
+                found.append(host_table.book(transaction, host, now_ms=NOW_MS, delay_ms=2000).first_ms)
         return found
 
     moments = sorted(moment for found in together(stores, book) for moment in found)

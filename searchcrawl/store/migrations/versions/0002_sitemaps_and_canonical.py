@@ -1,4 +1,4 @@
-"""Sitemaps; canonical and display URLs of documents."""
+"""Sitemaps; canonical and display URLs of documents; hosts that are left alone for a while."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def upgrade() -> None:
     _index("ix_urls_warned", "urls", ["source_id", "code"], where="code IN (959, 965)")
     passing("migrate.mid")
     op.add_column("hosts", sa.Column("answers_any", sa.SmallInteger(), server_default="0", nullable=False))
+    _pause_hosts()
     op.add_column("sources", sa.Column("resend_version", sa.BigInteger(), nullable=True))
     for name in ("canonical_key", "display_key"):
         op.add_column("documents", sa.Column(name, sa.BigInteger(), nullable=True))
@@ -52,6 +53,14 @@ def _count_from_indexes() -> None:
     for name, last, where in (("todo", ["depth", "id"], _TODO), ("due", ["due_ms"], _DUE)):
         op.drop_index(f"ix_urls_{name}", "urls")
         _index(f"ix_urls_{name}", "urls", ["source_id", "host_id", *last, "fetch_state"], where=where)
+
+
+def _pause_hosts() -> None:
+    for name, kind in (("failures", sa.Integer()), ("closed_code", sa.Integer())):
+        op.add_column("hosts", sa.Column(name, kind, server_default="0", nullable=False))
+    for name in ("failed_ms", "closed_until_ms"):
+        op.add_column("hosts", sa.Column(name, sa.BigInteger(), server_default="0", nullable=False))
+    _index("ix_hosts_closed_until_ms", "hosts", ["closed_until_ms"], where="closed_until_ms > 0")
 
 
 def _make_sitemaps() -> None:
