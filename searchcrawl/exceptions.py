@@ -20,6 +20,7 @@ SearchcrawlError
 │   ├── IndexUnavailable    tried again with growing pauses; then exit 6
 │   └── IndexMisconfigured  trying again is useless; exit 6
 ├── UnsupportedByIndex      this index cannot answer that; exit 4
+├── HostLeftAlone           nothing more is asked of the host in this run
 ├── InvalidUrl              the link is dropped (1004)
 └── DocumentError           the document is skipped, its row says why
 ├── UndecodableBody     958
@@ -131,6 +132,14 @@ class IndexMisconfigured(DeliveryError):
 
 class UnsupportedByIndex(SearchcrawlError):
     """The receiver in use cannot search, scan or purge."""
+
+
+class HostLeftAlone(SearchcrawlError):
+    """A host asked for a pause longer than a run waits (Retry-After); ``code`` is the status it did that with."""
+
+    def __init__(self, message: str, *, code: int) -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class InvalidUrl(SearchcrawlError):

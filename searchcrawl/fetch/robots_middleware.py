@@ -15,7 +15,7 @@ from scrapy.http import Response
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exceptions import HostLeftAlone, InvalidUrl
 from searchcrawl.fetch.content_coding import BrokenCoding, codings_of, undo_prefix
 from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, failing_of
 from searchcrawl.fetch.outcome_middleware import described, status_line
@@ -205,6 +205,8 @@ class RobotsMiddleware:
         try:
             response = await self._fetch_in_turn(url)
             copy = await self._read(response, url, origin)
+        except HostLeftAlone as error:
+            copy = _Copy(expires=_in(self._pause_seconds), error=f"robots.txt: {error}", transient=False)
         except Exception as error:
             failing = failing_of(error)
             if failing is None:

@@ -16,7 +16,7 @@ from scrapy.http import Response
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import InvalidUrl, SearchcrawlError
+from searchcrawl.exceptions import HostLeftAlone, InvalidUrl, SearchcrawlError
 from searchcrawl.fetch.content_coding import codings_of
 from searchcrawl.fetch.ending import failing_of, one_line
 from searchcrawl.fetch.outcome_middleware import PAGES, described, is_passing, status_line
@@ -143,7 +143,10 @@ class SitemapExtension:
         politeness, slot = self._run.politeness, slot_of(url)
         if politeness is None:
             raise ReadingStopped
-        await politeness.enter(slot)
+        try:
+            await politeness.enter(slot)
+        except HostLeftAlone as error:
+            raise SitemapFailed(str(error), code=error.code) from error
         try:
             self._check_open()
             return await self._crawler.engine.download_async(request)

@@ -118,6 +118,7 @@ class HostBoard:
 
     def _close(self, host: HostState) -> None:
         until, code = self._closed[host.name]
-        host.next_at = max(host.next_at, until)
-        if host.parked is None and until - clock.monotonic() > MAX_RETRY_PAUSE_SECONDS:
+        bound = clock.monotonic() + MAX_RETRY_PAUSE_SECONDS
+        host.next_at = max(host.next_at, min(until, bound))
+        if host.parked is None and until > bound:
             host.parked = code

@@ -15,6 +15,7 @@ FAILURES_TO_PARK: Final = 5
 #: So many answers in a row that ask for a pause longer than a run waits, and the host gets it.
 LONG_PAUSES_TO_PARK: Final = 2
 TOO_MANY_REQUESTS: Final = 429
+_FIRST_PAUSE_SECONDS: Final = 0.125
 #: The longest pause of a host some of whose pages are good: one broken corner must not cost the others hours.
 _MILD_PAUSE_SECONDS: Final = 1.0
 
@@ -25,6 +26,7 @@ class HostNews:
 
     failed: int = 0
     answered: bool = False
+    first_seconds: float = 0.0
     limit_seconds: float = MAX_RETRY_PAUSE_SECONDS
     until: float = 0.0
     code: int = 0
@@ -61,7 +63,8 @@ class HostState:
 
     def pause(self, until: float, *, code: int = 0) -> None:
         """Nothing is asked before a moment; the other processes are to know."""
-        self.next_at = max(self.next_at, until)
+        # Requests outside the claims wait no longer than that, and then learn that it is parked.
+        self.next_at = max(self.next_at, min(until, clock.monotonic() + MAX_RETRY_PAUSE_SECONDS))
         news = self.told()
         if until > news.until:
             news.until, news.code = until, code
@@ -83,16 +86,17 @@ class HostState:
     def failed(self, code: int, *, connected: bool, delay_seconds: float) -> None:
         """A connection failed with ``code``, or the host was ``connected`` and answers that it is overloaded.
 
-        The pause grows with each in a row. Five in a row, and it is left alone for this run; but a host
+        The pause doubles with each in a row, from ``delay_seconds`` on. Five in a row, and it is left alone for this run; but a host
         that answers 503 to some pages, and has answered others, is only asked more slowly.
         """
         self.failures += 1
         mild = connected and self.good and code != TOO_MANY_REQUESTS
-        limit = max(_MILD_PAUSE_SECONDS, delay_seconds) if mild else MAX_RETRY_PAUSE_SECONDS
-        pause = host_pause_seconds(self.failures, limit_seconds=limit)
+        first = max(_FIRST_PAUSE_SECONDS, delay_seconds)
+        limit = max(_MILD_PAUSE_SECONDS, 2 * delay_seconds) if mild else MAX_RETRY_PAUSE_SECONDS
+        pause = host_pause_seconds(self.failures, first_seconds=first, limit_seconds=limit)
         self.next_at = max(self.next_at, clock.monotonic() + pause)
         news = self.told()
-        news.failed, news.limit_seconds, news.code = news.failed + 1, limit, code
+        news.failed, news.first_seconds, news.limit_seconds, news.code = news.failed + 1, first, limit, code
         if self.parked is None and self.failures >= FAILURES_TO_PARK and not mild:
             self.parked = code
 

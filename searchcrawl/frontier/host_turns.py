@@ -27,6 +27,8 @@ class HostTurns:
         self._heard_at = 0.0
         self._ids: dict[str, int] = {}
         self._turns: dict[str, Turn] = {}
+        # Before the first request, also those outside the claims.
+        self._hear()
 
     def settle(self) -> bool:
         """Does all that is to be done; whether claims may go now that could not before."""
@@ -73,6 +75,7 @@ class HostTurns:
         return Weather(
             failed=news.failed,
             answered=news.answered,
+            first_seconds=news.first_seconds,
             limit_seconds=news.limit_seconds,
             until_ms=round((news.until - offset) * 1000) if news.until else 0,
             code=news.code,

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from searchcrawl import clock
+from searchcrawl.exceptions import HostLeftAlone
+from searchcrawl.rules.freshness import BUSY_CODES
 from searchcrawl.store import host_table
 from searchcrawl.store.database import Database, Transaction
 
@@ -31,6 +33,9 @@ class HostClock(Protocol):
 
     def next_at(self, name: str) -> float:
         """The moment (monotonic) before which nothing is asked of a host."""
+
+    def parked(self, name: str) -> int | None:
+        """The code of a host that is left alone for the rest of the run."""
 
     def take_turn(self, name: str) -> float | None:
         """A turn (monotonic) that was booked for a host and is free to take."""
@@ -76,14 +81,19 @@ class Turns:
             await asyncio.sleep(pause)
 
     async def enter(self, host: str) -> None:
-        """Waits for a turn and for a place among the requests to ``host``; ``leave`` gives it back."""
+        """Waits for a turn and for a place among the requests to ``host``; ``leave`` gives it back.
+
+        Raises HostLeftAlone for a host that asked for a long pause.
+        """
         hosts = self._hosts
+        self._check(host)
         hosts.ask(host)
         try:
             # The window is shared with threads, which set no event of this loop.
-            while pause := hosts.enter(host, clock.monotonic()):  # noqa: ASYNC110
+            while pause := hosts.enter(host, clock.monotonic()):
                 await asyncio.sleep(pause)
-        except asyncio.CancelledError:
+                self._check(host)
+        except (asyncio.CancelledError, HostLeftAlone):
             hosts.ask_no_more(host)
             raise
         finally:
@@ -114,7 +124,11 @@ class Turns:
         self._hosts.rest(host)
 
     async def arrive(self, host: str) -> None:
-        """Waits until a robots.txt of ``host`` may be asked for under the cap on sites; ``depart`` ends it."""
+        """Waits until a robots.txt of ``host`` may be asked for under the cap on sites; ``depart`` ends it.
+
+        Raises HostLeftAlone as ``enter`` does.
+        """
+        self._check(host)
         while pause := self._hosts.arrive(host, clock.monotonic()):  # noqa: ASYNC110
             await asyncio.sleep(pause)
 
@@ -126,6 +140,11 @@ class Turns:
     def pause(self, host: str, *, seconds: float) -> None:
         """Asks nothing of a host for so long (Retry-After), in all processes."""
         self._hosts.pause(host, seconds)
+
+    def _check(self, host: str) -> None:
+        code = self._hosts.parked(host)
+        if code in BUSY_CODES:
+            raise HostLeftAlone(f"{host} is left alone, as it asked ({code})", code=code)
 
     async def _booked(self, host: str, delay_seconds: float, not_before: float) -> float:
         """When the turn is that the host table gives, in monotonic seconds as ``not_before``."""

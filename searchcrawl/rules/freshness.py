@@ -14,7 +14,6 @@ _RUNS_PER_DOUBLING: Final = 3
 MAX_RETRY_PAUSE_SECONDS: Final = 60.0
 #: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
 BUSY_CODES: Final = frozenset({429, 503})
-_FIRST_HOST_PAUSE_SECONDS: Final = 0.25
 
 
 class Condition(StrEnum):
@@ -88,6 +87,6 @@ def may_retry(attempt: int, *, retries: int, retry_after_seconds: float | None =
     return attempt <= retries and (retry_after_seconds or 0.0) <= MAX_RETRY_PAUSE_SECONDS
 
 
-def host_pause_seconds(failures: int, *, limit_seconds: float = MAX_RETRY_PAUSE_SECONDS) -> float:
-    """How long a host is left alone after so many failures in a row (from 1): 0.25, 0.5, 1 … up to the limit."""
-    return min(_FIRST_HOST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 16), limit_seconds)
+def host_pause_seconds(failures: int, *, first_seconds: float, limit_seconds: float) -> float:
+    """How long a host is left alone after so many failures in a row (from 1): each time twice as long, up to a limit."""
+    return min(first_seconds * 2.0 ** min(failures - 1, 16), limit_seconds)

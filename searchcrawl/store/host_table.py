@@ -97,12 +97,14 @@ class Closed(NamedTuple):
 class Weather:
     """What a process has met at a host since it last told: failures after the last answer, and pauses asked for.
 
-    The pause after a failure grows up to ``limit_seconds``; failures before ``since_ms`` are forgotten.
+    The pause after a failure doubles from ``first_seconds`` up to ``limit_seconds``; failures before ``since_ms``
+    are forgotten.
     """
 
     failed: int = 0
     answered: bool = False
-    limit_seconds: float
+    first_seconds: float = 0.0
+    limit_seconds: float = 0.0
     until_ms: int = 0
     code: int = 0
     since_ms: int = 0
@@ -116,7 +118,9 @@ def tell(transaction: Transaction, host_id: int, weather: Weather, *, now_ms: in
     until = weather.until_ms
     values: dict[str, int] = {"failures": failures}
     if weather.failed:
-        pause = freshness.host_pause_seconds(failures, limit_seconds=weather.limit_seconds)
+        pause = freshness.host_pause_seconds(
+            failures, first_seconds=weather.first_seconds, limit_seconds=weather.limit_seconds
+        )
         until = max(until, now_ms + round(pause * 1000))
         values["failed_ms"] = now_ms
     until = min(until, now_ms + CLOSED_MOST_MS)

@@ -34,7 +34,7 @@ def test_r10_host_when_it_fails_again_and_again_then_its_pause_grows_and_it_is_l
         tested.failed(HOST, code, connected=connected)
         tested.ended(number)
 
-    assert moments == [0.0, 0.25, 0.75, 1.75, 3.75]
+    assert moments == [0.0, 0.125, 0.375, 0.875, 1.875]
     assert tested.parked(HOST) == code
 
 
@@ -50,7 +50,7 @@ def test_r10_host_when_it_answers_again_then_the_pause_is_given_up(now: list[flo
     tested.failed(HOST, 906)
 
     assert both == [1, 2]
-    assert tested.next_at(HOST) == now[0] + 0.25
+    assert tested.next_at(HOST) == now[0] + 0.125
 
 
 def test_r10_host_when_some_pages_are_good_then_others_with_503_only_slow_it_down(now: list[float]) -> None:
@@ -64,7 +64,7 @@ def test_r10_host_when_some_pages_are_good_then_others_with_503_only_slow_it_dow
         now[0] = tested.next_at(HOST)
 
     assert tested.parked(HOST) is None
-    assert pauses == [0.25, 0.5, *[1.0] * 28]
+    assert pauses == [0.125, 0.25, 0.5, *[1.0] * 27]
 
 
 def test_r10_host_when_told_to_pause_then_nothing_goes_and_the_table_is_told(now: list[float]) -> None:
@@ -203,3 +203,14 @@ def test_c3_sites_when_a_robots_file_is_wanted_then_it_waits_for_a_place_too(now
     free = tested.arrive(OTHER, now[0])
 
     assert (beside > 0, own, held > 0, free) == (True, 0.0, True, 0.0)
+
+
+def test_r10_host_when_it_fails_under_a_delay_then_its_pause_begins_with_that(now: list[float]) -> None:
+    tested = window(delay_seconds=2.0)
+
+    pauses = []
+    for _ in range(7):
+        tested.failed(HOST, 906)
+        pauses.append(tested.next_at(HOST) - now[0])
+
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]

@@ -25,7 +25,7 @@ def book(database: Database, host: int, **values: int | Turn) -> Turn:
 
 def tell(database: Database, host: int, *, now_ms: int = NOW_MS, **values: int | bool) -> int:
     with database.write() as transaction:
-        weather = Weather(**{"limit_seconds": 60.0, "since_ms": NOW_MS - 1} | values)  # type: ignore[arg-type]
+        weather = Weather(**{"first_seconds": 0.25, "limit_seconds": 60.0, "since_ms": NOW_MS - 1} | values)  # type: ignore[arg-type]
         return host_table.tell(transaction, host, weather, now_ms=now_ms)
 
 
