@@ -65,6 +65,16 @@ class Manners:
     def leave(self, host: str) -> None:
         """Nothing: nobody else waits."""
 
+    async def arrive(self, host: str) -> None:
+        """Nothing: one host is asked at a time."""
+
+    def depart(self, host: str) -> None:
+        """Nothing: nobody else waits."""
+
+    def pause(self, host: str, *, seconds: float) -> None:
+        """Asks nothing of a host for so long (Retry-After)."""
+        self._next[host] = max(self._next.get(host, 0.0), clock.monotonic() + seconds)
+
     def slow_down(self, host: str, *, delay_seconds: float) -> None:
         """Keeps at least this delay to a host from now on."""
         self._delays[host] = max(delay_seconds, self._delays.get(host, 0.0))
@@ -72,7 +82,7 @@ class Manners:
     def rest(self, host: str) -> None:
         """A request to the host is over: its delay begins now."""
         delay_seconds = max(self._run.source.fetch.delay_seconds, self._delays.get(host, 0.0))
-        self._next[host] = clock.monotonic() + delay_seconds
+        self._next[host] = max(self._next.get(host, 0.0), clock.monotonic() + delay_seconds)
 
     def _wait_seconds(self, host: str) -> float:
         allowed_ms = self._run.read(lambda transaction: host_table.allowed_ms(transaction, host))

@@ -157,5 +157,6 @@ def note_answers_any(transaction: Transaction, names: Sequence[str]) -> None:
 
 def allowed_ms(transaction: Transaction, name: str) -> int | None:
     """The moment from which ``host:port`` may be asked; None for one that no process asked yet."""
-    found: int | None = transaction.execute(select(hosts.c.next_allowed_ms).where(hosts.c.name == name)).scalar()
-    return found
+    query = select(hosts.c.next_allowed_ms, hosts.c.closed_until_ms).where(hosts.c.name == name)
+    found = transaction.execute(query).one_or_none()
+    return None if found is None else max(found)
