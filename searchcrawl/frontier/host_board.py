@@ -51,8 +51,9 @@ class HostBoard:
         return host
 
     def find(self, name: str) -> HostState | None:
-        """A known host."""
-        return self._hosts.get(name)
+        """A host that was met, or that others were told to leave alone."""
+        host = self._hosts.get(name)
+        return self.host(name) if host is None and name in self._closed else host
 
     def all(self) -> list[HostState]:
         """All known hosts."""

@@ -88,9 +88,11 @@ def test_r10_host_when_others_were_told_to_wait_long_then_it_is_left_alone(now: 
         tested.fill(HOST, [claim(1)])
 
     tested.close_until({HOST: (now[0] + 61.0, 429), OTHER: (now[0] + 59.0, 503)})
+    parked = tested.parked(HOST), tested.parked(OTHER)
     tested.fill(HOST, [claim(2)])
     tested.fill(OTHER, [claim(3)])
 
+    assert parked == (429, None)
     assert tested.parked_hosts() == [(HOST, 429)]
     assert (popped(tested, now[0] + 58.0), popped(tested, now[0] + 59.0)) == (None, 3)
 
