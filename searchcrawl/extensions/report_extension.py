@@ -31,6 +31,9 @@ class ReportExtension:
 
     def finished(self, reason: str) -> None:
         run = self._run
+        if run.attributes is not None:
+            for attribute, count in sorted(run.attributes.unreadable.items()):
+                logger.warning("attribute %s: %d values could not be read, and were left out", attribute, count)
         ended = outcome.end_reason(reason, failed=run.failure is not None)
         try:
             run.exit_code = outcome.exit_code(run, ended)

@@ -32,7 +32,16 @@ def clean_fields(fields: Mapping[str, object]) -> dict[str, Scalar | list[Scalar
     bytes of UTF-8; times become ISO 8601 in UTC; NaN, infinities and numbers beyond 64 bits are dropped.
     """
     cleaned: dict[str, Scalar | list[Scalar]] = {}
+    texts: dict[int, Scalar | None] = {}
     for name, value in fields.items():
+        if isinstance(value, str) and len(value) >= _SHORT and is_text_field(name):
+            # The content is there twice, for the analysis by language.
+            key = id(value)
+            if key not in texts:
+                texts[key] = clean_value(name, value)
+            if (text := texts[key]) is not None:
+                cleaned[name] = text
+            continue
         if isinstance(value, (list, tuple, set, frozenset)):
             found = [kept for item in value if (kept := clean_value(name, item)) is not None]
             if found:

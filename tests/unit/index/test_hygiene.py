@@ -92,3 +92,12 @@ def test_clean_fields_when_a_value_is_long_then_only_untokenised_ones_are_cut(na
 )
 def test_cut_bytes_when_a_character_does_not_fit_then_it_is_left_out_whole(text: str, most: int, expected: str) -> None:
     assert cut_bytes(text, most) == expected
+
+
+def test_clean_when_one_text_stands_in_two_fields_then_it_is_cleaned_in_both() -> None:
+    text = "a\x00b " * 400
+
+    cleaned = clean_fields({"content": text, "content_txt_en": text, "source": text, "title": "t" * 600})
+
+    assert cleaned["content"] == cleaned["content_txt_en"] == cleaned["source"] == "ab " * 400
+    assert cleaned["title"] == "t" * 600

@@ -1,0 +1,92 @@
+"""What a real Solr makes of title_txt_LANG and content_txt_LANG: words in any of their forms (interface.md §4)."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from searchcrawl.index.fields import indexed_document
+from searchcrawl.index.receiver import Batch
+from searchcrawl.index.solr_receiver import SolrReceiver
+from searchcrawl.store.batch_table import Shipment
+from tests.languages import TEXTS
+from tests.solr_documents import answer
+
+pytestmark = pytest.mark.solr
+
+#: Another form of a word of the first text, where an analysis by language finds it.
+FORMS = {
+    "en": "mornings",
+    "de": "Feiertag",
+    "fr": "férié",
+    "es": "bibliotecas",
+    "it": "biblioteche",
+    "nl": "feestdag",
+    "pt": "feriado",
+    "ru": "праздничный",
+    "sv": "helgdag",
+    "ja": "図書館",
+    "zh": "节假日",
+    "ko": "공휴일을",
+    "fi": "Kirjasto",
+}
+
+
+def shipment(number: int) -> Shipment:
+    return Shipment(
+        url_id=number,
+        url=f"http://site.test/{number}",
+        depth=0,
+        segment=1,
+        record_offset=0,
+        response_bytes=0,
+        fields_bytes=0,
+        fields_digest=bytes(32),
+        mimetype="text/html",
+        content_length=1,
+        last_modified=None,
+        first_seen_ms=0,
+        last_fetched_ms=0,
+        in_index=False,
+    )
+
+
+def test_language_fields_when_a_word_has_another_form_then_it_is_found_in_the_language_of_its_page(
+    solr_receiver: SolrReceiver, solr_core: str
+) -> None:
+    made = []
+    for number, (language, text) in enumerate((language, TEXTS[language][0]) for language in FORMS):
+        record = {"title": text, "content": text, "language": f"{language}-xx"}
+        made.append(indexed_document(shipment(number), record, source="site", duplicates=()))
+    receipts = solr_receiver.deliver(Batch(number=1, source="site", crawl_version=1, documents=made))
+    solr_receiver.commit()
+
+    found = {
+        (language, field): answer(solr_core, f"select?df={field}_txt_{language}&q={quote(word)}&fl=language")[
+            "response"
+        ]["docs"]
+        for language, word in FORMS.items()
+        for field in ("title", "content")
+    }
+
+    assert [receipt for receipt in receipts if not receipt.accepted] == []
+    assert {key: [each["language"] for each in docs] for key, docs in found.items()} == {
+        key: [f"{key[0]}-xx"] for key in found
+    }
+
+
+@pytest.mark.parametrize(
+    ("language", "word"), [("ja", "関西国際空港"), ("ja", "空港"), ("zh", "国際空"), ("de", "see-hafen")]
+)
+def test_language_fields_when_analysis_makes_several_words_of_one_then_all_are_looked_for(
+    solr_receiver: SolrReceiver, solr_core: str, language: str, word: str
+) -> None:
+    record = {"content": "関西国際空港に行きました。 See-Hafen", "language": language}
+    made = indexed_document(shipment(1), record, source="site", duplicates=())
+    solr_receiver.deliver(Batch(number=1, source="site", crawl_version=1, documents=[made]))
+    solr_receiver.commit()
+
+    found = answer(solr_core, f"select?df=content_txt_{language}&q={quote(word)}")["response"]["numFound"]
+
+    assert found == 1

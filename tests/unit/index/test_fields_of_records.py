@@ -1,0 +1,44 @@
+"""What a record of the cache becomes in the index: attributes and the analysis by language (interface.md §4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from searchcrawl.index.fields import indexed_document
+from searchcrawl.store.batch_table import Shipment
+
+SHIPMENT = Shipment(
+    url_id=1, url="http://site.test/a", depth=0, segment=1, record_offset=0, response_bytes=0, fields_bytes=0,
+    fields_digest=bytes(32), mimetype="text/html", content_length=1, last_modified="Tue, 05 Mar 2024 10:11:12 GMT",
+    first_seen_ms=0, last_fetched_ms=0, in_index=False,
+)  # fmt: skip
+
+
+def fields(**record: Any) -> dict[str, Any]:
+    return dict(indexed_document(SHIPMENT, record, source="site", duplicates=()).fields)
+
+
+def test_fields_when_a_record_has_attributes_then_they_are_fields_and_may_fill_fixed_ones() -> None:
+    made = fields(
+        title="t",
+        attributes={"version_s": ["1", "2"], "last_modified": "2020-01-01T00:00:00Z", "mimetype": "application/x-mine"},
+    )
+
+    assert made["version_s"] == ["1", "2"]
+    assert made["last_modified"] == "2020-01-01T00:00:00Z"
+    assert made["mimetype"] == "application/x-mine"
+
+
+@pytest.mark.parametrize(
+    ("language", "suffix"),
+    [("de", "de"), ("pt-br", "pt"), ("zh-hant-tw", "zh"), ("", None), ("klingon", None), ("x", None)],
+)
+def test_fields_when_the_language_is_known_then_title_and_content_are_there_for_its_analysis(
+    language: str, suffix: str | None
+) -> None:
+    made = fields(title="t", content="c", language=language)
+
+    found = {name: value for name, value in made.items() if "_txt_" in name}
+    assert found == ({} if suffix is None else {f"title_txt_{suffix}": "t", f"content_txt_{suffix}": "c"})
