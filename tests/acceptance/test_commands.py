@@ -106,10 +106,14 @@ def test_urls_when_rows_are_shown_then_states_follow_from_the_codes(crawled: Pat
 def test_urls_when_filtered_then_a_line_each_for_people_too(crawled: Path) -> None:
     shown = ask(crawled, "urls", "demo", "--code", "404")
     forbidden = lines(crawled, "urls", "demo", "--rule", "Disallow: /tmp/", "--state", "rejected")
+    everything = lines(crawled, "urls", "demo")
+    of_host = lines(crawled, "urls", "demo", "--host", "docs.acme.test", "--since", "2020-01-31")
 
     assert len(shown.stdout.splitlines()) == len(lines(crawled, "urls", "demo", "--code", "404")) > 2
     assert all(line.startswith("failed     404  http://") for line in shown.stdout.splitlines())
     assert {short(row["url"]) for row in forbidden} >= {"www.acme.test/tmp/scratch.html"}
+    assert of_host == [row for row in everything if row["host"].startswith("docs.acme.test:")] != []
+    assert lines(crawled, "urls", "demo", "--since", "2100-01-01T00:00+02:00") == []
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,9 @@ def test_commands_when_used_wrongly_then_exit_2_with_a_reason_and_no_answer(
     assert ended.stdout == ""
 
 
-@pytest.mark.parametrize("command", ["search", "status", "urls", "verify", "quarantine", "cache", "quick"])
+@pytest.mark.parametrize(
+    "command", ["search", "status", "urls", "explain", "test", "verify", "quarantine", "cache", "quick"]
+)
 def test_commands_when_asked_for_help_then_it_has_an_example(crawled: Path, command: str) -> None:
     ended = ask(crawled, command, "--help")
 

@@ -1,0 +1,243 @@
+"""L1, J2: ``explain`` and ``test`` as users call them: what they answer, and what the site saw of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page
+from tests.crawl_forks import Forks
+from tests.site.client import SiteProcess, source_toml
+from tests.site.pdf import make_pdf
+from tests.stored_rows import query
+
+HOST: Final = "www.acme.test"
+DOCS: Final = "docs.acme.test"
+SHAPE: Final = ["url", "source", "in_index", "verdict", "decided_by", "also", "steps", "others"]
+
+
+class Answer(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    text: str
+
+    @property
+    def object(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.text)
+        return found
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        paths = ("/good.html", "/manual.pdf", "/tmp/secret.html", "/x.zip", "/hop", "/noindex.html", "/gone.html")
+        outside = (site.url("offsite.test", "/a.html"), site.url(DOCS, "/d.html"))
+        site.set_page(HOST, "/", page("start", *paths, *outside))
+        head = '<meta name="description" content="what it is"><meta name="robots" content="noindex">'
+        site.set_page(HOST, "/good.html", page("good", "/more.html", "/x.zip", text="barometer and rain"))
+        site.set_page(HOST, "/noindex.html", page("hidden", text="not for all", head=head))
+        site.set_page(HOST, "/manual.pdf", make_pdf("quicksilver"), content_type="application/pdf")
+        site.set_page(HOST, "/hop", "", status=302, headers={"Location": "/landing.html"})
+        site.set_page(HOST, "/landing.html", page("landing", "/more.html", "/x.zip", text="barometer and wind"))
+        site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /tmp/\n", content_type="text/plain")
+        site.set_page(DOCS, "/d.html", page("docs", text="in the docs"))
+        yield site
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(2) as forks:
+        yield forks
+
+
+def tables(site: SiteProcess) -> dict[str, Any]:
+    return {
+        "start": {"urls": [site.url(HOST)], "sitemaps": "off"},
+        "scope": {"include_hosts": [HOST], "exclude_urls": ["*.zip"]},
+        "fetch": {"retries": 0},
+    }
+
+
+@pytest.fixture(scope="module")
+def project(site: SiteProcess, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> CrawlProject:
+    """Two sources; only the first has been crawled."""
+    project = new_project(tmp_path_factory.mktemp("asked"), site, **tables(site))
+    other = source_toml(
+        site, **{**tables(site), "start": {"urls": [site.url(DOCS, "/d.html")]}, "scope": {"include_hosts": [DOCS]}}
+    )
+    (project.folder / "sources" / "docs.toml").write_text(other, "utf-8")
+    assert forks.run(project.folder, "crawl", "demo") == 0
+    return project
+
+
+@pytest.fixture
+def ask(forks: Forks, project: CrawlProject) -> Any:
+    def ask(*arguments: str) -> Answer:
+        output = project.folder / "output.txt"
+        output.unlink(missing_ok=True)
+        code = forks.run(project.folder, *arguments)
+        return Answer(code, output.read_text("utf-8") if output.exists() else "")
+
+    return ask
+
+
+def stored(folder: Path) -> list[list[tuple[Any, ...]]]:
+    """All that the store holds of URLs, hosts, documents, runs and robots files, and the files of the project."""
+    wanted = ("urls", "hosts", "documents", "runs", "robots_copies", "leases", "sources")
+    rows = [sorted(query(folder, f"SELECT * FROM {table}"), key=repr) for table in wanted]
+    files = sorted(
+        (str(path), path.stat().st_size) for path in folder.rglob("*") if path.suffix in {".gz", ".log", ".toml"}
+    )
+    return [*rows, files]
+
+
+def test_explain_when_asked_without_live_then_shape_and_no_request(site: SiteProcess, ask: Any) -> None:
+    site.clear_log()
+
+    found = ask("explain", site.url(HOST, "/x.zip#part"), "--json")
+
+    told = found.object
+    assert (found.code, list(told)) == (0, SHAPE)
+    assert (told["url"], told["source"], told["in_index"]) == (site.url(HOST, "/x.zip"), "demo", False)
+    assert told["verdict"] == "not in the index: 955, outside the boundary"
+    rule = {"step": "boundary", "rule": "*.zip", "file": "sources/demo.toml", "key": "scope.exclude_urls"}
+    assert (told["decided_by"], told["also"], told["others"]) == (rule, [], [])
+    assert all(list(step) == ["step", "outcome", "detail", "rule"] for step in told["steps"])
+    assert site.log() == []
+
+
+def test_explain_when_shown_to_people_then_the_verdict_comes_first_and_the_include_can_be_copied(
+    site: SiteProcess, ask: Any
+) -> None:
+    shown = ask("explain", site.url("offsite.test", "/a.html")).text.splitlines()
+
+    assert shown[:4] == [
+        site.url("offsite.test", "/a.html"),
+        "not in the index: 955, outside the boundary",
+        "  decided by  boundary: scope.include_hosts: no include matches (sources/demo.toml)",
+        '  to admit it add "offsite.test" to scope.include_hosts in sources/demo.toml',
+    ]
+    assert any(line.startswith("  found       seen ") and f"on {site.url(HOST)}" in line for line in shown)
+
+
+def test_explain_when_several_sources_know_or_would_take_it_then_the_deciding_one_first(
+    site: SiteProcess, ask: Any
+) -> None:
+    indexed = ask("explain", site.url(HOST, "/good.html"), "--json").object
+    taken = ask("explain", site.url(DOCS, "/d.html"), "--json").object
+    refused = ask("explain", site.url(DOCS, "/d.html"), "--source", "demo", "--json").object
+
+    assert (indexed["source"], indexed["in_index"], indexed["verdict"]) == ("demo", True, "in the index")
+    assert indexed["decided_by"]["rule"] == HOST
+    # The crawled source saw it and refused it: it knows it, the other would take it.
+    assert (taken["source"], [other["source"] for other in taken["others"]]) == ("demo", ["docs"])
+    assert taken["others"][0]["verdict"] == "not in the index: the next run asks for it, as a start URL"
+    assert (refused["source"], refused["others"]) == ("demo", [])
+
+
+def test_explain_when_a_url_was_never_seen_then_what_would_become_of_it(site: SiteProcess, ask: Any) -> None:
+    def verdict(path: str) -> tuple[str, str, str | None]:
+        told = ask("explain", site.url(HOST, path), "--source", "demo", "--json").object
+        return told["verdict"], told["decided_by"]["rule"], told["decided_by"]["file"]
+
+    never = "not in the index: never seen"
+    assert verdict("/nowhere.html") == (
+        f"{never}: no page that was read links to it, and no sitemap lists it", "no page links to it", None,
+    )  # fmt: skip
+    assert verdict("/tmp/other.html") == (
+        f"{never}, and it would be refused (951, robots.txt forbids it)",
+        "Disallow: /tmp/",
+        site.url(HOST, "/robots.txt"),
+    )
+    assert verdict("/other.zip")[1:] == ("*.zip", "sources/demo.toml")
+
+
+def test_explain_when_live_then_the_site_is_asked_once_and_nothing_is_stored(
+    site: SiteProcess, ask: Any, project: CrawlProject
+) -> None:
+    before = stored(project.folder)
+    site.clear_log()
+
+    same = ask("explain", site.url(HOST, "/good.html"), "--live", "--json").object
+    asked = site.requested()
+    refused = ask("explain", site.url(HOST, "/tmp/secret.html"), "--live", "--json").object
+
+    assert (same["steps"][-1]["step"], same["steps"][-1]["outcome"]) == ("live", "read")
+    assert same["steps"][-1]["detail"].startswith("now 200 OK; text/html")
+    assert same["steps"][-1]["detail"].endswith("as it is known")
+    assert asked == [f"{HOST}/good.html"]
+    assert (refused["steps"][-1]["outcome"], refused["steps"][-1]["rule"]) == ("refused", "Disallow: /tmp/")
+    assert site.requested() == asked
+    assert stored(project.folder) == before
+
+
+def test_test_when_a_page_is_fetched_then_fields_text_and_links_with_verdicts_and_nothing_is_stored(
+    site: SiteProcess, ask: Any, project: CrawlProject
+) -> None:
+    before = stored(project.folder)
+    site.clear_log()
+
+    found = ask("test", site.url(HOST, "/hop"), "--source", "demo", "--json")
+
+    view = found.object
+    assert (found.code, view["url"], view["code"]) == (0, site.url(HOST, "/hop"), 200)
+    assert view["redirects"] == [{"url": site.url(HOST, "/hop"), "code": 302}]
+    assert (view["fields"]["title"], view["fields"]["mimetype"]) == ("landing", "text/html")
+    assert view["fields"]["content_length"] > 0
+    assert view["text"].startswith("barometer and wind")
+    assert view["links"] == [
+        {"url": site.url(HOST, "/more.html"), "allowed": True, "rule": f"scope.include_hosts: {HOST}"},
+        {"url": site.url(HOST, "/x.zip"), "allowed": False, "rule": "scope.exclude_urls: *.zip"},
+    ]
+    assert site.requested() == [f"{HOST}/hop", f"{HOST}/landing.html"]
+    assert stored(project.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "rule", "text"),
+    [
+        ("/manual.pdf", 200, None, "quicksilver"),
+        ("/noindex.html", 952, "keep.meta_robots: meta robots noindex", "not for all"),
+        ("/tmp/secret.html", 951, "Disallow: /tmp/", ""),
+        ("/gone.html", 404, None, ""),
+        ("/x.zip", 955, "scope.exclude_urls: *.zip", ""),
+    ],
+)
+def test_test_when_a_page_is_of_any_kind_then_its_code_rule_and_text(
+    site: SiteProcess, ask: Any, path: str, code: int, rule: str | None, text: str
+) -> None:
+    view = ask("test", site.url(HOST, path), "--source", "demo", "--json").object
+
+    assert (view["code"], view["rule"]) == (code, rule)
+    assert view["text"].startswith(text)
+    assert bool(view["fields"]) == (code == 200)
+
+
+def test_test_when_shown_to_people_then_code_fields_text_and_links(site: SiteProcess, ask: Any) -> None:
+    shown = ask("test", site.url(HOST, "/good.html"), "--source", "demo").text
+
+    assert shown.startswith(f"{site.url(HOST, '/good.html')}\n200 OK\n")
+    assert "\n  title           good\n" in shown
+    assert f"\n  refused: {site.url(HOST, '/x.zip')}  (scope.exclude_urls: *.zip)\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("explain",), "searchcrawl explain: error: missing argument: searchcrawl explain URL"),
+        (("explain", "mailto:a@b.test"), "searchcrawl: not an http or https URL: 'mailto:a@b.test'"),
+        (("explain", "http://a.test/", "--source", "nope"), "searchcrawl: unknown source: nope"),
+        (("test", "http://a.test/"), "searchcrawl test: error: missing option: --source NAME"),
+        (("test", "no URL", "--source", "demo"), "searchcrawl: not a URL: 'no URL'"),
+    ],
+)
+def test_commands_when_used_wrongly_then_exit_2_and_one_reason(ask: Any, arguments: tuple[str, ...], line: str) -> None:
+    found = ask(*arguments)
+
+    assert (found.code, found.text.splitlines()[-1]) == (2, line)
