@@ -64,6 +64,7 @@ class Page:
     ``links`` are absolute identities in document order, each once; ``refresh`` is the absolute
     target of a meta refresh. ``canonical`` is absolute, or None. ``found`` has the texts of mapped
     names by origin, until ``attributes`` are made of them: fields of the index with their values.
+    ``unavailable_ms`` is when its author wants it out of the index (ms since 1970), None: never.
     """
 
     title: str = ""
@@ -77,6 +78,7 @@ class Page:
     refresh: str | None = None
     noindex: bool = False
     nofollow: bool = False
+    unavailable_ms: int | None = None
     links: tuple[Link, ...] = ()
     found: tuple[tuple[str, tuple[str, ...]], ...] = ()
     attributes: tuple[tuple[str, tuple[str | int | float, ...]], ...] = ()

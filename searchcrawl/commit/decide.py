@@ -157,6 +157,8 @@ def _unchanged(document: Document, settled: Settled, source: Source, group: Grou
             # Different fields that do not count as a change are compared again next time.
             body_digest=document.body_digest if same_fields else None,
             send_again=redated or shown_anew,
+            read=document.page is not None,
+            unavailable_ms=None if document.page is None else document.page.unavailable_ms,
         )
     )
     if document.page is not None and same_fields and document.body_digest != claim.body_digest:

@@ -140,6 +140,7 @@ def _stored(document: Document, places: Mapping[int, Place]) -> StoredDocument:
         last_changed_ms=clock.to_ms(document.fetched_at),
         canonical_key=key_of(document.canonical),
         display_key=key_of(document.display_url),
+        unavailable_ms=None if document.page is None else document.page.unavailable_ms,
     )
 
 

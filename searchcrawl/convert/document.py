@@ -56,6 +56,7 @@ def convert_pdf(
         subject=collapse(information.get("Subject", "")),
         noindex=robots.noindex,
         nofollow=robots.nofollow,
+        unavailable_ms=robots.unavailable_ms,
     )
 
 

@@ -34,4 +34,5 @@ def convert_text(
         charset=charset,
         noindex=robots.noindex,
         nofollow=robots.nofollow,
+        unavailable_ms=robots.unavailable_ms,
     )

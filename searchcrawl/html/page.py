@@ -134,6 +134,7 @@ def parse_page(
         refresh=refresh,
         noindex=robots.noindex,
         nofollow=robots.nofollow,
+        unavailable_ms=robots.unavailable_ms,
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),
     )
 

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from searchcrawl import clock
+
 #: Directives that carry a value; any other word before a colon names an agent.
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _PREFIX: Final = re.compile(r"\s*([^\s:,;][^:,;]*+)(?<!\s):")
@@ -19,10 +21,14 @@ _WORD: Final = re.compile(r"[^\s;]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsDirectives:
-    """Whether the page may be indexed, and whether its links may be followed."""
+    """Whether the page may be indexed, until when, and whether its links may be followed.
+
+    ``unavailable_ms`` is a moment to come (ms since 1970), after which it may not; None without one.
+    """
 
     noindex: bool = False
     nofollow: bool = False
+    unavailable_ms: int | None = None
 
 
 NO_DIRECTIVES: Final = RobotsDirectives()
@@ -38,16 +44,21 @@ def robots_directives(
     """
     agents = _names_of(user_agent)
     words: set[str] = set()
+    moments: list[datetime] = []
     for name, content in metas:
         agent = name.strip().lower()
         if agent == "robots" or agent in agents:
-            words |= _directives(content, agents=frozenset(), now=now)
+            words |= _directives(content, agents=frozenset(), moments=moments)
     for value in headers:
-        words |= _directives(value, agents=agents, now=now)
-    if not words:
+        words |= _directives(value, agents=agents, moments=moments)
+    if not words and not moments:
         return NO_DIRECTIVES
+    first = min(moments, default=None)
+    over = first is not None and first < now
     return RobotsDirectives(
-        noindex=not words.isdisjoint({"noindex", "none"}), nofollow=not words.isdisjoint({"nofollow", "none"})
+        noindex=over or not words.isdisjoint({"noindex", "none"}),
+        nofollow=not words.isdisjoint({"nofollow", "none"}),
+        unavailable_ms=None if first is None or over else clock.to_ms(first),
     )
 
 
@@ -58,8 +69,8 @@ def _names_of(user_agent: str) -> frozenset[str]:
     return frozenset({whole, token}) - {""}
 
 
-def _directives(content: str, *, agents: frozenset[str], now: datetime) -> set[str]:
-    """The words that apply; an agent's name and colon in front limits what follows it."""
+def _directives(content: str, *, agents: frozenset[str], moments: list[datetime]) -> set[str]:
+    """The words that apply; an agent's name and colon in front limits what follows it. Dates are added to ``moments``."""
     words: set[str] = set()
     applies = True
     parts = content[:_MAX_CHARACTERS].split(",")
@@ -75,8 +86,8 @@ def _directives(content: str, *, agents: frozenset[str], now: datetime) -> set[s
         elif match[1].lower() == "unavailable_after":
             moment, length = _date_of([part[match.end() :], *parts[index : index + 1]])
             index += length - 1
-            if applies and moment is not None and moment < now:
-                words.add("noindex")
+            if applies and moment is not None:
+                moments.append(moment)
     return words
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import BigInteger, and_, bindparam, case, func, or_, select, text, update
 
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import documents
@@ -57,6 +57,7 @@ class StoredDocument:
     last_changed_ms: int
     canonical_key: int | None = None
     display_key: int | None = None
+    unavailable_ms: int | None = None
 
 
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
@@ -98,6 +99,9 @@ _CONFIRM: Final = (
         etag=func.coalesce(bindparam("new_etag"), documents.c.etag),
         last_modified=func.coalesce(bindparam("new_modified"), documents.c.last_modified),
         body_digest=func.coalesce(bindparam("new_body"), documents.c.body_digest),
+        unavailable_ms=case(
+            (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
+        ),
         state=case(
             # The page is back: what waited for its removal stays.
             (and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.code == 200), OUT_OF_QUARANTINE),
@@ -128,13 +132,18 @@ _CONFIRM: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """A document whose fields are as before; ``send_again`` where another indexed value differs."""
+    """A document whose fields are as before; ``send_again`` where another indexed value differs.
+
+    ``read`` tells whether its page was read, and ``unavailable_ms`` is what it says.
+    """
 
     url_id: int
     etag: str | None = None
     last_modified: str | None = None
     body_digest: bytes | None = None
     send_again: bool = False
+    read: bool = False
+    unavailable_ms: int | None = None
 
 
 def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
@@ -147,6 +156,8 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
                 "new_modified": entry.last_modified,
                 "new_body": entry.body_digest,
                 "send_again": int(entry.send_again),
+                "read": int(entry.read),
+                "new_unavailable": entry.unavailable_ms,
             }
             for entry in confirmed
         ]

@@ -215,6 +215,8 @@ documents = Table(
     Column("canonical_key", BigInteger),
     # Key of the display URL where the source maps any (A4); null: it maps none.
     Column("display_key", BigInteger),
+    # When its author wants it out of the index (unavailable_after); null: never.
+    Column("unavailable_ms", BigInteger),
     # Why the index refused it.
     Column("index_error", Text),
     # The run whose removal waits in quarantine.

@@ -217,6 +217,7 @@ _CLAIM_COLUMNS: Final = (
     documents.c.state,
     documents.c.canonical_key,
     documents.c.display_key,
+    documents.c.unavailable_ms,
     documents.c.code.label("document_code"),
 )
 
@@ -243,10 +244,10 @@ def claim(
         due = source.where(_DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
         rows.extend(transaction.execute(due))
     _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
-    return [_claim_of(row, forced=forced) for row in rows]
+    return [_claim_of(row, forced=forced, now_ms=now_ms) for row in rows]
 
 
-def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool) -> Claim:
+def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
     held = row.segment is not None or row.state not in (
         None,
         DocumentState.NONE,
@@ -255,7 +256,9 @@ def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool) -> Claim:
     )
     # It is to be in the index, and its record is given up: only the page itself can bring it there.
     gone = not held and row.document_code in _WELL
-    whole = forced or gone
+    # The same bytes mean something else once the date is over that their author set.
+    over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
+    whole = forced or gone or over
     return Claim(
         url_id=row.id,
         url=row.url,

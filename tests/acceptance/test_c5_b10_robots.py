@@ -14,6 +14,7 @@ from tests.acceptance.support_stories import page
 from tests.crawl_forks import Forks
 from tests.site.client import SiteProcess
 from tests.site.pdf import make_pdf
+from tests.stored_rows import execute, query
 
 MANUAL: Final = "manual.acme.test"
 META: Final = "meta.acme.test"
@@ -111,6 +112,17 @@ def crawl(forks: Forks, folder: Path, site: SiteProcess, *urls: str, **tables: A
     return Crawled(project.rows(), project.indexed(), set(site.requested()), warnings, project.log())
 
 
+def expired(forks: Forks, folder: Path, site: SiteProcess) -> Crawled:
+    """The next run of the first project, when the date of a page is over that the site calls unchanged."""
+    assert len(query(folder, "SELECT url_id FROM documents WHERE unavailable_ms IS NOT NULL")) == 1
+    execute(folder, "UPDATE documents SET unavailable_ms = 1 WHERE unavailable_ms IS NOT NULL")
+    site.set_page(META, "/not-expired.html", headers={"X-Robots-Tag": "unavailable_after: 1970-01-02"})
+    site.clear_log()
+    assert forks.run(folder, "crawl", "demo") == 0
+    project = CrawlProject(folder=folder, site=site)
+    return Crawled(project.rows(), project.indexed(), set(site.requested()), [], "")
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Crawled]]:
     with SiteProcess() as site, Forks(1) as forks:
@@ -121,6 +133,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Crawled
         yield {
             "obeying": crawl(forks, folder / "obeying", site, *starts),
             "overriding": crawl(forks, folder / "overriding", site, manual, robots={"obey": False}),
+            "expired": expired(forks, folder / "obeying", site),
             "blank": crawl(forks, folder / "blank", site, manual, robots={"user_agent": "Ultra Search"}),
         }
 
@@ -189,3 +202,17 @@ def test_l5_x_robots_tag_when_a_pdf_has_it_then_is_952(runs: dict[str, Crawled])
     assert run.rows[f"{META}/sheet.pdf"]["code"] == 952
     assert run.rows[f"{META}/sheet.pdf"]["rule"] == "keep.meta_robots: meta robots noindex"
     assert f"{META}/sheet.pdf" not in run.index
+
+
+def test_b10_known_page_when_its_date_is_over_then_leaves_though_the_site_calls_it_unchanged(
+    runs: dict[str, Crawled],
+) -> None:
+    before, after = runs["obeying"], runs["expired"]
+
+    left = f"{META}/not-expired.html"
+    assert after.rows[left]["code"] == 952
+    assert {*before.index} - {*after.index} == {left}
+    # Unchanged, it leaves the others as they were.
+    assert {url: row["code"] for url, row in after.rows.items() if url != left} == {
+        url: row["code"] for url, row in before.rows.items() if url != left
+    }

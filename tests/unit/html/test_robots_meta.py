@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,6 +10,10 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 NOINDEX = RobotsDirectives(noindex=True)
 NOFOLLOW = RobotsDirectives(nofollow=True)
 BOTH = RobotsDirectives(noindex=True, nofollow=True)
+
+
+def until(moment: datetime) -> RobotsDirectives:
+    return RobotsDirectives(unavailable_ms=int(moment.timestamp() * 1000))
 
 
 def directives(
@@ -49,7 +53,12 @@ def test_directives_when_in_meta_then_are_read(name: str, content: str, expected
         ("unavailable_after: 25 Jun 2010 15:00:00 PST", NOINDEX),
         ("unavailable_after: Friday, 25-Jun-10 15:00:00 UTC, nofollow", BOTH),
         ("unavailable_after: 2026-05-31", NOINDEX),
-        ("unavailable_after: 2026-06-01T00:00:01+00:00", NO_DIRECTIVES),
+        ("unavailable_after: 2026-06-01T00:00:01+00:00", until(NOW + timedelta(seconds=1))),
+        (
+            "unavailable_after: 2027-01-01, searchcrawl: unavailable_after: 2026-08-01",
+            until(datetime(2026, 8, 1, tzinfo=UTC)),
+        ),
+        ("otherbot: unavailable_after: 2026-08-01", NO_DIRECTIVES),
         ("searchcrawl: unavailable_after: 2020-01-01", NOINDEX),
         ("otherbot: unavailable_after: 2020-01-01", NO_DIRECTIVES),
         ("unavailable_after: soon, nofollow", NOFOLLOW),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from searchcrawl.store import url_table
+from searchcrawl.store import document_table, url_table
 from searchcrawl.store.database import Database
+from searchcrawl.store.document_table import Confirmed
 from searchcrawl.store.states import FetchState
-from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, fetch_states, row, settle, store
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, fetch_states, row, settle, store
 
 TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED
 
@@ -139,3 +140,28 @@ def test_count_todo_when_rows_are_due_later_then_they_are_not_counted(database: 
         count = url_table.count_todo(transaction, SOURCE, NOW_MS)
 
     assert count == 2
+
+
+def test_b10_claim_when_the_date_of_its_author_is_over_then_the_page_is_asked_for_whole(database: Database) -> None:
+    ids = add(database, ["a", "b", "c"])
+    settle(database, ids)
+    for url_id, moment_ms in zip(ids, (NOW_MS - 1, NOW_MS, None), strict=True):
+        store(database, [url_id], unavailable_ms=moment_ms)
+
+    with database.write() as transaction:
+        claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+
+    assert [one.etag is None and one.body_digest is None for one in claims] == [True, False, False]
+
+
+def test_b10_date_when_the_page_is_read_again_then_is_the_one_that_it_says_now(database: Database) -> None:
+    ids = add(database, ["a", "b"])
+    settle(database, ids)
+    store(database, ids, unavailable_ms=5)
+
+    with database.write() as transaction:
+        document_table.confirm(
+            transaction, [Confirmed(url_id=ids[0], read=True), Confirmed(url_id=ids[1], unavailable_ms=7)]
+        )
+
+    assert [document(database, url_id).unavailable_ms for url_id in ids] == [None, 5]

@@ -34,6 +34,7 @@ def upgrade() -> None:
     op.add_column("hosts", sa.Column("answers_any", sa.SmallInteger(), server_default="0", nullable=False))
     _pause_hosts()
     op.add_column("sources", sa.Column("resend_version", sa.BigInteger(), nullable=True))
+    op.add_column("documents", sa.Column("unavailable_ms", sa.BigInteger(), nullable=True))
     for name in ("canonical_key", "display_key"):
         op.add_column("documents", sa.Column(name, sa.BigInteger(), nullable=True))
         _index(f"ix_documents_{name}", "documents", ["source_id", name], where=f"{name} IS NOT NULL")
