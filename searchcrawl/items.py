@@ -65,6 +65,7 @@ class Page:
     target of a meta refresh. ``canonical`` is absolute, or None. ``found`` has the texts of mapped
     names by origin, until ``attributes`` are made of them: fields of the index with their values.
     ``unavailable_ms`` is when its author wants it out of the index (ms since 1970), None: never.
+    ``malformed`` are links that are no URL, the first ones.
     """
 
     title: str = ""
@@ -80,6 +81,7 @@ class Page:
     nofollow: bool = False
     unavailable_ms: int | None = None
     links: tuple[Link, ...] = ()
+    malformed: tuple[str, ...] = ()
     found: tuple[tuple[str, tuple[str, ...]], ...] = ()
     attributes: tuple[tuple[str, tuple[str | int | float, ...]], ...] = ()
 

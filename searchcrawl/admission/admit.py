@@ -5,6 +5,7 @@ A page's links are admitted in one call, never as requests (architecture, decisi
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -21,6 +22,8 @@ from searchcrawl.rules.rewriting import Named
 from searchcrawl.store import document_table, host_table, likeness_table, outlink_table, review_table, url_table
 from searchcrawl.store.database import Transaction
 from searchcrawl.store.url_table import KnownUrl, NewUrl
+
+logger = logging.getLogger(__name__)
 
 #: Codes of rows that were refused without a request.
 REFUSED: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
@@ -75,6 +78,8 @@ def rule_text(decision: Decision) -> str:
 #: New rows take a kilobyte each while they are written: a page may have hundreds of thousands of links (R13).
 _ROWS_AT_ONCE: Final = 10_000
 _MAX_DISCARDED: Final = 100_000
+#: Overlong URLs of one group that are logged; each has its row.
+_MAX_LOGGED: Final = 10
 #: How the rules of rows begin that rewriters gave up, or that a link was made into by edited ones.
 _BY_REWRITERS: Final = ("rewrite[", "rewrite:")
 
@@ -193,7 +198,11 @@ class Admission:
         ]
         self._group.ids.update(url_table.add(transaction, self._source_id, rows, now_ms()))
         self._group.depths.update({row.key: row.depth for row in rows})
-        self._group.rejected += sum(1 for row in rows if row.code)
+        refused = [row for row in rows if row.code]
+        self._group.rejected += len(refused)
+        overlong = [row.url for row in refused if row.code == Code.MALFORMED_URL]
+        for url in overlong[:_MAX_LOGGED]:
+            logger.info("%d: refused, %d characters: %.200s…", Code.MALFORMED_URL, len(url), url)
 
     def _learn_hosts(self, transaction: Transaction, names: set[str]) -> None:
         missing = names - self._hosts.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from searchcrawl import clock
@@ -19,10 +20,15 @@ from searchcrawl.rules.keep import Fetched, modified_ms
 from searchcrawl.rules.redirects import moved_to
 from searchcrawl.run import Run
 
+logger = logging.getLogger(__name__)
+
 
 def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
     """The document with its page and code, or the end of the visit for a meta refresh (953)."""
     claim = document.claim
+    if page.malformed:
+        named = ", ".join(map(repr, page.malformed))
+        logger.info("%d: links of %s are no URLs: %s", Code.MALFORMED_URL, document.base_url, named)
     page = completed(page, document, run)
     keeping = keep.decide(
         page,

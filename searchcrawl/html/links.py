@@ -22,6 +22,8 @@ MAX_URL_CHARACTERS: Final = 65_536
 _PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?:/[\w~-][\w~.-]*+)*+/?+(?:\?[\w~.=&;/+-]*+)?+", re.ASCII)
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
+_MAX_MALFORMED: Final = 10
+_MAX_SHOWN: Final = 200
 
 
 #: A reference as written, with its fragment, and the value of ``rel``.
@@ -29,10 +31,10 @@ Reference = tuple[str, str | None]
 
 
 class PageLinks(NamedTuple):
-    """``invalid`` counts the references that are no http(s) URL."""
+    """``malformed`` are references that are no URL at all, or an endless one: the first ones, each cut (B12)."""
 
     links: tuple[Link, ...]
-    invalid: int
+    malformed: tuple[str, ...] = ()
 
 
 class Resolver:
@@ -66,6 +68,18 @@ class Resolver:
         if _PLAIN.fullmatch(rest) or (reference and not rest):
             return folder + rest
         return self._resolve_slowly(reference)
+
+    def is_malformed(self, reference: str) -> bool:
+        """Whether what ``resolve`` gave up is no URL of any scheme."""
+        if reference.startswith(_SKIPPED):
+            return False
+        if len(reference) > MAX_URL_CHARACTERS:
+            return True
+        try:
+            ada_url.join_url(self._base, reference)
+        except ValueError:
+            return True
+        return False
 
     def _resolve_slowly(self, reference: str) -> str | None:
         try:
@@ -109,7 +123,7 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
     """
     targets: dict[str, bool] = {}
     by_reference: dict[str, str] = {}
-    invalid = 0
+    malformed: dict[str, None] = {}
     for written, rel in references:
         # Most links of a page differ in their fragment only.
         reference = written.partition("#")[0]
@@ -117,7 +131,8 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
         if target is None:
             target = resolver.resolve(reference)
             if target is None:
-                invalid += not reference.startswith(_SKIPPED)
+                if len(malformed) < _MAX_MALFORMED and resolver.is_malformed(reference):
+                    malformed[reference[:_MAX_SHOWN]] = None
                 continue
             if len(targets) >= MAX_LINKS and target not in targets:
                 break
@@ -126,4 +141,6 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
         targets[target] = nofollow and targets.get(target, True)
     # Half the time of Link(...): most pages have dozens.
     new = tuple.__new__
-    return PageLinks(tuple([new(Link, (url, nofollow, None, None)) for url, nofollow in targets.items()]), invalid)
+    return PageLinks(
+        tuple([new(Link, (url, nofollow, None, None)) for url, nofollow in targets.items()]), tuple(malformed)
+    )

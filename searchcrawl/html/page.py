@@ -116,7 +116,7 @@ def parse_page(
     parser = parse_tree(text, utf8=utf8)
     found = _read_tree(parser)
     resolver = Resolver(base_of(found.bases, url))
-    links = extract_links(found.references + _references_without_scripts(found.noscripts), resolver).links
+    links, malformed = extract_links(found.references + _references_without_scripts(found.noscripts), resolver)
     metas, refresh, later = _read_metas(found.metas, resolver, url)
     robots = robots_directives(metas=metas, headers=robots_headers, user_agent=user_agent, now=clock.now())
     fields = {name.strip().lower(): content for name, content in reversed(metas) if content.strip()}
@@ -136,6 +136,7 @@ def parse_page(
         nofollow=robots.nofollow,
         unavailable_ms=robots.unavailable_ms,
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),
+        malformed=malformed,
     )
 
 

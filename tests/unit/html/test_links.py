@@ -83,10 +83,13 @@ def test_links_when_scheme_is_not_the_webs_then_are_left_out(href: str) -> None:
     assert urls_of(f'<a href="{href}">x</a><a>y</a>') == []
 
 
-def test_links_when_invalid_then_are_counted() -> None:
-    html = '<a href="http://[">x</a><a href="http://a b/">x</a><a href="JavaScript:x">x</a><a href="ok">x</a>'
+def test_links_when_malformed_then_the_first_ones_are_named_once() -> None:
+    html = '<a href="http://[#x">x</a><a href="http://a b/">x</a><a href="JavaScript:x">x</a><a href="ok">x</a>'
+    again = "".join(f'<a href="http://[">x</a><a href="http://{number}%/">x</a>' for number in range(100))
 
-    assert links_of(html) == PageLinks((Link("http://example.com/dir/ok"),), 3)
+    assert links_of(html) == PageLinks((Link("http://example.com/dir/ok"),), ("http://[", "http://a b/"))
+    assert links_of(again).malformed[:3] == ("http://[", "http://0%/", "http://1%/")
+    assert len(links_of(again).malformed) == 10
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,7 @@ def test_links_when_300000_on_a_page_then_all_are_found() -> None:
 def test_links_when_href_has_30_million_characters_then_it_alone_is_lost() -> None:
     html = f'<a href="{"a/" * 15_000_000}">x</a><a href=b>y</a>'
 
-    assert links_of(html) == PageLinks((Link("http://example.com/dir/b"),), 1)
+    assert links_of(html) == PageLinks((Link("http://example.com/dir/b"),), (("a/" * 100),))
 
 
 def test_resolver_when_compared_with_identity_then_agrees() -> None:
