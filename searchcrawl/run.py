@@ -12,7 +12,7 @@ from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.failpoints import passing
-from searchcrawl.items import Document, Outcome, Page, SitemapPart
+from searchcrawl.items import Claim, Document, Outcome, Page, SitemapPart
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
@@ -91,6 +91,18 @@ class RobotsRules(Protocol):
         """Whether a URL of the origin may be requested."""
 
 
+class Traps(Protocol):
+    """The patterns of URLs that are cut or full (admission.trap_watch); any thread may ask."""
+
+    def refusal(self, claim: Claim) -> Decision | None:
+        """Why a claimed row is not to be requested."""
+
+    def sifted(
+        self, transaction: Transaction, claims: Sequence[Claim]
+    ) -> tuple[list[Claim], list[tuple[Claim, Decision]]]:
+        """Those of ``claims`` that may be requested, and those that may not."""
+
+
 @dataclass(slots=True)
 class Wires:
     """Who tells whom: stages that must not know each other hear of each other here.
@@ -102,8 +114,9 @@ class Wires:
     part of a sitemap, ``in_flight`` counts requests, ``may_claim`` says whether the cache has room,
     ``may_revisit`` whether rows that are due again may be claimed, ``stop`` ends the crawl for a
     reason, ``hold`` keeps it from being over until what it answers is called; any thread may call
-    them. ``sentinel`` answers how the visit of a page ends that is no content, at once or later, and None
-    where it is. ``robots_of`` (an origin) is for the reactor, as is ``robots_read``: an origin, and what
+    them. ``traps`` is None for as long as no pattern of URLs is cut or limited. ``sentinel`` answers how the
+    visit of a page ends that is no content, at once or later, and None where it is. ``robots_of`` (an
+    origin) is for the reactor, as is ``robots_read``: an origin, and what
     its Sitemap lines name.
     """
 
@@ -122,6 +135,7 @@ class Wires:
     robots_of: Callable[[str], Awaitable[RobotsRules]] | None = None
     sentinel: Callable[[Document, Page], Outcome | Awaitable[Outcome | None] | None] | None = None
     stop: Callable[[str], None] | None = None
+    traps: Traps | None = None
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ A page's links are admitted in one call, never as requests (architecture, decisi
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
 from searchcrawl.admission.seen import Seen
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
@@ -90,7 +91,10 @@ class Admission:
     After the transaction ``committed()`` or ``rolled_back()`` has to be called.
     """
 
-    def __init__(self, *, source_id: int, boundary: Boundary, max_urls: int, known_urls: int) -> None:
+    def __init__(
+        self, *, source_id: int, boundary: Boundary, max_urls: int, known_urls: int, traps: TrapWatch | None = None
+    ) -> None:
+        self._traps = traps
         self._source_id = source_id
         self._boundary = boundary
         #: keys of rows that rewriters gave up
@@ -117,6 +121,8 @@ class Admission:
         for start in range(0, len(fresh), _ROWS_AT_ONCE):
             self._add(transaction, dict(fresh[start : start + _ROWS_AT_ONCE]))
         self._discard(transaction, found)
+        if self._traps is not None:
+            self._traps.store(transaction)
         passing("links.mid")
         self._store_outlinks(transaction, pages)
         for row, link in nearer:
@@ -130,6 +136,8 @@ class Admission:
 
     def committed(self) -> None:
         """Remembers the rows of the last call."""
+        if self._traps is not None:
+            self._traps.committed()
         for key, depth in self._group.depths.items():
             self._seen.learn(key, self._group.ids[key], depth)
         if len(self._discarded) > _MAX_DISCARDED:
@@ -139,6 +147,8 @@ class Admission:
 
     def rolled_back(self) -> None:
         """Forgets the rows of the last call."""
+        if self._traps is not None:
+            self._traps.rolled_back()
         self._count -= self._group.discovered
         for name in self._group.hosts:
             self._hosts.pop(name, None)
@@ -179,7 +189,14 @@ class Admission:
         return keys
 
     def _add(self, transaction: Transaction, fresh: dict[int, _Wanted]) -> None:
-        decided = [(key, link, self.decide(link.url, link.depth)) for key, link in fresh.items()]
+        # Start URLs are asked for whatever is like them.
+        traps = self._traps if self._traps is not None and self._traps.active else None
+        if traps is not None:
+            traps.prepare(transaction, (link.url for link in fresh.values() if link.depth))
+        decided = [
+            (key, link, self._decide(link.url, link.depth, traps.admit if traps is not None and link.depth else None))
+            for key, link in fresh.items()
+        ]
         names = {key: urls.host_and_port(link.url) for key, link, _ in decided}
         self._learn_hosts(transaction, set(names.values()))
         rows = [
@@ -258,12 +275,21 @@ class Admission:
         url_table.reopen(transaction, opened)
 
     def decide(self, url: str, depth: int) -> Decision:
-        """Whether a URL may be visited: the boundary's word, and ``max_urls``. What is allowed is counted."""
+        """Whether a URL may be visited: the boundary's word, ``max_urls`` and traps. What is allowed is counted.
+
+        How many are alike is counted when it is claimed.
+        """
+        return self._decide(url, depth, self._traps.cutting if self._traps is not None and depth else None)
+
+    def _decide(self, url: str, depth: int, trapped: Callable[[str], Decision | None] | None) -> Decision:
         decision = self._boundary.decide(url, depth)
         if not decision.allowed:
             return decision
         if self._max_urls and self._count >= self._max_urls:
             return Decision(False, str(self._max_urls), decision.file, "scope.max_urls")
+        refusal = trapped(url) if trapped is not None else None
+        if refusal is not None:
+            return refusal
         self._count += 1
         self._group.discovered += 1
         return decision

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.answers import outcome
@@ -11,10 +11,23 @@ from searchcrawl.codes import Code
 from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.store import answer_queries, document_table, lease, resend_table, run_table, sitemap_table, url_table
+from searchcrawl.store import (
+    answer_queries,
+    document_table,
+    lease,
+    pattern_table,
+    resend_table,
+    run_table,
+    sitemap_table,
+    url_table,
+)
 from searchcrawl.store.database import Database, Transaction
+from searchcrawl.store.pattern_table import StoredPattern
 from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.states import EndReason
+
+#: So many patterns of URLs that are cut are named.
+_MOST_PATTERNS: Final = 500
 
 
 def status_of(
@@ -49,6 +62,7 @@ def status_of(
                 *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
                 *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
                 *_warnings_of_urls(source.name, warned),
+                *_warnings_of_patterns(pattern_table.cut(transaction, source_id)),
                 *(_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
             ],
         }
@@ -146,6 +160,18 @@ def _warnings_of_urls(name: str, warned: Mapping[int, int]) -> Iterator[dict[str
             f"{walls} pages are what their host answers to any path, a login form or an error page, and were not taken; "
             f"what was known of them stays: searchcrawl urls {name} --code 965",
         )
+
+
+def _warnings_of_patterns(cut: Sequence[StoredPattern]) -> Iterator[dict[str, str]]:
+    """F5: each pattern of URLs that is cut is named."""
+    for row in cut[:_MOST_PATTERNS]:
+        key = f"{row.cut} = {row.cut_limit}"
+        why = "it has as many URLs as allowed"
+        if row.pages:
+            why = f"its last pages brought {row.new_permille / 10:.1f} % new text"
+        yield _warning("trap", f"URL looping: {row.text} is cut ({key}): {why}; others of it are refused with 961")
+    if len(cut) > _MOST_PATTERNS:
+        yield _warning("trap", f"URL looping: {len(cut) - _MOST_PATTERNS} more patterns are cut")
 
 
 def _warning(code: str, message: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl.admission.admit import REFUSED, Admission, rule_text
 from searchcrawl.admission.naming import named_start
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
 from searchcrawl.commit.review import review
@@ -73,11 +74,9 @@ class CachePipeline:
         known, most = 0, run.source.scope.max_urls
         if most:
             known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))
+        traps = self._watch_traps(run)
         admission = Admission(
-            source_id=run.source_id,
-            boundary=run.boundary,
-            max_urls=most,
-            known_urls=known,
+            source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known, traps=traps
         )
         if run.rules_edited:
             review(run, admission)
@@ -87,11 +86,27 @@ class CachePipeline:
             run,
             DocumentCache(run.project.cache_dir / run.source.name),
             admission,
+            traps=traps,
             in_flight=lambda: wires.in_flight() if wires.in_flight else 0,
             listeners=Listeners(
                 committed=self._committed, listed=self._listed, sealed=self._sealed, failed=self._failed
             ),
         )
+
+    def _watch_traps(self, run: Run) -> TrapWatch:
+        scope = run.source.scope
+        traps = TrapWatch(
+            run.source_id,
+            trap_after=scope.trap_after,
+            max_urls_per_pattern=scope.max_urls_per_pattern,
+            file=run.source.file,
+        )
+        # Who limits their number for the first time has counted none yet.
+        recount = any(key.startswith("scope.") for key in run.forced)
+        run.write(lambda transaction: traps.open(transaction, recount=recount))
+        if traps.active:
+            run.wires.traps = traps
+        return traps
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
         starts, found = named_start(start_urls(run.project, run.source), run.rewriting)

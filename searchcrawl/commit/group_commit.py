@@ -18,6 +18,7 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.admission.naming import named_found, named_parts
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import decide, group_rows, redirect_chains
@@ -67,12 +68,14 @@ class GroupCommit:
         cache: DocumentCache,
         admission: Admission,
         *,
+        traps: TrapWatch | None = None,
         in_flight: Callable[[], int],
         listeners: Listeners,
     ) -> None:
         self._run = run
         self._cache = cache
         self._admission = admission
+        self._traps = traps
         self._in_flight = in_flight
         self._listeners = listeners
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
@@ -171,10 +174,14 @@ class GroupCommit:
         decided.found[:] = named_found(decided.found, run.rewriting, pages)
         parts, listed = named_parts(parts, run.rewriting)
         self._canonicals |= any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
+        if self._traps is not None:
+            self._traps.observe(items)
         places = self._append(decided.stored)
         run.write_counted(lambda transaction: self._write(transaction, items, parts, listed, decided.copied(), places))
         passing("links.committed")
         self._admission.committed()
+        if self._traps is not None and self._traps.active:
+            run.wires.traps = self._traps
         self._sitemaps.committed()
         if self._displays is not None:
             self._displays.committed()

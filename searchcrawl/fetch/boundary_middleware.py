@@ -8,7 +8,7 @@ from scrapy.crawler import Crawler
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.fetch.ending import claim_of, ended, trail_of
-from searchcrawl.fetch.run_state import run_of
+from searchcrawl.fetch.run_state import Wires, run_of
 from searchcrawl.rules.boundary import Boundary, refusal_code
 
 
@@ -18,12 +18,14 @@ class BoundaryMiddleware:
     The target of a followed redirect may lie anywhere (requirements.md, decision 3), but on http(s).
     """
 
-    def __init__(self, boundary: Boundary) -> None:
+    def __init__(self, boundary: Boundary, wires: Wires) -> None:
         self._boundary = boundary
+        self._wires = wires
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BoundaryMiddleware:
-        return cls(run_of(crawler.spider).boundary)
+        run = run_of(crawler.spider)
+        return cls(run.boundary, run.wires)
 
     def process_request(self, request: Request) -> None:
         claim = claim_of(request)
@@ -37,6 +39,10 @@ class BoundaryMiddleware:
             decision = self._boundary.decide(claim.url, claim.depth)
         except InvalidUrl as error:
             raise ended(request, claim, Code.MALFORMED_URL, error=str(error)) from error
+        traps = self._wires.traps
+        if decision.allowed and traps is not None:
+            # Its pattern was cut after it had been claimed.
+            decision = traps.refusal(claim) or decision
         if not decision.allowed:
             rule = f"{decision.key}: {decision.rule}"
             raise ended(request, claim, refusal_code(decision), rule=rule, error=f"outside the boundary ({rule})")

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar, cast
 
 from searchcrawl.fetch.address_guard import AddressGuard
+from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.keep import KeepRules
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import RobotsRules
@@ -92,11 +94,20 @@ class Politeness(Protocol):
         """A request to ``host:port`` is over: its delay begins now."""
 
 
+class Traps(Protocol):
+    """Patterns of URLs that are cut."""
+
+    def refusal(self, claim: Claim) -> Decision | None:
+        """Why a claimed row is not to be requested."""
+
+
 class Wires(Protocol):
     """Where the fetch stage tells and asks (``searchcrawl.run.Wires``)."""
 
     robots_of: Callable[[str], Awaitable[RobotsRules]] | None
 
+    @property
+    def traps(self) -> Traps | None: ...
     @property
     def robots_read(self) -> Sequence[Callable[[str, Sequence[str]], None]]: ...
 

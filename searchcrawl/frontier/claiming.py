@@ -14,14 +14,20 @@ from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.frontier.host_turns import HostTurns
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from searchcrawl.items import Claim
+from searchcrawl.rules.boundary import refusal_code
+from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
 from searchcrawl.store import host_table, url_table
 from searchcrawl.store.database import Transaction
+from searchcrawl.store.url_table import Settled
 
 logger = logging.getLogger(__name__)
 
 _HOSTS_A_ROUND: Final = 64
 _IDLE_SECONDS: Final = 1.0
+#: So many rows are refused in one transaction.
+_MOST_REFUSED: Final = 500
+_ROWS_SIFTED: Final = 64
 #: No row is due by then.
 _NEVER_MS: Final = -1
 
@@ -68,6 +74,7 @@ class Claiming:
         self._look = _Look(quiet=False)
         self._turns = HostTurns(run.database, window)
         window.share(self._wished)
+        self._refused = 0
         self._wake = threading.Event()
         self._look_wanted = threading.Event()
         self._next_look = 0.0
@@ -200,7 +207,18 @@ class Claiming:
         self._look.held_back |= len(wanted) < len(hosts)
         if not wanted:
             return 0
-        claims = self._run.write(lambda transaction: self._claim_hosts(transaction, wanted))
+        claims: dict[int, list[Claim]] = {}
+
+        def claim(transaction: Transaction) -> dict[str, int]:
+            nonlocal claims
+            self._refused = 0
+            claims = self._claim_hosts(transaction, wanted)
+            return {"rejected": self._refused}
+
+        if self._run.wires.traps is None:
+            self._run.write(claim)
+        else:
+            self._run.write_counted(claim)
         total = sum(len(rows) for rows in claims.values())
         with self._counting:
             self._outstanding += total
@@ -220,13 +238,32 @@ class Claiming:
         return claims
 
     def _claim_host(self, transaction: Transaction, host: int, rows: int) -> list[Claim]:
-        run = self._run
-        return url_table.claim(
-            transaction,
-            run.source_id,
-            host,
-            limit=rows,
-            now_ms=clock.now_ms(),
-            horizon_ms=self._horizon_ms(),
-            forced=bool(run.forced),
-        )
+        """Claims rows; those of patterns that are cut are settled on the way (L8)."""
+        run, kept, most = self._run, list[Claim](), rows
+        while len(kept) < rows and self._refused < _MOST_REFUSED:
+            found = url_table.claim(
+                transaction,
+                run.source_id,
+                host,
+                limit=most - len(kept),
+                now_ms=clock.now_ms(),
+                horizon_ms=self._horizon_ms(),
+                forced=bool(run.forced),
+            )
+            if run.wires.traps is None:
+                return found
+            passed, refused = run.wires.traps.sifted(transaction, found)
+            kept += passed
+            if not refused:
+                break
+            url_table.settle(transaction, [_refused(claim, decision) for claim, decision in refused])
+            self._refused += len(refused)
+            # More are likely to follow.
+            most = max(rows, _ROWS_SIFTED)
+        url_table.release(transaction, [claim.url_id for claim in kept[rows:]])
+        return kept[:rows]
+
+
+def _refused(claim: Claim, decision: Decision) -> Settled:
+    rule = f"{decision.key}: {decision.rule}"
+    return Settled(url_id=claim.url_id, code=refusal_code(decision), rule=rule, due_ms=None, fetched_ms=None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import xxhash
@@ -27,6 +27,11 @@ _MIN_SIMHASH_WORDS: Final = 32
 #: In so many of 64 bits the simhashes of near copies differ at most.
 NEAR_BITS: Final = 6
 _COPY: Final = 0.05
+#: Lines of so many characters are compared with all other pages'.
+_LONG_LINE: Final = 60
+_KNOWN_LINES: Final = 40_000
+#: So many characters are too many to be looked at for nothing.
+_MUCH: Final = 300
 #: What one pattern remembers: lines, runs, copies, each at most twice as many; and simhashes.
 _LINES: Final = 4096
 _RUNS: Final = 4096
@@ -60,6 +65,45 @@ class Recent:
         return fresh
 
 
+class PageText(NamedTuple):
+    """A page as it is compared: its lines, their hashes, and those hashes that a better page has, too."""
+
+    url: str
+    digest: bytes
+    lines: Sequence[str]
+    hashes: Sequence[int]
+    elsewhere: Collection[int]
+
+
+class KnownLines:
+    """The long lines of all pages met lately, and the length of the shortest URL that has them.
+
+    A copy under a longer URL (a session id more) brings nothing; the original that is found after its copies does.
+    About 10 MB at most.
+    """
+
+    def __init__(self) -> None:
+        self._young: dict[int, int] = {}
+        self._old: dict[int, int] = {}
+
+    def read(self, url: str, text: str, digest: bytes) -> PageText:
+        """A page, whose lines are known from now on; ``digest`` is that of its text."""
+        lines = text[:_MAX_CHARACTERS].split("\n")
+        hashes = list(map(hash, lines))
+        length, elsewhere = len(url), set[int]()
+        if len(self._young) >= _KNOWN_LINES:
+            self._young, self._old = {}, self._young
+        for line, number in zip(lines, hashes, strict=True):
+            if len(line) >= _LONG_LINE:
+                best = self._young.get(number) or self._old.get(number)
+                if best is not None and best <= length:
+                    elsewhere.add(number)
+                    self._young[number] = best
+                else:
+                    self._young[number] = length
+        return PageText(url, digest, lines, hashes, elsewhere)
+
+
 class Novelty:
     """The text that pages of one pattern have brought so far; about 1 MB at most."""
 
@@ -73,24 +117,26 @@ class Novelty:
         """What another process has to know to go on."""
         return array("q", self._runs.newest).tobytes()
 
-    def share(self, url: str, text: str, digest: bytes, *, roughly: bool = False) -> float | None:
-        """How much of ``text`` is new, from 0 to 1; its text is known from now on.
+    def share(self, page: PageText, *, roughly: bool = False) -> float | None:
+        """How much of the text of ``page`` is new, from 0 to 1; it is known from now on.
 
-        ``digest`` is that of the whole text. ``roughly`` answers None unless the page is a copy, for the price of
-        its lines: who brought much until now is not asked for all.
+        ``roughly`` answers None, for the price of its lines, where a page has much that may be new: who brought
+        much until now is not asked for all.
         """
-        if not self._copies.learn((int.from_bytes(digest[:7], "big"),)):
+        if not self._copies.learn((int.from_bytes(page.digest[:7], "big"),)):
             return 0.0
-        lines = text[:_MAX_CHARACTERS].split("\n")
-        fresh = self._lines.learn(set(map(hash, lines)))
+        fresh = self._lines.learn(set(page.hashes))
         if not fresh:
             return 0.0
-        if roughly:
+        unknown = [(line, number) for line, number in zip(page.lines, page.hashes, strict=True) if number in fresh]
+        new = [line for line, number in unknown if number not in page.elsewhere]
+        if roughly and sum(map(len, new)) >= _MUCH:
             return None
-        runs = runs_of((line for line in lines if hash(line) in fresh), url)
+        runs = runs_of(new, page.url)
         if not runs:
             return 0.0
-        share = len(self._runs.learn(runs)) / max(len(runs), _MIN_WORDS)
+        known_words = sum(line.count(" ") + 1 for line, number in unknown if number in page.elsewhere)
+        share = len(self._runs.learn(runs)) / max(len(runs) + known_words, _MIN_WORDS)
         if share >= _COPY and len(runs) >= _MIN_SIMHASH_WORDS and self._is_near(simhash(runs)):
             return 0.0
         return share
@@ -125,8 +171,10 @@ def runs_of(lines: Iterable[str], url: str) -> list[int]:
 
 
 def _runs(words: Sequence[str]) -> list[int]:
-    digests = map(xxhash.xxh3_64_intdigest, words)  # type: ignore[arg-type]  # it takes text, too
-    hashes = [0] * (_RUN_WORDS - 1) + list(digests)
+    if not words:
+        return []
+    encoded = " ".join(words).encode("utf-8", "surrogatepass").split(b" ")
+    hashes = [0] * (_RUN_WORDS - 1) + list(map(xxhash.xxh3_64_intdigest, encoded))
     return list(map(hash, zip(*(hashes[start:] for start in range(_RUN_WORDS)), strict=False)))
 
 

@@ -6,6 +6,7 @@ Pure and quick: a page pays for them once, a link only where a pattern is cut or
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -38,8 +39,8 @@ class Level(IntEnum):
     FACETS = 1
     #: all below a first segment of the path
     BRANCH = 2
-    #: all with as many segments at a host
-    DEPTH = 3
+    #: all at a host
+    HOST = 3
     #: all at the hosts below one
     HOSTS = 4
 
@@ -73,11 +74,20 @@ def patterns_of(url: str) -> list[Pattern]:
             found.append(Pattern(Level.FACETS, f"{origin}{trunk.rpartition('/')[0]}/*"))
         if segments > 1:
             found.append(Pattern(Level.BRANCH, f"{origin}/{trunk.split('/', 2)[1]}/**{rest}"))
-        if mark or segments > 1:
-            found.append(Pattern(Level.DEPTH, f"{origin}{'/*' * segments}{rest}"))
+    found.append(Pattern(Level.HOST, f"{origin}/**"))
     if above:
-        found.append(Pattern(Level.HOSTS, f"{above}/**{rest}"))
+        found.append(Pattern(Level.HOSTS, f"{above}/**"))
     return found
+
+
+def cut_by(url: str, cuts: Container[str], proven: Container[str]) -> str | None:
+    """Which of the patterns ``cuts`` ``url`` belongs to; those of a narrower one whose pages are ``proven`` are spared."""
+    for _, text in patterns_of(url):
+        if text in cuts:
+            return text
+        if text in proven:
+            return None
+    return None
 
 
 def values_pattern(url: str) -> str | None:

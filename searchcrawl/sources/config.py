@@ -110,6 +110,8 @@ class Scope(Table):
     max_repeated_segments: Count = 3
     max_urls: Count = 0
     strip_parameters: ParameterNames = DEFAULT_NAMES
+    max_urls_per_pattern: Count = 0
+    trap_after: Count = 200
 
     @model_validator(mode="after")
     def _one_list_of_ports(self) -> Scope:
@@ -282,7 +284,6 @@ class Source(SourceFile):
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "mode", "test", "receiver", "document_service", "cache",
-    "scope.max_urls_per_pattern", "scope.trap_after",
     "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
     "render", "attributes.values", "file", "table", "mail", "agent",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,6 +116,23 @@ def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, i
             [
                 {"source_id": source_id, "key": _key(text), "pattern": text, "urls": number}
                 for text, number in numbers.items()
+            ],
+        )
+
+
+def name_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
+    """Notes that patterns have as many URLs as ``key`` allows, but of those that are cut for something else."""
+    if texts:
+        statement = upsert(transaction, patterns)
+        transaction.execute(
+            statement.on_conflict_do_update(
+                index_elements=["source_id", "key"],
+                set_={"cut": statement.excluded.cut, "cut_limit": statement.excluded.cut_limit},
+                where=patterns.c.cut.is_(None),
+            ),
+            [
+                {"source_id": source_id, "key": _key(text), "pattern": text, "cut": key, "cut_limit": limit}
+                for text in texts
             ],
         )
 

@@ -244,7 +244,7 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ("depth = true", "scope.depth: must be a whole number (got true)"),
         ('depth = "1"', 'scope.depth: must be a whole number (got "1")'),
         ("dpeth = 1", "scope.dpeth: unknown key (did you mean depth?)"),
-        ("max_urls_per_pattern = 5", "scope.max_urls_per_pattern: not available yet"),
+        ("trap_after = -1", "scope.trap_after: must not be negative (got -1)"),
         ('include_urls = "x"', 'scope.include_urls: must be a list (got "x")'),
         ("include_urls = [1]", "scope.include_urls: must be a string (got 1)"),
         ('include_urls = ["re:("]', "scope.include_urls: not an RE2 expression: "),
