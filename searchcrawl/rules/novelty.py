@@ -132,12 +132,13 @@ class Novelty:
         new = [line for line, number in unknown if number not in page.elsewhere]
         if roughly and sum(map(len, new)) >= _MUCH:
             return None
-        runs = runs_of(new, page.url)
+        # What a page says again and again is new once.
+        runs = set(runs_of(new, page.url))
         if not runs:
             return 0.0
         known_words = sum(line.count(" ") + 1 for line, number in unknown if number in page.elsewhere)
         share = len(self._runs.learn(runs)) / max(len(runs) + known_words, _MIN_WORDS)
-        if share >= _COPY and len(runs) >= _MIN_SIMHASH_WORDS and self._is_near(simhash(runs)):
+        if share >= _COPY and len(runs) >= _MIN_SIMHASH_WORDS and self._is_near(simhash(list(runs))):
             return 0.0
         return share
 

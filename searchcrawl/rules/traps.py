@@ -25,7 +25,7 @@ _ID: Final = re.compile(
 _NUMBER: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
 # 2026-11-21, 12.34.56: one variable, as 20261121 is.
 _JOINED: Final = re.compile(r"\{n\}(?:[-_.,:~+]\{n\})+")
-_ADDRESS: Final = re.compile(r"[0-9.]+|\[.*\]")
+_ADDRESS: Final = re.compile(r"[0-9.]+")
 _HAS_DIGIT: Final = re.compile("[0-9]")
 _FEWEST_LABELS: Final = 3
 
@@ -113,8 +113,8 @@ def shape_of(text: str) -> str:
 def _origin(origin: str) -> tuple[str, str]:
     """``scheme://host[:port]`` with the numbers of its name left out, and the one of all hosts beside it, or ""."""
     scheme, _, netloc = origin.partition("://")
-    host, colon, port = netloc.partition(":") if not netloc.startswith("[") else (netloc, "", "")
-    if _ADDRESS.fullmatch(host):
+    host, colon, port = netloc.partition(":")
+    if netloc.startswith("[") or _ADDRESS.fullmatch(host):
         return origin, ""
     # One label at a time: no variable reaches over a dot.
     labels = [shape_of(label) for label in host.split(".")]

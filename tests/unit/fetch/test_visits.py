@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 from scrapy import Request
 
@@ -12,10 +14,13 @@ from searchcrawl.fetch.ending import VisitEnded
 from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
 from searchcrawl.items import Claim, Hop, Link
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.run import Wires
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
 
-BOUNDARY = BoundaryMiddleware(Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2))
+INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)
+BOUNDARY = BoundaryMiddleware(INSIDE, Wires())
 CONDITIONAL = ConditionalMiddleware()
 REDIRECT = RedirectMiddleware(boundary=Boundary(include_hosts=["site.test"]), max_redirects=3, rewriting=Rewriting())
 
@@ -54,6 +59,30 @@ def test_boundary_when_redirect_was_followed_then_target_may_lie_anywhere() -> N
     request = visit("http://other.test/", redirects=TRAIL)
 
     assert BOUNDARY.process_request(request) is None
+
+
+class CutPattern:
+    """All URLs of one path are cut."""
+
+    def refusal(self, claim: Claim) -> Decision | None:
+        return (
+            Decision(False, "http://site.test/maze/**", "demo.toml", "scope.trap_after")
+            if "/maze/" in claim.url
+            else None
+        )
+
+    def sifted(self, *_: object) -> NoReturn:
+        raise AssertionError("only who claims sifts")
+
+
+def test_boundary_when_pattern_was_cut_since_the_claim_then_nothing_is_requested() -> None:
+    middleware, maze = BoundaryMiddleware(INSIDE, Wires(traps=CutPattern())), "http://site.test/maze/1"
+
+    with pytest.raises(VisitEnded) as ended:
+        middleware.process_request(visit(maze, row=Claim(url_id=1, url=maze, host_id=1, depth=1)))
+
+    assert (outcome_of(ended).code, outcome_of(ended).rule) == (961, "scope.trap_after: http://site.test/maze/**")
+    assert middleware.process_request(visit("http://site.test/other")) is None
 
 
 def test_boundary_when_request_has_no_row_then_is_left_alone() -> None:
