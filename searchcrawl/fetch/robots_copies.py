@@ -28,10 +28,13 @@ class RobotsCopies:
         self._store = store
         self._swept = False
 
-    async def keep(self, origin: str, body: bytes) -> None:
-        """Keeps a good answer; without it a restart asks again, so that a store that fails costs no page."""
+    async def keep(self, origin: str, body: bytes | None) -> None:
+        """Keeps a good answer, None for one without a file.
+
+        Without it a restart asks again, so that a store that fails costs no page.
+        """
         try:
-            await asyncio.to_thread(self._store.write, lambda transaction: self._save(transaction, origin, body))
+            await asyncio.to_thread(self._keep, origin, body)
         except SearchcrawlError as error:
             logger.warning("the copy of %s/robots.txt is not kept: %s", origin, error)
 
@@ -43,6 +46,13 @@ class RobotsCopies:
             return robots_table.find(transaction, origin, since_ms=since_ms)
 
         return await asyncio.to_thread(self._store.read, find)
+
+    def _keep(self, origin: str, body: bytes | None) -> None:
+        if body is not None:
+            self._store.write(lambda transaction: self._save(transaction, origin, body))
+        # Most have none: the lock of a writer would cost each of them more than this look.
+        elif self._store.read(lambda transaction: robots_table.find(transaction, origin)) is not None:
+            self._store.write(lambda transaction: robots_table.drop(transaction, origin))
 
     def _save(self, transaction: Transaction, origin: str, body: bytes) -> None:
         now_ms = clock.now_ms()

@@ -61,8 +61,8 @@ class _Copy:
 class Copies(Protocol):
     """Where good answers are kept by origin."""
 
-    async def keep(self, origin: str, body: bytes) -> None:
-        """Keeps a good answer."""
+    async def keep(self, origin: str, body: bytes | None) -> None:
+        """Keeps a good answer, None for one without a file."""
 
     async def recall(self, origin: str) -> bytes | None:
         """The last one, None without."""
@@ -279,8 +279,8 @@ class RobotsMiddleware:
             body = undo_prefix(response.body, codings, max_bytes=_MAX_BYTES) if 200 <= status <= 299 else b""
         except BrokenCoding as error:
             return _Copy(expires=_in(self._pause_seconds), error=f"robots.txt: {error}")
-        if 200 <= status <= 299 and self._stored is not None:
-            await self._stored.keep(origin, body)
+        if self._stored is not None:
+            await self._stored.keep(origin, body if 200 <= status <= 299 else None)
         return await self._of_body(body, url, status)
 
     async def _of_body(self, body: bytes, url: str, status: int = 200) -> _Copy:

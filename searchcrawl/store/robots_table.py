@@ -34,6 +34,11 @@ def find(transaction: Transaction, origin: str, *, since_ms: int = 0) -> bytes |
     return None if body is None else isal_zlib.decompress(body)
 
 
+def drop(transaction: Transaction, origin: str) -> None:
+    """Drops the copy of an origin that has no such file any more."""
+    transaction.execute(delete(robots_copies).where(robots_copies.c.origin == origin))
+
+
 def forget(transaction: Transaction, before_ms: int) -> None:
     """Drops the copies of origins that were not asked since."""
     transaction.execute(delete(robots_copies).where(robots_copies.c.fetched_ms < before_ms))

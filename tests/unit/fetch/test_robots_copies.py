@@ -87,7 +87,9 @@ def test_robots_when_a_run_of_its_own_cannot_have_it_then_it_is_unavailable(data
     assert (ended.code, ended.rule) == (951, "robots.unavailable")
 
 
-def test_robots_when_it_is_missing_then_no_copy_is_kept(database: Database) -> None:
+@pytest.mark.parametrize("before", [404, 200])
+def test_robots_when_it_is_missing_then_no_copy_is_kept(database: Database, before: int) -> None:
+    outcome(database, (before, RULES), horizon_ms=0)
     outcome(database, (404, RULES), horizon_ms=0)
 
     ended = outcome(database, (503, b""), horizon_ms=0)
