@@ -176,7 +176,7 @@ def _why(case: Case, facts: UrlFacts) -> str:
     if listed.code in _REDIRECTS:
         target = target_of(listed.error)
         return f"{meaning_of(listed.code)}: {target}" if target else meaning_of(listed.code)
-    if case.state is UrlState.GONE:
+    if case.state is UrlState.GONE and not case.in_index:
         return f"removed: {meaning_of(listed.code)}"
     return meaning_of(listed.code)
 

@@ -37,6 +37,9 @@ class PageSpider(WebSpider):
     async def start(self) -> AsyncIterator[Any]:
         """The one request."""
         host = urls.host_and_port(self.claim.url)
+        if self.run.politeness is not None and not self.source.robots.obey:
+            # Where robots.txt is asked first, that takes the turns.
+            await self.run.politeness.turn(host)
         yield request_of(self.claim, host, callback=self.visited, errback=self.failed)
 
     def _scraped(self, item: object, response: Response | None) -> None:

@@ -12,7 +12,8 @@ import pytest
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.crawl_forks import Forks
-from tests.site.client import SiteProcess, source_toml
+from tests.login_site import LOG_OUT, PASSWORD, USER, LoginSite
+from tests.site.client import SiteProcess, source_toml, write_project
 from tests.site.pdf import make_pdf
 from tests.stored_rows import query
 
@@ -225,6 +226,23 @@ def test_test_when_shown_to_people_then_code_fields_text_and_links(site: SitePro
     assert shown.startswith(f"{site.url(HOST, '/good.html')}\n200 OK\n")
     assert "\n  title           good\n" in shown
     assert f"\n  refused: {site.url(HOST, '/x.zip')}  (scope.exclude_urls: *.zip)\n" in shown
+
+
+def test_test_when_the_source_logs_in_then_the_page_behind_the_login_is_shown(forks: Forks, tmp_path: Path) -> None:
+    with LoginSite() as site:
+        login = {"type": "form", "url": site.url("form", "/login"), "username": USER, "password": PASSWORD}
+        write_project(
+            tmp_path,
+            site.port,
+            start={"urls": [site.url("form")]},
+            scope={"include_hosts": ["form.acme.test"]},
+            login={**login, "check": LOG_OUT},
+        )
+        code = forks.run(tmp_path, "test", site.url("form", "/one.html"), "--source", "demo", "--json")
+
+        view = Answer(code, (tmp_path / "output.txt").read_text("utf-8")).object
+        assert (code, view["code"], bool(view["fields"]), site.state.logins) == (0, 200, True, 1)
+        assert PASSWORD not in json.dumps(view)
 
 
 @pytest.mark.parametrize(
