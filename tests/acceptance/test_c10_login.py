@@ -12,7 +12,7 @@ import pytest
 
 from searchcrawl.index.opening import open_index
 from searchcrawl.sources.loading import load_project
-from tests.crawl_forks import Forks
+from tests.crawl_forks import COMMANDS
 from tests.login_site import COOKIE, LOG_OUT, NAMES, PASSWORD, USER, LoginSite
 from tests.site.client import write_project
 from tests.site.expected import short
@@ -29,10 +29,9 @@ class Crawl:
 
     folder: Path
     site: LoginSite
-    forks: Forks
     name: str
 
-    def edit(self, *, handler: str = "aiohttp", **login: Any) -> None:
+    def edit(self, **login: Any) -> None:
         """Writes the project: one host of the site, with this login."""
         write_project(
             self.folder,
@@ -42,14 +41,12 @@ class Crawl:
             fetch={"retries": 0},
             login=login,
         )
-        (self.folder / "settings_here.py").write_text(
-            f'from searchcrawl.settings import *\nSEARCHCRAWL_HTTP_HANDLER = "{handler}"\n', "utf-8"
-        )
-        (self.folder / "scrapy.cfg").write_text("[settings]\ndefault = settings_here\n", "utf-8")
 
-    def run(self) -> int:
+    def run(self, *options: str) -> int:
         """One run; its exit code."""
-        return self.forks.run(self.folder, "crawl", "demo", "--json", PYTHONPATH=str(self.folder))
+        ended = COMMANDS.run(self.folder, "crawl", "demo", "--json", *options)
+        (self.folder / "printed.txt").write_text(ended.stdout + ended.stderr, "utf-8")
+        return ended.returncode
 
     def codes(self) -> dict[str, int]:
         """The code of each row of the host, by path."""
@@ -72,25 +69,15 @@ class Crawl:
 
     @property
     def last_status(self) -> dict[str, Any]:
-        lines = (self.folder / "output.txt").read_text("utf-8").splitlines()
-        status: dict[str, Any] = json.loads([line for line in lines if line.startswith('{"source"')][-1])
+        """What the last run printed."""
+        status: dict[str, Any] = json.loads((self.folder / "printed.txt").read_text("utf-8").splitlines()[0])
         return status
-
-
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    with Forks(1) as forks:
-        yield forks
 
 
 @pytest.fixture
 def site() -> Iterator[LoginSite]:
     with LoginSite() as site:
         yield site
-
-
-def crawl_of(name: str, folder: Path, site: LoginSite, forks: Forks) -> Crawl:
-    return Crawl(folder=folder, site=site, forks=forks, name=name)
 
 
 def login_of(name: str, site: LoginSite, **more: Any) -> dict[str, Any]:
@@ -106,15 +93,15 @@ def login_of(name: str, site: LoginSite, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("handler", ["aiohttp", "http11"])
 @pytest.mark.parametrize("name", ["basic", "digest", "form", "cookies"])
 def test_protected_pages_when_logged_in_then_are_indexed_and_nobody_else_sees_the_credentials(
-    tmp_path: Path, site: LoginSite, forks: Forks, name: str, handler: str
+    tmp_path: Path, site: LoginSite, name: str, handler: str
 ) -> None:
-    crawl = crawl_of(name, tmp_path, site, forks)
+    crawl = Crawl(folder=tmp_path, site=site, name=name)
     # Nonces go stale on the way.
     site.state.nonce_lasts = 3
     site.state.algorithm = "MD5" if handler == "http11" else "SHA-256"
-    crawl.edit(handler=handler, **login_of(name, site))
+    crawl.edit(**login_of(name, site))
 
-    exit_code = crawl.run()
+    exit_code = crawl.run("-s", f"SEARCHCRAWL_HTTP_HANDLER={handler}")
 
     assert exit_code == 0, crawl.written()[-3000:]
     assert set(crawl.versions()) == PAGES
@@ -129,9 +116,9 @@ def test_protected_pages_when_logged_in_then_are_indexed_and_nobody_else_sees_th
 
 @pytest.mark.parametrize("name", ["basic", "digest", "form", "cookies"])
 def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
-    tmp_path: Path, site: LoginSite, forks: Forks, name: str
+    tmp_path: Path, site: LoginSite, name: str
 ) -> None:
-    crawl = crawl_of(name, tmp_path, site, forks)
+    crawl = Crawl(folder=tmp_path, site=site, name=name)
     crawl.edit(**login_of(name, site))
     crawl.run()
     before = crawl.versions()
@@ -155,9 +142,9 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
 
 @pytest.mark.parametrize("wall", ["redirect", "form", "status"])
 def test_session_when_it_is_lost_then_is_renewed_once_and_then_pages_fail_and_documents_stay(
-    tmp_path: Path, site: LoginSite, forks: Forks, wall: str
+    tmp_path: Path, site: LoginSite, wall: str
 ) -> None:
-    crawl = crawl_of("form", tmp_path, site, forks)
+    crawl = Crawl(folder=tmp_path, site=site, name="form")
     crawl.edit(**login_of("form", site))
     crawl.run()
     before = crawl.versions()
@@ -172,10 +159,8 @@ def test_session_when_it_is_lost_then_is_renewed_once_and_then_pages_fail_and_do
     assert crawl.versions() == before
 
 
-def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(
-    tmp_path: Path, site: LoginSite, forks: Forks
-) -> None:
-    crawl = crawl_of("form", tmp_path, site, forks)
+def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(tmp_path: Path, site: LoginSite) -> None:
+    crawl = Crawl(folder=tmp_path, site=site, name="form")
     site.state.action = site.url("elsewhere", "/catch")
     crawl.edit(**login_of("form", site))
 
