@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 #: What a behaviour can do instead of answering.
-MODES: Final = frozenset({"reset", "hang", "cut", "slow-headers", "drip", "endless-body"})
+MODES: Final = frozenset(
+    {"reset", "hang", "cut", "slow-headers", "drip", "endless-body", "cut-chunked", "cut-by-reset"}
+)
 
 
 def is_aside(path: str) -> bool:
