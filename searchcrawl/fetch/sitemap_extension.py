@@ -190,7 +190,8 @@ def _answer(response: Response, *, conditional: bool, redirected: bool) -> Answe
     if status not in PAGES:
         raise SitemapFailed(
             status_line(status),
-            code=status,
+            # Scrapy's own handler lets any number pass.
+            code=status if 100 <= status <= 999 else Code.HEADER_ERROR,
             # A 304 that nobody asked for.
             transient=is_passing(status) or status == 304,
             retry_after_seconds=retry_after_seconds(response.headers.get(b"Retry-After")),

@@ -115,9 +115,24 @@ def source_of(site: HostileServer, **tables: Any) -> dict[str, Any]:
     }
 
 
+def crawl(folder: Path, canary: Canary, handler: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own: its DNS lies, and its environment names the canary as its proxy."""
+    proxy = f"http://127.0.0.2:{canary.port}"
+    command = [sys.executable, "-m", "searchcrawl", "crawl", "demo", "--json"]
+    return subprocess.run(
+        [*command, "-s", f"SEARCHCRAWL_HTTP_HANDLER={handler}"],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{folder}:{ROOT}", "http_proxy": proxy, "https_proxy": proxy},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
 @pytest.fixture(scope="module", params=["aiohttp", "http11"])
 def crawled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
-    """One crawl in a process whose DNS lies and whose environment names the canary as its proxy."""
+    """One crawl through all of it."""
     folder = tmp_path_factory.mktemp("private")
     (folder / "sitecustomize.py").write_text(_DNS, "utf-8")
     with ExitStack() as stack:
@@ -125,30 +140,7 @@ def crawled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         canary = stack.enter_context(Canary())
         ways = laid_out(site, other, canary)
         write_project(folder, site.port, **source_of(site))
-        proxy = f"http://127.0.0.2:{canary.port}"
-        ended = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "searchcrawl",
-                "crawl",
-                "demo",
-                "--json",
-                "-s",
-                f"SEARCHCRAWL_HTTP_HANDLER={request.param}",
-            ],
-            cwd=folder,
-            env={
-                "PATH": os.environ["PATH"],
-                "PYTHONPATH": f"{folder}:{ROOT}",
-                "http_proxy": proxy,
-                "https_proxy": proxy,
-            },
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        ended = crawl(folder, canary, request.param)
         rows = query_columns(folder, "SELECT url, code FROM urls")
         yield Crawled(
             canary=list(canary.seen),
