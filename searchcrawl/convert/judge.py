@@ -16,7 +16,7 @@ from searchcrawl.rules import canonical as canonical_rule
 from searchcrawl.rules import keep
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.keep import Fetched, modified_ms
+from searchcrawl.rules.keep import Fetched, KeepRules, modified_ms
 from searchcrawl.rules.redirects import moved_to
 from searchcrawl.run import Run
 
@@ -65,17 +65,17 @@ def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
 
 def refusal_of(document: Document, run: Run) -> Decision | None:
     """The filter of ``[keep]`` that refuses a document whose ``mimetype`` is set; None where none does (B8)."""
-    return None if run.keep is None else run.keep.refusal(fetched(document))
+    return None if run.keep is None else run.keep.refusal(_fetched(document, run.keep))
 
 
-def fetched(document: Document) -> Fetched:
-    """What the filters ask of a document."""
+def _fetched(document: Document, rules: KeepRules) -> Fetched:
+    """What the filters ask of a document; what none of them asks for is not read."""
     return Fetched(
         url=document.claim.url,
-        name=name_of(document.headers, document.base_url),
+        name=name_of(document.headers, document.base_url) if rules.asks_for_names else "",
         mimetype=document.mimetype,
         size_bytes=len(document.body),
-        modified_ms=modified_ms(document.last_modified),
+        modified_ms=modified_ms(document.last_modified) if rules.asks_for_age else None,
         fetched_ms=clock.to_ms(document.fetched_at),
     )
 

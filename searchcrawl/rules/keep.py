@@ -85,6 +85,11 @@ class KeepRules:
         """Whether a page that does not change may be refused one day."""
         return bool(self._max_age_ms)
 
+    @property
+    def asks_for_names(self) -> bool:
+        """Whether a rule is about names of files."""
+        return bool(self._names)
+
     def refusal(self, fetched: Fetched) -> Decision | None:
         """The first filter that refuses; None where all let it pass."""
         return next(self._refusing(fetched), None)
