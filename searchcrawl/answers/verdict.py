@@ -19,7 +19,7 @@ from searchcrawl.codes import Code
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import target_of
-from searchcrawl.rules.removal import evidence
+from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE, evidence
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.url_facts import UrlFacts
 
@@ -95,8 +95,10 @@ def _never_seen(case: Case, refusals: Sequence[Because]) -> Verdict:
 
 def _outside(case: Case, refusals: Sequence[Because]) -> Verdict:
     meaning = meaning_of(_code_of(refusals[0]))
-    text = f"{_IN}, and leaves with the next run: {meaning}" if case.in_index else f"{_NOT_IN}: {meaning}"
-    return Verdict(text=text, decided=refusals[0], also=tuple(refusals[1:]))
+    # A run that looked at it under these rules has settled it so.
+    settled = case.facts is not None and case.facts.listed.code in _REFUSED
+    standing = _standing(case, case.facts) if settled or not case.in_index else f"{_IN}, and leaves with the next run"
+    return Verdict(text=f"{standing}: {meaning}", decided=refusals[0], also=tuple(refusals[1:]))
 
 
 def _code_of(refusal: Because) -> int:
@@ -122,11 +124,13 @@ def _refused_before(case: Case, rule: str) -> Verdict:
     """The boundary itself lets it pass now: a rule about all URLs of the source refused it, or one that was edited."""
     if any(key.startswith(("scope.", "rewrite")) for key in case.changed):
         first, *rest = case.admissions()
-        text = f"{_NOT_IN} as yet: refused when it was found ({rule}), by no rule as they are now"
+        standing = f"{_IN}, and stays" if case.in_index else f"{_NOT_IN} as yet"
+        text = f"{standing}: refused when it was found ({rule}), by no rule as they are now"
         return Verdict(text=text, decided=first, also=tuple(rest))
     code = 0 if case.facts is None else case.facts.listed.code
     step = "rewrite" if rule.startswith("rewrite") else "boundary"
-    return Verdict(text=f"{_NOT_IN}: {meaning_of(code)}", decided=of_row(rule, step, case.source))
+    text = f"{_standing(case, case.facts)}: {meaning_of(code)}"
+    return Verdict(text=text, decided=of_row(rule, step, case.source))
 
 
 def _to_visit(case: Case, facts: UrlFacts) -> Verdict:
@@ -147,8 +151,11 @@ def _kept(case: Case, facts: UrlFacts) -> Verdict:
         return Verdict(text=f"{leaves}: {refusals[0].text}", decided=refusals[0], also=tuple(refusals[1:]))
     first, *rest = case.admissions()
     waits = _WAITING.get(case.state) if case.state is not None else None
-    if waits is None:
+    if waits is None and case.in_index:
         return Verdict(text=_IN, decided=first, also=tuple(rest))
+    if waits is None:
+        held = "kept in the cache, and not sent" if facts.place is not None else "removed, or never sent"
+        return Verdict(text=f"{_NOT_IN}: {held}", decided=Because(step="index", rule=held))
     if case.in_index:
         return Verdict(text=f"{_IN}, and a newer version is {waits}", decided=first, also=tuple(rest))
     return Verdict(text=f"not yet in the index: {waits}", decided=Because(step="index", rule=waits))
@@ -176,6 +183,8 @@ def _why(case: Case, facts: UrlFacts) -> str:
     if listed.code in _REDIRECTS:
         target = target_of(listed.error)
         return f"{meaning_of(listed.code)}: {target}" if target else meaning_of(listed.code)
+    if listed.rule == ROBOTS_UNAVAILABLE:
+        return f"{int(Code.ROBOTS)}, robots.txt could not be had"
     if case.state is UrlState.GONE and not case.in_index:
         return f"removed: {meaning_of(listed.code)}"
     return meaning_of(listed.code)

@@ -57,6 +57,9 @@ def test_explain_when_rows_are_in_any_state_then_the_verdict_says_it(filled: Fil
     filled.fetch("/cached")
     filled.admit("/todo", "/again")
     filled.settle("/again", 902, state=FetchState.TODO)
+    filled.admit("/unasked", "/nothing")
+    filled.settle("/unasked", 951, rule="robots.unavailable")
+    filled.settle("/nothing", 200)
 
     said = {path: ask(filled, path)["verdict"] for path in filled.ids}
 
@@ -70,6 +73,8 @@ def test_explain_when_rows_are_in_any_state_then_the_verdict_says_it(filled: Fil
         "/cached": "not yet in the index: fetched, and waits to be delivered",
         "/todo": "not in the index: to be visited",
         "/again": "not in the index: to be visited again, so far 902, the answer took too long",
+        "/unasked": "not in the index: 951, robots.txt could not be had",
+        "/nothing": "not in the index: removed, or never sent",
     }
     assert step(ask(filled, "/held"), "removal") == (
         f"quarantined: run {filled.run.id} would have removed more than the limits on deleting allow"
@@ -80,14 +85,20 @@ def test_explain_when_rows_are_in_any_state_then_the_verdict_says_it(filled: Fil
 def test_explain_when_the_source_file_was_edited_then_the_rules_are_those_of_now(filled: FilledStore) -> None:
     filled.fetch("/indexed")
     filled.send()
+    filled.fetch("/reviewed")
+    filled.send()
+    filled.settle("/reviewed", 955, rule="scope.exclude_urls: */reviewed")
     filled.admit("/refused", code=955, rule="scope.exclude_urls: */refused")
-    narrow = filled.source.scope.model_copy(update={"exclude_urls": ("*/indexed",)})
+    narrow = filled.source.scope.model_copy(update={"exclude_urls": ("*/indexed", "*/reviewed")})
     edited = filled.source.model_copy(update={"scope": narrow})
 
     leaving, allowed = ask(filled, "/indexed", edited), ask(filled, "/refused", edited)
+    reviewed, back = ask(filled, "/reviewed", edited), ask(filled, "/reviewed", filled.source)
 
     assert leaving["verdict"] == "in the index, and leaves with the next run: 955, outside the boundary"
     assert leaving["decided_by"]["rule"] == "*/indexed"
+    assert reviewed["verdict"] == "in the index, and leaves at the end of a run: 955, outside the boundary"
+    assert back["decided_by"]["rule"] == "*/reviewed"
     assert "changed: scope.exclude_urls" in step(leaving, "visit")
     assert allowed["verdict"].startswith("not in the index as yet: refused when it was found")
     assert allowed["decided_by"]["rule"] == "acme.test"
