@@ -24,6 +24,7 @@ from searchcrawl.fetch.decompression_middleware import DecompressionMiddleware
 from searchcrawl.fetch.headers_middleware import HeadersMiddleware
 from searchcrawl.fetch.login_middleware import LoginMiddleware
 from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
+from searchcrawl.fetch.proxy_middleware import ProxyMiddleware
 from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
 from searchcrawl.fetch.robots_middleware import RobotsMiddleware
 from searchcrawl.fetch.sentinel_extension import SentinelExtension
@@ -49,6 +50,7 @@ _MIDDLEWARES: Final[_Wired] = (
     # Sees a redirect to the login page before it is followed, and the form in it as text.
     (LoginMiddleware, 800),
     (DecompressionMiddleware, 900),
+    (ProxyMiddleware, 950),
 )
 
 _PIPELINES: Final[_Wired] = (

@@ -54,14 +54,19 @@ _FORBIDDEN_V6: Final = tuple(
 
 
 class AddressGuard:
-    """The policy on addresses of one source; pure, and the same for both download handlers.
+    """The policy on addresses of one source, the same for both download handlers.
 
     ``private_networks`` are CIDRs that may be reached besides the public ones. ``resolve`` maps
     ``host`` or ``*.host`` (the hosts below it) to the address used instead of asking DNS; that
-    address is subject to ``decide`` like any other.
+    address is subject to ``decide`` like any other. ``proxy_host``, a name or an address, may be connected to
+    wherever it is.
     """
 
-    def __init__(self, *, private_networks: Iterable[object], resolve: Mapping[str, object]) -> None:
+    def __init__(
+        self, *, private_networks: Iterable[object], resolve: Mapping[str, object], proxy_host: str | None = None
+    ) -> None:
+        self._proxy_host = None if proxy_host is None else _normal_host(proxy_host)
+        self._of_proxy = set() if proxy_host is None else {proxy_host}
         self._listed = tuple(ip_network(str(cidr), strict=False) for cidr in private_networks)
         self._resolve = {_normal_host(host): str(address) for host, address in resolve.items()}
         self._decide = lru_cache(maxsize=4096)(self._judge)
@@ -69,6 +74,15 @@ class AddressGuard:
     def decide(self, address: str) -> Decision:
         """Whether a connection to ``address`` (an IP address as text) may be opened."""
         return self._decide(address)
+
+    def may_connect(self, host: str | None, address: str) -> bool:
+        """Whether a connection to ``address`` of ``host`` may be opened; None: the host is not known any more."""
+        if self._proxy_host is None:
+            return self.decide(address).allowed
+        if host is not None and _normal_host(host) == self._proxy_host:
+            self._of_proxy.add(address)
+        # All connections are to the proxy.
+        return address in self._of_proxy
 
     def addresses_for(self, host: str) -> list[str] | None:
         """The addresses that ``resolve`` names for ``host``; None where DNS is to be asked."""

@@ -1,24 +1,19 @@
 """Downloads http and https with aiohttp, and only from addresses that may be reached (L7).
 
 It asks for exactly the URL it is given, follows nothing, decodes nothing, keeps no cookies and
-knows no proxies. What Scrapy's own aiohttp handler does per answer for signals and guessed types
+knows no proxy but that of the source. What Scrapy's own aiohttp handler does per answer for signals and guessed types
 is left out: it costs more than the download.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import re
-import socket
 import ssl
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import aiohttp
 import yarl
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.resolver import ThreadedResolver
 from scrapy import Request
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.crawler import Crawler
@@ -34,22 +29,21 @@ from scrapy.http import Headers, HtmlResponse, Response, TextResponse, XmlRespon
 
 from searchcrawl import clock
 from searchcrawl.failpoints import passing
-from searchcrawl.fetch.address_guard import AddressGuard
 from searchcrawl.fetch.ending import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
-from searchcrawl.fetch.run_state import guard_of, run_of
+from searchcrawl.fetch.guarded_connector import Forbidden, GuardedConnector
+from searchcrawl.fetch.run_state import guard_of, proxy_of, run_of
+from searchcrawl.sources.tls_files import files_of, load_into
 
 MAX_HEADER_LINE_BYTES: Final = 16 * 1024
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 200
 #: How much of the body of an error or a redirect is read before the connection is given up.
 _UNWANTED_BODY_BYTES: Final = 64 * 1024
-_DNS_SECONDS: Final = 60
+_PROXY_AUTHENTICATION: Final = 407
 #: How aiohttp's parser begins what it says of a broken chunk; what the server sent comes behind.
 _BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
 #: We ask for no transfer coding, and aiohttp undoes none but this one (RFC 9112 §6.1).
 _TRANSFER_CODINGS: Final = frozenset({b"chunked", b"identity"})
-#: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
-MAX_IDLE_HOSTS: Final = 64
 _TYPES: Final[dict[bytes, type[Response]]] = {
     b"text/html": HtmlResponse,
     b"application/xhtml+xml": HtmlResponse,
@@ -57,72 +51,6 @@ _TYPES: Final[dict[bytes, type[Response]]] = {
     b"application/xml": XmlResponse,
     b"text/plain": TextResponse,
 }
-
-
-class _Forbidden(OSError):
-    """An address was refused; an OSError, so that aiohttp tries the next address."""
-
-
-class _GuardedResolver(AbstractResolver):
-    """Asks ``resolve`` of the source, then DNS, and leaves out what may not be reached."""
-
-    def __init__(self, guard: AddressGuard) -> None:
-        self._guard = guard
-        self._dns = ThreadedResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        named = self._guard.addresses_for(host)
-        if named is None:
-            found = await self._dns.resolve(host, port, family)
-        else:
-            found = [_resolved(host, address, port) for address in named]
-        allowed = [result for result in found if self._guard.decide(result["host"]).allowed]
-        if found and not allowed:
-            raise _forbidden(self._guard, found[0]["host"])
-        return allowed
-
-    async def close(self) -> None:
-        await self._dns.close()
-
-
-class _Connection(ResponseHandler):
-    """Knows a body without a length that ended by a reset from one that ended well (R6).
-
-    Ends itself when a server speaks although nothing was asked: it would be taken for the next answer.
-    """
-
-    idle = False
-
-    def set_response_params(self, **parameters: Any) -> None:
-        self.idle = False
-        super().set_response_params(**parameters)
-
-    def data_received(self, data: bytes) -> None:
-        if self.idle and data:
-            self.abort()
-        else:
-            super().data_received(data)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        body = self._payload
-        if exc is not None and body is not None and not body.is_eof():
-            body.set_exception(aiohttp.ClientPayloadError(f"connection lost: {exc}"))
-        super().connection_lost(exc)
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Keeps connections to the last MAX_IDLE_HOSTS hosts only; aiohttp bounds those that are in use."""
-
-    # There is no public limit on idle connections; test_many_hosts sees that this one holds.
-    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        if isinstance(protocol, _Connection):
-            protocol.idle = True
-        super()._release(key, protocol, should_close=should_close)
-        while len(self._conns) > MAX_IDLE_HOSTS:
-            for idle, _ in self._conns.pop(next(iter(self._conns))):
-                idle.close()
 
 
 class GuardedHandler(BaseDownloadHandler):
@@ -143,7 +71,12 @@ class GuardedHandler(BaseDownloadHandler):
         self._max_bytes = int(fetch.max_bytes)
         self._guard = guard_of(run)
         self._verify = fetch.verify_certificates
-        self._ca_file = run.project.path(fetch.ca_file) if fetch.ca_file else None
+        self._tls_files = files_of(run.project, fetch)
+        route = proxy_of(run)
+        self._proxy = yarl.URL(route.url) if route is not None else None
+        self._proxy_auth = None
+        if route is not None and route.username is not None:
+            self._proxy_auth = aiohttp.BasicAuth(route.username, route.password, "utf-8")
         self._tls: ssl.SSLContext | None = None
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._session: aiohttp.ClientSession | None = None
@@ -165,6 +98,8 @@ class GuardedHandler(BaseDownloadHandler):
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
                 ssl=self._tls_context() if request.url.startswith("https:") else True,
+                proxy=self._proxy,
+                proxy_auth=self._proxy_auth,
             ) as answer:
                 meta["download_latency"] = clock.monotonic() - started
                 passing("fetch.headers")
@@ -183,15 +118,7 @@ class GuardedHandler(BaseDownloadHandler):
             await asyncio.sleep(0)
 
     def _open(self) -> aiohttp.ClientSession:
-        connector = _Connector(
-            limit=self._concurrency,
-            resolver=_GuardedResolver(self._guard),
-            ttl_dns_cache=_DNS_SECONDS,
-            socket_factory=self._socket_for,
-        )
-        # There is no public way to name the class of a connection's protocol; test_fetch_faults sees that it works.
-        protocols: functools.partial[Any] = functools.partial(_Connection, loop=asyncio.get_running_loop())
-        connector._factory = protocols
+        connector = GuardedConnector(self._guard, limit=self._concurrency)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -208,8 +135,7 @@ class GuardedHandler(BaseDownloadHandler):
         # Made when it is needed: reading all authorities takes its time.
         if self._tls is None:
             context = ssl.create_default_context()
-            if self._ca_file is not None:
-                context.load_verify_locations(cafile=self._ca_file)
+            load_into(context, self._tls_files)
             if not self._verify:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE
@@ -217,18 +143,13 @@ class GuardedHandler(BaseDownloadHandler):
             self._tls = context
         return self._tls
 
-    def _socket_for(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        """The one place through which each connection goes, whatever its name was or where it came from."""
-        family, kind, protocol, _, peer = address
-        if not self._guard.decide(str(peer[0])).allowed:
-            raise _forbidden(self._guard, str(peer[0]))
-        return socket.socket(family, kind, protocol)
-
     async def _read(self, answer: aiohttp.ClientResponse, request: Request) -> Response:
         status = answer.status
         raw_headers = answer.raw_headers
         if not 100 <= status <= 999 or status == 101:
             raise BrokenHeader(f"status {status}")
+        if status == _PROXY_AUTHENTICATION and self._proxy is not None:
+            raise DownloadFailedError(f"the proxy {self._proxy} refuses us: 407 {answer.reason or ''}")
         if sum(len(name) + len(value) for name, value in raw_headers) > MAX_HEADER_BYTES:
             raise BrokenHeader(f"headers of more than {MAX_HEADER_BYTES} bytes")
         headers = _scrapys_headers(raw_headers)
@@ -303,15 +224,6 @@ async def _unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
     return b"".join(pieces)
 
 
-def _resolved(host: str, address: str, port: int) -> ResolveResult:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
-
-
-def _forbidden(guard: AddressGuard, address: str) -> _Forbidden:
-    return _Forbidden(f"{address} may not be reached ({guard.decide(address).rule}; fetch.private_networks)")
-
-
 def _raise_scrapys(error: Exception, url: str, seconds: float) -> NoReturn:
     """Raises the Scrapy error that says the same as aiohttp's."""
     text = str(error) or type(error).__name__
@@ -319,8 +231,12 @@ def _raise_scrapys(error: Exception, url: str, seconds: float) -> NoReturn:
         raise DownloadTimeoutError(f"no whole answer within {seconds:g} s") from error
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
         raise _tls_error(error) from error
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        raise _connect_error(error, to="the proxy: ") from error
     if isinstance(error, aiohttp.ClientConnectorError):
         raise _connect_error(error) from error
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        raise DownloadFailedError(f"the proxy refuses to connect: {error.status} {error.message}") from error
     if isinstance(error, aiohttp.ClientPayloadError):
         raise ResponseDataLossError(text) from error
     if isinstance(error, aiohttp.ClientResponseError):
@@ -339,14 +255,14 @@ def _tls_error(error: aiohttp.ClientConnectorCertificateError | aiohttp.ClientCo
     return DownloadFailedError(f"TLS: {error.os_error}")
 
 
-def _connect_error(error: aiohttp.ClientConnectorError) -> Exception:
+def _connect_error(error: aiohttp.ClientConnectorError, *, to: str = "") -> Exception:
     cause = error.os_error
-    if isinstance(cause, _Forbidden):
+    if isinstance(cause, Forbidden):
         return ForbiddenAddress(str(cause))
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return CannotResolveHostError(f"no address for {error.host}: {cause.strerror or cause}")
+        return CannotResolveHostError(f"{to}no address for {error.host}: {cause.strerror or cause}")
     if isinstance(cause, ConnectionRefusedError):
-        return DownloadConnectionRefusedError(str(cause))
+        return DownloadConnectionRefusedError(f"{to}{cause}")
     if isinstance(cause, TimeoutError):
-        return DownloadTimeoutError(str(cause))
-    return DownloadFailedError(str(cause))
+        return DownloadTimeoutError(f"{to}{cause}")
+    return DownloadFailedError(f"{to}{cause}")

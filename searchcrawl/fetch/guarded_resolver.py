@@ -6,7 +6,7 @@ Twisted asks its resolver for every host, literals too, and connects to nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
@@ -15,11 +15,9 @@ from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IHostnameResolver, IHostResolution, IResolutionReceiver
 from zope.interface import implementer
 
-from searchcrawl import clock
 from searchcrawl.fetch.address_guard import AddressGuard
+from searchcrawl.fetch.dns_cache import DnsCache
 from searchcrawl.fetch.run_state import guard_of, run_of
-
-_DNS_SECONDS: Final = 60.0
 
 
 class _Runner(Protocol):
@@ -60,7 +58,8 @@ class GuardedResolver:
     """Answers with the addresses that the policies of all sources in this process allow.
 
     A process without a source of ours, or with a spider of another make, has the strictest
-    policy. DNS answers are kept for a minute, at most ``cache_size`` of them.
+    policy. DNS answers are kept for a while, at most ``cache_size`` of them; who asks for a host that is being looked
+    up waits for that answer (C12).
     """
 
     def __init__(
@@ -73,8 +72,8 @@ class GuardedResolver:
         self._reactor = reactor
         self._dns: _Resolver = reactor.nameResolver
         self._guards = guards
-        self._cache_size = cache_size
-        self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._known = DnsCache(most_hosts=cache_size)
+        self._waiting: dict[str, list[tuple[_Receiver, int]]] = {}
 
     @classmethod
     def from_crawler(cls, crawler: _Runner, reactor: _Reactor) -> GuardedResolver:
@@ -95,31 +94,29 @@ class GuardedResolver:
         """Tells ``resolutionReceiver`` the addresses of ``hostName`` that may be reached."""
         guards = self._guards()
         addresses = self._without_dns(hostName, guards)
-        if addresses is not None:
-            resolution = _Resolution(hostName)
-            resolutionReceiver.resolutionBegan(resolution)
-            for address in addresses:
-                if _allowed(guards, address):
-                    resolutionReceiver.addressResolved(_twisted_address(address, portNumber))
-            resolutionReceiver.resolutionComplete()
-            return resolution
-        receiver = _GuardedReceiver(resolutionReceiver, guards, lambda found: self._keep(hostName, found))
-        return self._dns.resolveHostName(receiver, hostName, portNumber, addressTypes, transportSemantics)
+        if addresses is None and hostName not in self._waiting:
+            self._waiting[hostName] = []
+            receiver = _GuardedReceiver(resolutionReceiver, hostName, guards, self._answered)
+            return self._dns.resolveHostName(receiver, hostName, portNumber, addressTypes, transportSemantics)
+        resolution = _Resolution(hostName)
+        resolutionReceiver.resolutionBegan(resolution)
+        if addresses is None:
+            self._waiting[hostName].append((resolutionReceiver, portNumber))
+        else:
+            _tell(resolutionReceiver, hostName, portNumber, addresses, guards)
+        return resolution
 
     def _without_dns(self, host: str, guards: Sequence[AddressGuard]) -> Sequence[str] | None:
         for guard in guards:
             named = guard.addresses_for(host)
             if named is not None:
                 return named
-        expires, addresses = self._known.get(host, (0.0, ()))
-        return addresses if clock.monotonic() < expires else None
+        return self._known.find(host)
 
-    def _keep(self, host: str, addresses: tuple[str, ...]) -> None:
-        self._known.pop(host, None)
-        if addresses and self._cache_size > 0:
-            if len(self._known) >= self._cache_size:
-                del self._known[next(iter(self._known))]
-            self._known[host] = (clock.monotonic() + _DNS_SECONDS, addresses)
+    def _answered(self, host: str, addresses: tuple[str, ...]) -> None:
+        self._known.keep(host, addresses)
+        for receiver, port in self._waiting.pop(host, ()):
+            _tell(receiver, host, port, addresses, self._guards())
 
 
 class _PoliciesOf:
@@ -150,12 +147,14 @@ class _GuardedReceiver:
     def __init__(
         self,
         receiver: _Receiver,
+        host: str,
         guards: Sequence[AddressGuard],
-        keep: Callable[[tuple[str, ...]], None],
+        answered: Callable[[str, tuple[str, ...]], None],
     ) -> None:
         self._receiver = receiver
+        self._host = host
         self._guards = guards
-        self._keep = keep
+        self._answered = answered
         self._found: list[str] = []
 
     def resolutionBegan(self, resolution: object) -> None:
@@ -165,11 +164,11 @@ class _GuardedReceiver:
         if not isinstance(address, IPv4Address | IPv6Address):
             return
         self._found.append(address.host)
-        if _allowed(self._guards, address.host):
+        if _allowed(self._guards, self._host, address.host):
             self._receiver.addressResolved(address)
 
     def resolutionComplete(self) -> None:
-        self._keep(tuple(self._found))
+        self._answered(self._host, tuple(self._found))
         self._receiver.resolutionComplete()
 
 
@@ -184,8 +183,15 @@ class _Resolution:
         """Does nothing: there is nothing under way."""
 
 
-def _allowed(guards: Sequence[AddressGuard], address: str) -> bool:
-    return all(guard.decide(address).allowed for guard in guards)
+def _tell(receiver: _Receiver, host: str, port: int, addresses: Sequence[str], guards: Sequence[AddressGuard]) -> None:
+    for address in addresses:
+        if _allowed(guards, host, address):
+            receiver.addressResolved(_twisted_address(address, port))
+    receiver.resolutionComplete()
+
+
+def _allowed(guards: Sequence[AddressGuard], host: str, address: str) -> bool:
+    return all(guard.may_connect(host, address) for guard in guards)
 
 
 def _twisted_address(address: str, port: int) -> IPv4Address | IPv6Address:

@@ -26,7 +26,7 @@ from searchcrawl.rules.rewriting import Rewriting
 class RedirectMiddleware:
     """A followed redirect becomes a new Request of the same row; every other one ends the visit.
 
-    It sees each answer first, also of robots files and sitemaps, and heeds its Retry-After.
+    It sees each answer, also of robots files and sitemaps, and heeds its Retry-After.
 
     The new request has no header of the old one: validators, credentials and Referer stay behind.
     """

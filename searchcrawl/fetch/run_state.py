@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar, cast
+from urllib.parse import urlsplit
 
 from searchcrawl.fetch.address_guard import AddressGuard
+from searchcrawl.fetch.proxy_route import ProxyRoute
 from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
@@ -35,6 +37,12 @@ class FetchSettings(Protocol):
     def verify_certificates(self) -> bool: ...
     @property
     def ca_file(self) -> str | None: ...
+    @property
+    def client_certificate(self) -> str | None: ...
+    @property
+    def client_key(self) -> str | None: ...
+    @property
+    def proxy(self) -> str | None: ...
     @property
     def private_networks(self) -> Iterable[object]: ...
 
@@ -159,4 +167,13 @@ def run_of(spider: object) -> Run:
 def guard_of(run: Run) -> AddressGuard:
     """The policy on addresses of the run's source."""
     fetch = run.source.fetch
-    return AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve)
+    host = urlsplit(fetch.proxy).hostname if fetch.proxy else None
+    return AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve, proxy_host=host)
+
+
+def proxy_of(run: Run) -> ProxyRoute | None:
+    """The proxy of the run's source, None where there is none."""
+    fetch = run.source.fetch
+    if not fetch.proxy:
+        return None
+    return ProxyRoute(fetch.proxy, AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve))
