@@ -18,10 +18,13 @@ from typing import Any
 
 JOB = json.load(sys.stdin) if __name__ == "__main__" else {}
 
+LOOKUPS: dict[str, int] = {}
+
 
 def fake_getaddrinfo(host: Any, port: Any, family: int = 0, kind: int = 0, proto: int = 0, flags: int = 0) -> list[Any]:
     """DNS without a network: literals as they are, names as the job says."""
     name = host.decode() if isinstance(host, bytes) else str(host)
+    LOOKUPS[name] = LOOKUPS.get(name, 0) + 1
     addresses = JOB.get("dns", {}).get(name.lower().rstrip("."))
     if addresses is None:
         return real_getaddrinfo(host, port, family, kind, proto, socket.AI_NUMERICHOST)
@@ -183,6 +186,7 @@ def main() -> None:
         "visits": VisitingSpider.visits,
         "turns": politeness.turns,
         "delays": politeness.delays,
+        "lookups": LOOKUPS,
         "peak_rss_mb": peak_rss_mb(),
     }
     sys.stdout.write(json.dumps(answer, default=str))

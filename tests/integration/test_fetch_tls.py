@@ -96,3 +96,26 @@ def test_server_when_it_speaks_no_tls_then_is_no_matter_of_certificates() -> Non
         fetched(f"https://site.test:{server.port}/ok")
 
     assert not isinstance(caught.value, CertificateRefused)
+
+
+def test_c10_client_certificate_when_the_server_wants_one_then_it_is_shown(tmp_path: Path) -> None:
+    certificate = write_certificate(tmp_path)
+    ours = write_certificate(tmp_path, host="crawler.test")
+    chain, _, key = ours.read_text("ascii").partition("-----BEGIN PRIVATE KEY")
+    (tmp_path / "own.pem").write_text(chain)
+    (tmp_path / "own.key").write_text(f"-----BEGIN PRIVATE KEY{key}")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    context.load_verify_locations(cafile=ours)
+    context.verify_mode = ssl.CERT_REQUIRED
+
+    with HostileServer(tls=context) as server:
+        url, files = f"https://site.test:{server.port}/ok", {"ca_file": str(certificate)}
+        in_one = fetched(url, **files, client_certificate=str(ours))
+        in_two = fetched(
+            url, **files, client_certificate=str(tmp_path / "own.pem"), client_key=str(tmp_path / "own.key")
+        )
+        with pytest.raises(DownloadFailedError):
+            fetched(url, **files)
+
+    assert (in_one.status, in_two.status, in_two.body) == (200, 200, PAGE)

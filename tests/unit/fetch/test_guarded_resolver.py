@@ -148,3 +148,22 @@ def test_resolver_when_installed_then_reactor_asks_it() -> None:
     resolver.install_on_reactor()
 
     assert dns.installed is resolver
+
+
+def test_c12_resolver_when_a_host_is_asked_for_during_its_lookup_then_the_answer_is_for_all() -> None:
+    dns, later = Dns(a=["8.8.8.1"]), []
+    answer_at_once = dns.resolveHostName
+    dns.resolveHostName = lambda *values: later.append(values)  # type: ignore[method-assign]
+    resolver = guarded(dns)
+    receivers = [Receiver() for _ in range(3)]
+
+    for port, receiver in enumerate(receivers, start=80):
+        resolver.resolveHostName(receiver, "a.test", port)
+    before = [receiver.addresses for receiver in receivers]
+    (first,) = later
+    answer_at_once(*first)
+
+    assert before == [[], [], []]
+    assert [receiver.addresses for receiver in receivers] == [[("8.8.8.1", 80)], [("8.8.8.1", 81)], [("8.8.8.1", 82)]]
+    assert {tuple(receiver.events) for receiver in receivers} == {("began", "complete")}
+    assert dns.asked == ["a.test"]
