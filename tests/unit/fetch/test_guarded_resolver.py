@@ -159,7 +159,7 @@ def test_c12_resolver_when_a_host_is_asked_for_during_its_lookup_then_the_answer
 
     for port, receiver in enumerate(receivers, start=80):
         resolver.resolveHostName(receiver, "a.test", port)
-    before = [receiver.addresses for receiver in receivers]
+    before = [list(receiver.addresses) for receiver in receivers]
     (first,) = later
     answer_at_once(*first)
 
