@@ -173,3 +173,24 @@ def test_rewrite_when_edited_then_rows_follow_their_links_and_one_that_is_linked
     assert second.codes[f"{MOVING}/new/other/b"] == 404
     assert of_host(without, MOVING) == [f"{MOVING}/", f"{MOVING}/new/b", f"{MOVING}/old/a", f"{MOVING}/old/b"]
     assert (same.counts["indexed"], same.codes) == (0, without.codes)
+
+
+def test_boundary_when_the_process_is_killed_while_edited_rules_are_applied_then_the_next_run_ends_the_same(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    killed, undisturbed = (new_project(tmp_path / name, site) for name in ("killed", "undisturbed"))
+    rule = {"match": "/old/", "replace": "/new/"}
+    for project in (killed, undisturbed):
+        edited(project, MOVING, HOST, OTHER, rewrite=[rule])
+        hosts = {"include_hosts": [MOVING, HOST], "strip_parameters": ["x"]}
+        start = {"urls": [site.url(MOVING)]}
+        project.edit(start=start, scope=hosts, fetch={"retries": 0}, rewrite=[{**rule, "replace": "/new/other/"}])
+
+    # In the transaction that writes what leaves; after it; and when pages are read again.
+    ends = [killed.crawl(SEARCHCRAWL_FAILPOINT=f"links.mid:{number}").exit_code for number in (1, 2, 3)]
+    whole, last = run(undisturbed), run(killed)
+
+    assert ends == [-9, -9, -9]
+    assert (last.codes, last.in_index) == (whole.codes, whole.in_index)
+    assert set(last.versions) == set(whole.versions) == whole.in_index
+    assert refused(killed, MOVING) == refused(undisturbed, MOVING) == {"/new/a": (955, "rewrite: rewritten otherwise")}

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.loading import display_of, load_project, load_source, rewriting_of
+
+SITE = "http://site.test/"
+PLUGIN = """
+class Mine:
+    def open(self, source): ...
+    def rewrite(self, url, *, referrer): ...
+    def close(self): ...
+"""
+
+
+def load(root: Path, text: str, *, project: str = "") -> Source:
+    (root / "sources").mkdir(exist_ok=True)
+    (root / "searchcrawl.toml").write_text(f'contact = "a@b.test"\n{project}', "utf-8")
+    (root / "plugin_of_test.py").write_text(PLUGIN, "utf-8")
+    start = f'[start]\nurls = ["{SITE}"]\n[scope]\nallow_all = true\n'
+    (root / "sources" / "demo.toml").write_text(start + text, "utf-8")
+    return load_source(load_project(root), "demo")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('strip_parameters = [""]', 'scope.strip_parameters: must not be empty (got "")'),
+        (
+            'strip_parameters = ["a=b"]',
+            'scope.strip_parameters: must be the name of a parameter, with * for any characters (got "a=b")',
+        ),
+        ("strip_parameters = [3]", "scope.strip_parameters: must be a string (got 3)"),
+        ("[[rewrite]]", "rewrite[0].match: is required, or plugin"),
+        (
+            '[[rewrite]]\nmatch = "a"\nreplace = "b"\n[[rewrite]]\nplugin = "json:loads"',
+            'rewrite[1].plugin: is no class (got "json:loads")',
+        ),
+    ],
+)
+def test_source_when_a_rewrite_or_a_parameter_is_wrong_then_its_key_is_named(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, text)
+
+    assert str(caught.value) == f"sources/demo.toml: {message}"
+
+
+def test_source_when_a_plugin_of_the_defaults_is_missing_then_that_file_and_key_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, "", project='[[defaults.rewrite]]\nplugin = "nothing_here:Mine"\n')
+
+    assert str(caught.value).startswith("searchcrawl.toml: defaults.rewrite[0].plugin: cannot be imported: ModuleNot")
+
+
+def test_display_when_a_plugin_may_set_it_then_there_is_a_map(tmp_path: Path) -> None:
+    plugin = load(tmp_path, '[[rewrite]]\nplugin = "plugin_of_test:Mine"')
+    pattern = load(tmp_path, '[[rewrite]]\nmatch = "a"\nreplace = "b"')
+    project = load_project(tmp_path)
+
+    assert display_of(plugin) is not None
+    assert display_of(pattern) is None
+    assert (rewriting_of(project, plugin).displays, rewriting_of(project, pattern).displays) == (True, False)
+    assert rewriting_of(project, pattern).named(f"{SITE}a?utm_x=1").url == f"{SITE}b"
+
+
+def test_fingerprint_when_rewrites_change_places_then_it_differs(tmp_path: Path) -> None:
+    blocks = ['[[rewrite]]\nmatch = "a"\nreplace = "b"\n', '[[rewrite]]\nmatch = "b"\nreplace = "a"\n']
+
+    texts = ("", "".join(blocks), "".join(reversed(blocks)), 'strip_parameters = ["x"]')
+    prints = [fingerprint(load(tmp_path, text), versions={}) for text in texts]
+
+    assert changed_keys(prints[0], prints[1]) == changed_keys(prints[1], prints[2]) == ["rewrite"]
+    assert changed_keys(prints[0], prints[3]) == ["scope.strip_parameters"]
+    # The default is no difference: a release that brings it processes nothing again.
+    assert "scope.strip_parameters" not in json.loads(prints[0])
