@@ -16,7 +16,7 @@ from tests.stored_rows import execute, is_being_written, query
 pytestmark = pytest.mark.matrix
 
 PAGES = 60
-START = f"/n/{PAGES},delay=0.1/"
+START = f"/n/{PAGES},delay=0.2/"
 #: All that a run writes.
 _TABLES = ("urls", "documents", "outlinks", "segments", "batches", "runs", "leases")
 

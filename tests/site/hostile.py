@@ -66,7 +66,7 @@ def _plain_pages() -> dict[str, Page]:
             body=_document("<div>" * 200_000 + "deep" + '<a href="/good.html">out</a>' + "</div>" * 200_000)
         ),
         "huge": Page(body=_document(f"<p>{_SENTENCE * 12}</p>\n" * (30 * _MEGABYTE // (12 * len(_SENTENCE)) + 1))),
-        "lines": Page(body=b"a\n" * (15 * _MEGABYTE), content_type="text/plain"),
+        "lines": Page(body=b"a\n" * (4 * _MEGABYTE), content_type="text/plain"),
         "links": Page(
             body=_document("".join(f'<a href="/many/{number}.html">{number}</a>\n' for number in range(100_000)))
         ),
