@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
 from searchcrawl.index.attribute_fields import name_and_suffix
+from searchcrawl.index.query import prefixes
 from searchcrawl.index.receiver import Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.sources.attribute_catalogue import index_fields
 from searchcrawl.sources.checking import guess, one_line
@@ -56,7 +57,7 @@ def known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
     """
     names = names_in(query)
     known = index_fields(())
-    if all(name.lower() in known for name in names):
+    if all(name.lower() in known for name in names) and not prefixes(query.words):
         return known
     sources, errors = load_sources(project)
     known = index_fields(sources.values())
@@ -86,6 +87,7 @@ def _in_fields(query: SearchQuery, fields: Mapping[str, str]) -> SearchQuery:
         sort = f"{'-' if sort.startswith('-') else ''}{field_of(sort.removeprefix('-'))}"
     return replace(
         query,
+        attributes={name: field for name, field in fields.items() if name_and_suffix(field) is not None},
         filters=[(field_of(name), value) for name, value in query.filters],
         sort=sort,
         facets=[field_of(name) for name in query.facets],

@@ -28,7 +28,7 @@ class QueryBuilder:
 
     def query(self, asked: SearchQuery) -> tantivy.Query:
         """What ``asked`` finds: its words, within its filters, without tombstones."""
-        words = self._clause(parse(asked.words))
+        words = self._clause(parse(asked.words, asked.attributes))
         if words is None:
             return tantivy.Query.empty_query()
         parts = [(Occur.Must, words), *((Occur.Must, _unscored(each)) for each in self._filters(asked))]
@@ -71,9 +71,14 @@ class QueryBuilder:
     def _words(self, term: Term) -> tantivy.Query | None:
         if term.field == "source":
             return self._term("source", term.text)
+        known = name_and_suffix(term.field) if term.field is not None else None
+        if term.field is not None and known is not None and known[1] in {"_l", "_dt"}:
+            return self.attribute_term(term.field, attribute_value(term.field, term.text))
         tokens = tokens_of(self._analyzer, term.text)
         if not tokens:
             return None
+        if term.field is not None and known is not None:
+            return self._tokens(local_schema.attribute_path(term.field, words=True), tokens)
         if term.field is not None:
             return self._tokens(local_schema.WORDS.get(term.field, term.field), tokens)
         each = [

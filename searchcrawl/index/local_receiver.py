@@ -104,7 +104,7 @@ class LocalReceiver:
         total, found = self._found(searcher, wanted, query, order_by)
         facets = {name: _facet(searcher, wanted, name) for name in query.facets}
         return SearchAnswer(
-            total=total, hits=self._hits(searcher, found, query.words, scored=order_by is None), facets=facets
+            total=total, hits=self._hits(searcher, found, query, scored=order_by is None), facets=facets
         )
 
     def purge(self) -> int:
@@ -271,10 +271,15 @@ class LocalReceiver:
         return [(None, address) for address in found[query.start :]]
 
     def _hits(
-        self, searcher: tantivy.Searcher, found: list[tuple[Any, tantivy.DocAddress]], words: str, *, scored: bool
+        self,
+        searcher: tantivy.Searcher,
+        found: list[tuple[Any, tantivy.DocAddress]],
+        query: SearchQuery,
+        *,
+        scored: bool,
     ) -> list[Hit]:
         pattern = hit_pattern(
-            positive_terms(parse(words)),
+            positive_terms(parse(query.words, query.attributes)),
             is_stop_word=lambda word: not tokens_of(self._analyzer, word),
             cjk=local_schema.CJK_RUN,
         )

@@ -6,6 +6,7 @@ A document's fields are kept whole, as JSON, in ``stored``; everything else is t
 - the same values whole (``title_exact`` …) and names (``source``, ``mimetype`` …), for exact filters,
   facets and sorting;
 - some names once more split into words (``url_words`` …), for ``url:docs`` or ``host:example.com``;
+- ``attribute_words``, a JSON object of the texts among the attributes, split into words;
 - ``attributes``, a JSON object of those of the source (``NAME_s``, ``NAME_l`` …). Texts in it begin
   with a mark, so that none is taken for a date; numbers are texts too, that sort as they do.
 """
@@ -91,6 +92,7 @@ def schema() -> tantivy.Schema:
         builder.add_integer_field(name, indexed=True, fast=True)
     for name in DATES:
         builder.add_date_field(name, indexed=True, fast=True)
+    builder.add_json_field("attribute_words", tokenizer_name=_ANALYZER, index_option="position")
     builder.add_json_field("attributes", fast=True, tokenizer_name="raw", index_option="basic")
     return builder.build()
 
@@ -127,7 +129,10 @@ def document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_
     made.add_bytes("stored", orjson.dumps(stored))
     for name, value in stored.items():
         _add(made, name, value if isinstance(value, list) else [value])
-    made.add_json("attributes", dict(_attributes(stored)))
+    attributes = dict(_attributes(stored))
+    if attributes:
+        made.add_json("attributes", attributes)
+        made.add_json("attribute_words", dict(_attribute_words(stored)))
     return made
 
 
@@ -142,10 +147,10 @@ def tombstone(document_id: str, *, source: str, crawl_version: int) -> tantivy.D
     return made
 
 
-def attribute_path(field: str) -> str:
-    """Where the values of an attribute's field are, as the library names it."""
+def attribute_path(field: str, *, words: bool = False) -> str:
+    """Where the whole values of an attribute's field are, or their words, as the library names it."""
     escaped = field.replace("\\", "\\\\").replace(".", "\\.")
-    return f"attributes.{escaped}"
+    return f"{'attribute_words' if words else 'attributes'}.{escaped}"
 
 
 def marked(text: str) -> str:
@@ -177,6 +182,16 @@ def _attributes(stored: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
             yield name, [each for each in values if moment(str(each)) is not None]
         else:
             yield name, [marked(str(each)) for each in values]
+
+
+def _attribute_words(stored: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """The fields of texts among the attributes, as they are analysed."""
+    for name, value in stored.items():
+        known = name_and_suffix(name)
+        if known is not None and known[1] in {"_s", "_t"}:
+            values = value if isinstance(value, list) else [value]
+            # With a blank before it no text is taken for a date.
+            yield name, [f" {spaced(str(each)[:_MAX_EXACT_CHARS])}" for each in values]
 
 
 def _add(made: tantivy.Document, name: str, values: Iterable[Any]) -> None:

@@ -16,10 +16,10 @@ terms; a query of which no positive term is left finds nothing (G2).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-#: Names that may stand before a colon; any other prefix is text.
+#: Names that may stand before a colon, beside those of attributes; any other prefix is text.
 FIELDS = frozenset(
     {"title", "content", "description", "author", "subject", "url", "host", "source", "language", "mimetype"}
 )
@@ -29,7 +29,7 @@ MAX_TERMS = 128
 
 # A minus before a minus is text: people look for options such as --force.
 _TOKEN = re.compile(
-    r'(?P<minus>-(?![-\s]))?(?:(?P<field>[A-Za-z]+):(?=[^\s]))?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))'
+    r'(?P<minus>-(?![-\s]))?(?:(?P<field>[A-Za-z][A-Za-z0-9_.-]*):(?=[^\s]))?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))'
 )
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟", '"'))
 
@@ -84,12 +84,21 @@ class _Or:
     """The word OR between two neighbours."""
 
 
-def parse(words: str) -> Query:
-    """The tree of a query as typed; never raises, whatever the text."""
+def prefixes(words: str) -> set[str]:
+    """What stands before a colon in a query, in lower case, and is none of FIELDS: perhaps names of attributes."""
+    found = {match["field"].lower() for match in _TOKEN.finditer(words) if match["field"]}
+    return found - FIELDS
+
+
+def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
+    """The tree of a query as typed; never raises, whatever the text.
+
+    ``attributes`` are fields of the index by the lower-case names that may stand before a colon as well.
+    """
     text = words.encode("utf-8", "replace").decode("utf-8").translate(_QUOTES)
     required: list[Clause] = []
     excluded: list[Term] = []
-    for group in _groups(list(_tokens(text))):
+    for group in _groups(list(_tokens(text, attributes or {}))):
         if len(group) > 1:
             required.append(AnyOf(clauses=tuple(_alone(signed) for signed in group)))
         elif group[0].excluded and isinstance(group[0].clause, Term):
@@ -147,7 +156,7 @@ def _groups(tokens: list[_Signed | _Or]) -> Iterator[list[_Signed]]:
         yield group
 
 
-def _tokens(text: str) -> Iterator[_Signed | _Or]:
+def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | _Or]:
     found = 0
     for match in _TOKEN.finditer(text):
         if found >= MAX_TERMS:
@@ -155,17 +164,18 @@ def _tokens(text: str) -> Iterator[_Signed | _Or]:
         if match.group() == "OR":
             yield _Or()
             continue
-        token = _signed(match)
+        token = _signed(match, attributes)
         if token is not None:
             found += 1
             yield token
 
 
-def _signed(match: re.Match[str]) -> _Signed | None:
+def _signed(match: re.Match[str], attributes: Mapping[str, str]) -> _Signed | None:
     """The term of one match, or None where it says nothing (a lone minus, an empty phrase)."""
     excluded = match["minus"] is not None
     prefix = match["field"]
-    field = prefix.lower() if prefix and prefix.lower() in FIELDS else None
+    lowered = (prefix or "").lower()
+    field = lowered if lowered in FIELDS else attributes.get(lowered)
     phrase = match["phrase"] is not None
     text = match["phrase"] if phrase else match["word"]
     if prefix and field is None:

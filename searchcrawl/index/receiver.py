@@ -48,7 +48,8 @@ class IndexEntry(NamedTuple):
 class SearchQuery:
     """A query of interface.md §2; ``filters`` are exact (field, value) pairs, ``sort`` is ``field`` or ``-field``.
 
-    Fields are those of the index: an attribute's name has its suffix.
+    Fields are those of the index: an attribute's name has its suffix. ``attributes`` are the fields
+    that words may be limited to as in ``version:2``, by lower-case name.
     """
 
     words: str
@@ -59,6 +60,7 @@ class SearchQuery:
     start: int = 0
     sort: str | None = None
     facets: Sequence[str] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

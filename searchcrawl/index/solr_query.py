@@ -40,11 +40,13 @@ _DATES: Final = frozenset({"last_modified", "first_seen", "crawled_at"})
 _WORDS: Final = {name: f"{name}_words" for name in ("url", "host", "mimetype", "language")}
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _NOTHING: Final = "-*:*"
+#: The same, as a clause among others.
+_NO_DOCUMENT: Final = "(*:* -*:*)"
 
 
 def parameters(query: SearchQuery) -> dict[str, Any]:
     """The parameters of /select; raises UnsupportedByIndex for a field that cannot be a filter, facet or order."""
-    positive, exclusions = _split(parse(query.words))
+    positive, exclusions = _split(parse(query.words, query.attributes))
     filters = [f"{{!lucene q.op=OR cache=false}}*:* -{render(term)}" for term in exclusions]
     if query.source is not None:
         filters.append(f"{{!term f=source}}{query.source}")
@@ -128,8 +130,25 @@ def _term(term: Term) -> str:
     # Always a phrase: a word that analysis splits (e-mail, 東京都) is asked for in one piece.
     quoted = _quoted(term.text)
     if term.field is not None:
+        known = name_and_suffix(term.field)
+        if known is not None:
+            return _attribute_term(*known, term.text)
         return f"{_WORDS.get(term.field, term.field)}:{quoted}"
     return "(" + " ".join(f"{name}:{quoted}^{weight}" for name, weight in DEFAULT_FIELDS) + ")"
+
+
+def _attribute_term(name: str, suffix: str, text: str) -> str:
+    """Words of an attribute's texts; a number or a date is compared whole."""
+    value: str | None = text
+    field = f"{name}{suffix}"
+    if suffix == "_s":
+        field = f"{name}_general"
+    elif suffix == "_l":
+        number = number_of(text)
+        value = None if number is None else repr(number)
+    elif suffix == "_dt":
+        value = _moment(text)
+    return _NO_DOCUMENT if value is None else field.replace("-", "\\-") + ":" + _quoted(value)
 
 
 def _quoted(text: str) -> str:

@@ -39,17 +39,17 @@ def meta(**values: str) -> str:
     return "".join(f'<meta name="{name.replace("_", ".")}" content="{value}">' for name, value in values.items())
 
 
-def ask(project: CrawlProject, **asked: Any) -> dict[str, Any]:
+def ask(project: CrawlProject, words: str = "*", **asked: Any) -> dict[str, Any]:
     """The answer of a search as a user gets it, with the last part of each hit's path for its URL."""
     loaded = load_project(project.folder)
-    query = SearchQuery(words="*", **{"rows": 100, **asked})
+    query = SearchQuery(words=words, **{"rows": 100, **asked})
     with closing(open_index(loaded)) as index:
         answer = searching.search(index, query, fields=searching.known_fields(loaded, query))
     return answer | {"hits": [hit | {"url": hit["url"].rpartition("/")[2]} for hit in answer["hits"]]}
 
 
-def names(project: CrawlProject, **asked: Any) -> list[str]:
-    return [hit["url"] for hit in ask(project, **asked)["hits"]]
+def names(project: CrawlProject, words: str = "*", **asked: Any) -> list[str]:
+    return [hit["url"] for hit in ask(project, words, **asked)["hits"]]
 
 
 def _set_pages(site: SiteProcess) -> None:
@@ -73,6 +73,7 @@ def _mapped(project: CrawlProject) -> list[Run]:
     other.edit(**source(site, B), attributes=MAPPED_B)
     runs = [run(project), run(other)]
     FOUND["version 2"] = sorted(names(project, filters=[("version", "2")]))
+    FOUND["words"] = [sorted(names(project, words)) for words in ("version:2", "section:sport", "author:lee size:10")]
     FOUND["author"] = names(project, filters=[("Author", "Ann Lee")])
     FOUND["size"] = (names(project, filters=[("size", "10.0")]), names(project, sort="-size")[:2])
     FOUND["issued"] = names(project, filters=[("issued", "2024-05-06T00:00:00Z")])
@@ -124,6 +125,7 @@ def test_a5_attributes_when_two_sources_share_one_then_one_query_finds_both(tell
     tell("mapped")
 
     assert FOUND["version 2"] == ["four.html", "one.html"]
+    assert FOUND["words"] == [["four.html", "one.html"], ["four.html", "two.html"], ["one.html"]]
     assert FOUND["author"] == ["one.html"]
     assert FOUND["language"] == (["two.html"], ["four.html"])
     assert FOUND["issued"] == ["one.html"]

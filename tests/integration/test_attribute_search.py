@@ -101,6 +101,41 @@ def test_order_when_by_an_attribute_then_by_its_values_and_those_without_come_la
     )
 
 
+ATTRIBUTES = {
+    "color": "color_s", "dc.size": "dc.size_l", "note": "note_t", "due": "due_dt", "x-y": "x-y_s", "version": "version_s",
+}  # fmt: skip
+WORDS = [
+    "color:red", "Color:RED", "color:grun", "color:Grün", "color:gr", "dc.size:2.5", "dc.size:7.0", "dc.size:x",
+    "note:words", "note:two", 'note:"two words"', 'note:"words two"', "-note:two", "x-y:v3", "x-y:v3 OR x-y:v4",
+    "due:2024-01-28", "due:soon", "shelf dc.size:x", "dc.size:x OR x-y:v3", "-dc.size:x", "shelf -color:red", "version:2",
+    "unheard:red", "note:on",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "values"),
+    [
+        ("COLOR:RED", "color_s", {"red"}),
+        ("color:2024", "color_s", {"2024-01-01T00:00:00+02:00"}),
+        ("note:words", "note_t", {"two words", "Two Words"}),
+        ('note:"words two"', "note_t", set()),
+        ("dc.size:2.50", "dc.size_l", {2.5}),
+        ("dc.size:1", "dc.size_l", {1}),
+    ],
+)
+def test_words_when_limited_to_an_attribute_then_its_words_or_its_number(
+    local: SearchIndex, words: str, field: str, values: set[Any]
+) -> None:
+    found = local.search(SearchQuery(words=words, rows=100, attributes=ATTRIBUTES)).hits
+
+    def values_of(fields: dict[str, Any]) -> set[Any]:
+        value = fields.get(field)
+        return set(value) if isinstance(value, list) else {value}
+
+    wanted = {each.id for each in documents() if values_of(dict(each.fields)) & values}
+    assert {hit.id for hit in found} == wanted
+
+
 @pytest.mark.solr
 def test_answers_when_the_same_is_asked_of_both_indexes_then_they_are_equal(
     local: SearchIndex, solr: SearchIndex
@@ -116,6 +151,10 @@ def test_answers_when_the_same_is_asked_of_both_indexes_then_they_are_equal(
             assert ids(local, sort=sort) == ids(solr, sort=sort), sort
     for each in filters:
         assert sorted(ids(local, filters=[each])) == sorted(ids(solr, filters=[each])), each
+    for words in WORDS:
+        asked = SearchQuery(words=words, rows=100, attributes=ATTRIBUTES)
+        found = [{hit.id for hit in index.search(asked).hits} for index in (local, solr)]
+        assert found[0] == found[1], words
     for words in ("*", "shelf"):
         query = SearchQuery(words=words, facets=FIELDS, filters=[("host", "h2.test")])
         assert local.search(query).facets == solr.search(query).facets

@@ -126,6 +126,7 @@ def test_search_when_attributes_are_named_then_asked_for_by_their_fields_and_ans
     assert oracle.asked is not None
     assert (oracle.asked.filters, oracle.asked.sort) == ([("Issued_dt", "2024-01-01")], "-last_modified")
     assert oracle.asked.facets == ["host", "Issued_dt"]
+    assert oracle.asked.attributes == {"issued": "Issued_dt"}
     assert found["facets"] == {"Host": {"a.example": 7}, "issued": {}}
     assert found["hits"][0]["attributes"] == {
         "author": "Ann",
@@ -156,12 +157,13 @@ def test_fields_when_source_files_are_broken_or_clash_then_that_is_why_a_name_is
     project = load_project(tmp_path)
 
     fields = known_fields(project, SearchQuery(words="*", sort="-Shade", facets=["mimetype"]))
+    of_words = known_fields(project, SearchQuery(words="shade:dark http://a.example/"))
     with pytest.raises(InvalidFile) as clash:
         known_fields(project, SearchQuery(words="*", filters=[("Version", "1")]))
     with pytest.raises(UnknownAttribute) as unknown:
         known_fields(project, SearchQuery(words="*", facets=["color"]))
 
-    assert fields["shade"] == "shade_s"
+    assert fields["shade"] == of_words["shade"] == "shade_s"
     assert [error.file for error in clash.value.errors] == ["sources/a.toml", "sources/b.toml"]
     assert str(unknown.value).startswith("unknown attribute: color")
     assert str(unknown.value).endswith("(not read, for errors in it: sources/a.toml, sources/b.toml, sources/c.toml)")

@@ -77,7 +77,6 @@ def test_title_when_the_server_names_the_file_then_is_that_name() -> None:
         url="http://a.test/download",
         content_type="text/plain",
         default_charset="windows-1252",
-        default_language="",
         robots_headers=(),
         user_agent="x",
         name="plans.txt",

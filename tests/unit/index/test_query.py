@@ -14,6 +14,7 @@ from searchcrawl.index.query import (
     Term,
     parse,
     positive_terms,
+    prefixes,
 )
 
 
@@ -151,3 +152,14 @@ def test_positive_terms_when_some_are_excluded_then_only_the_others_are_told() -
     query = parse('a -b c OR "d e" OR -f')
 
     assert list(positive_terms(query)) == [word("a"), word("c"), phrase("d e")]
+
+
+def test_parse_when_attributes_are_known_then_their_names_may_stand_before_a_colon() -> None:
+    attributes = {"dc.size": "dc.size_l", "x-y": "X-Y_s", "title": "title_s"}
+
+    assert parse("DC.Size:3", attributes) == word("3", "dc.size_l")
+    assert parse('x-y:"a b"', attributes) == phrase("a b", "X-Y_s")
+    # What every document has goes before.
+    assert parse("title:a", attributes) == word("a", "title")
+    assert parse("dc.size:3") == word("dc.size:3")
+    assert prefixes('a title:b -DC.size:3 x-y:"c" http://a.example/ d:') == {"dc.size", "x-y", "http"}
