@@ -10,7 +10,7 @@ from typing import Any, Final
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.host_rules import NO_INCLUDE
 from searchcrawl.rules.reasons import Proposal
-from searchcrawl.sources.config import Source
+from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN
 
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
@@ -53,9 +53,10 @@ def because(step: str, decision: Decision, source: Source, proposal: Proposal | 
     return Because(step=step, rule=decision.rule, file=file, key=key, proposal=proposal)
 
 
-def because_built_in(decision: Decision) -> Because:
-    """A rule of the boundary that holds without a word in any file."""
-    return Because(step="boundary", rule=decision.rule, file=BUILT_IN, key=decision.key)
+def because_beneath(decision: Decision, origin: Origin) -> Because:
+    """A limit of the boundary that would hold without the one above it."""
+    key = f"{origin.table}.{decision.key}" if origin.table else decision.key
+    return Because(step="boundary", rule=decision.rule, file=origin.file, key=key)
 
 
 def written(source: Source, key: str) -> tuple[str, str]:

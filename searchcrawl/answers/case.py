@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.answers.because import Because, because, because_built_in
+from searchcrawl.answers.because import Because, because, because_beneath
 from searchcrawl.answers.url_state import UrlState, url_state
 from searchcrawl.fetch.robots_files import RobotsFile
+from searchcrawl.rules.host_rules import NO_INCLUDE
 from searchcrawl.rules.reasons import Reasons
 from searchcrawl.rules.rewriting import Named, Rewriting
-from searchcrawl.sources.config import Source
+from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.layering import layers_of
 from searchcrawl.sources.loading import reasons_of, rewriting_of, start_urls
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease, robots_table, run_table, url_facts
@@ -23,13 +25,27 @@ from searchcrawl.store.database import Transaction
 from searchcrawl.store.run_table import RunRow
 from searchcrawl.store.url_facts import UrlFacts
 
-#: The limits that hold where no file says otherwise.
-_BUILT_IN_LIMITS: Final = Reasons(allow_all=True)
+_LIMITS: Final = frozenset(
+    f"scope.{name}"
+    for name in (
+        "depth",
+        "dynamic_pages",
+        "max_url_length",
+        "max_path_segments",
+        "max_query_parameters",
+        "max_repeated_segments",
+    )
+)
+
+
+_NO_LIMITS: Final = dict.fromkeys(
+    ("max_url_length", "max_path_segments", "max_query_parameters", "max_repeated_segments"), 0
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``url`` is an identity; ``facts`` is None where the source never saw it, ``run`` where it never ran.
+    """``url`` is an identity; ``beneath`` are the limits of lower layers; ``facts`` is None where the source never saw it, ``run`` where it never ran.
 
     ``changed`` are the keys of the source file that differ from what its documents were made with;
     ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
@@ -39,6 +55,7 @@ class Case:
     source: Source
     url: str
     reasons: Reasons
+    beneath: Sequence[tuple[Origin, Reasons]]
     facts: UrlFacts | None
     run: RunRow | None
     running: bool
@@ -71,10 +88,16 @@ class Case:
         found = [
             because("boundary", decision, self.source, self.reasons.proposal(url, decision)) for decision in decisions
         ]
-        # A limit that is taken out of a file leaves the built-in one.
-        limits = {reason.key for reason in found if reason.file != BUILT_IN}
-        beneath = [because_built_in(decision) for decision in _BUILT_IN_LIMITS.refusals(url)] if limits else []
-        return found + [reason for reason in beneath if reason.key in limits]
+        limits = {decision.key for decision in decisions if decision.rule != NO_INCLUDE} & _LIMITS
+        if limits:
+            # A limit that is taken out of a file leaves the one beneath it.
+            found += [
+                reason
+                for origin, reasons in self.beneath
+                for decision in reasons.refusals(url, self.depth)
+                if decision.key in limits and (reason := because_beneath(decision, origin)) not in found
+            ]
+        return found
 
     def robots_refusals(self) -> list[Because]:
         """All lines of the stored robots.txt that forbid it."""
@@ -98,6 +121,7 @@ class Witness:
     project: Project
     source: Source
     reasons: Reasons
+    beneath: Sequence[tuple[Origin, Reasons]]
     rewriting: Rewriting
     starts: frozenset[str]
     now: str
@@ -109,10 +133,22 @@ def witness_of(project: Project, source: Source, versions: Mapping[str, int]) ->
         project=project,
         source=source,
         reasons=reasons_of(source),
+        beneath=_beneath(project, source),
         rewriting=rewriting_of(project, source),
         starts=frozenset(start_urls(project, source)),
         now=fingerprint(source, versions=versions),
     )
+
+
+def _beneath(project: Project, source: Source) -> list[tuple[Origin, Reasons]]:
+    """The limits of the source's set, of the defaults, and the built-in ones; each as if it stood alone."""
+    found = []
+    for layer in layers_of(project, {}, file=source.file, parameters=source.parameters)[1:]:
+        written = layer.tables.get("scope", {})
+        values = {name: value for name, value in written.items() if f"scope.{name}" in _LIMITS}
+        if values:
+            found.append((layer.origin, Reasons(allow_all=True, **{**_NO_LIMITS, **values})))
+    return [*found, (Origin(BUILT_IN), Reasons(allow_all=True))]
 
 
 def case_of(transaction: Transaction, witness: Witness, url: str, *, now_ms: int) -> Case:
@@ -132,6 +168,7 @@ def case_of(transaction: Transaction, witness: Witness, url: str, *, now_ms: int
         source=source,
         url=url,
         reasons=witness.reasons,
+        beneath=witness.beneath,
         facts=facts,
         run=run,
         running=running,

@@ -20,7 +20,7 @@ import pytest
 from searchcrawl.answers.case import witness_of
 from searchcrawl.answers.explanation import explained
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.loading import load_project, load_source
+from searchcrawl.sources.loading import boundary_of, load_project, load_source
 from searchcrawl.spiders.base_spider import VERSIONS
 from searchcrawl.store.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
@@ -182,7 +182,8 @@ def forks() -> Iterator[Forks]:
 
 @pytest.fixture(scope="module")
 def crawled(site: SiteProcess, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
-    project = new_project(tmp_path_factory.mktemp("explain"), site, **rules(site))
+    defaults = {"defaults": {"scope": {"max_query_parameters": 9}}}
+    project = new_project(tmp_path_factory.mktemp("explain"), site, project=defaults, **rules(site))
     code = forks.run(project.folder, "crawl", project.name)
 
     assert code == 0, (project.folder / "output.txt").read_text("utf-8")
@@ -208,8 +209,16 @@ class Asking:
 
     def asked(self, urls: Sequence[str]) -> list[dict[str, Any]]:
         """The objects of ``explain --json``."""
-        witness = witness_of(self._project, load_source(self._project, "demo"), VERSIONS)
+        source = load_source(self._project, "demo")
+        self.boundary = boundary_of(source)
+        witness = witness_of(self._project, source, VERSIONS)
         return [explained(self._database, witness, url).as_json() for url in urls]
+
+    def allows(self, told: Mapping[str, Any]) -> bool:
+        """Whether the boundary of the source file, as it was asked last, admits a URL at the depth of its row."""
+        depths = [re.search(r"at depth (\d+)", step["detail"]) for step in told["steps"] if step["step"] == "found"]
+        depth = int(depths[0][1]) if depths and depths[0] else None
+        return self.boundary.decide(told["url"], depth).allowed
 
     def edited(self, tables: Mapping[str, Any], urls: Sequence[str]) -> list[dict[str, Any]] | None:
         """What is said of URLs with another source file; None where that is refused."""
@@ -266,6 +275,8 @@ def test_explain_when_what_it_names_is_removed_then_the_verdict_of_each_url_flip
             for url, later in zip(urls, after or [], strict=after is not None):
                 told = (url, before[url]["verdict"], later["verdict"], reasons)
                 assert before[url]["verdict"] != later["verdict"], told
+                # The boundary that a crawl would ask says the same.
+                assert url.endswith("/moved-away") or asking.allows(later) != is_outside(later), told
                 assert reasons[0] not in [later["decided_by"], *later["also"]], told
                 # The URL that moved stays one that moved; what flips is whether its target is asked for.
                 assert is_refused(before[url]) != is_refused(later) or url.endswith("/moved-away"), told
@@ -285,12 +296,16 @@ def test_explain_when_what_it_names_is_removed_then_the_verdict_of_each_url_flip
     }, kinds  # fmt: skip
 
 
-def test_explain_when_a_limit_is_set_below_one_that_is_built_in_then_that_one_is_named_too(crawled: Crawled) -> None:
+def test_explain_when_a_limit_is_set_below_others_then_those_are_named_too(crawled: Crawled) -> None:
     with closing(Asking(crawled.project.folder)) as asking:
         found = asking.ask(f"http://{HOST}/list.html?{'&'.join(f'p{n}=1' for n in range(12))}")
 
     limits = [(reason["rule"], reason["file"]) for reason in found["also"] if "parameters" in reason["rule"]]
-    assert limits == [("max_query_parameters = 8", FILE), ("max_query_parameters = 10", "built-in")]
+    assert limits == [
+        ("max_query_parameters = 8", FILE),
+        ("max_query_parameters = 9", "searchcrawl.toml"),
+        ("max_query_parameters = 10", "built-in"),
+    ]
 
 
 def test_explain_when_what_it_names_is_removed_then_the_next_run_indexes_what_was_refused_at_its_visit(
@@ -327,6 +342,11 @@ def said(found: Mapping[str, Any]) -> str:
     """``KEY: RULE`` of what decided; the line of robots.txt alone."""
     reason = found["decided_by"]
     return reason["rule"] if reason["key"] == "robots.txt" else f"{reason['key']}: {reason['rule']}"
+
+
+def is_outside(found: Mapping[str, Any]) -> bool:
+    """Whether the boundary refuses it, or a rewriter gives it up, by what ``explain`` says."""
+    return any(step["step"] in {"boundary", "rewrite"} and step["outcome"] != "allowed" for step in found["steps"])
 
 
 def is_refused(found: Mapping[str, Any]) -> bool:
