@@ -8,10 +8,12 @@ from typing import Any, Self
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.http import Response
+from twisted.python.failure import Failure
 
 from searchcrawl import urls
 from searchcrawl.answers.dry_run import DryRun
 from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.hosts.request_rows import request_of
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.spiders.web_spider import WebSpider
@@ -32,6 +34,7 @@ class PageSpider(WebSpider):
         crawler.signals.connect(spider._scraped, signal=signals.item_scraped)
         crawler.signals.connect(spider._dropped, signal=signals.item_dropped)
         crawler.signals.connect(spider._failed, signal=signals.item_error)
+        crawler.signals.connect(spider._broken, signal=signals.spider_error)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -50,7 +53,10 @@ class PageSpider(WebSpider):
         # As the scheduler of a crawl settles it.
         self._end(Code.NOT_INDEXED, rule=f"pipeline: {exception}")
 
-    def _failed(self, item: object, failure: Any) -> None:
+    def _failed(self, item: object, failure: Failure) -> None:
+        self._broken(failure)
+
+    def _broken(self, failure: Failure) -> None:
         self._end(Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
 
     def _end(self, code: Code, *, rule: str | None = None, error: str | None = None) -> None:
@@ -60,7 +66,7 @@ class PageSpider(WebSpider):
 def look_at(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: int = 0) -> Document | Outcome:
     """What a visit to ``url``, an identity, brings now; runs the reactor, so once a process.
 
-    Raises RuntimeError where no answer of any kind came: the crawl could not begin.
+    Raises ConfigurationError where nothing came of it: a component of the source's own could not begin, or kept it.
     """
     seen: list[Document | Outcome] = []
     claim = Claim(url_id=0, url=url, host_id=0, depth=depth)
@@ -69,5 +75,6 @@ def look_at(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: int =
     process.crawl(spider, run=run, claim=claim, seen=seen)
     process.start()
     if not seen:
-        raise RuntimeError(f"the visit to {url} did not end")
+        message = f"the visit came to no end: searchcrawl crawl {run.source.name} says why in its log"
+        raise ConfigurationError(run.source.file, "settings", message)
     return seen[-1]

@@ -245,6 +245,39 @@ def test_test_when_the_source_logs_in_then_the_page_behind_the_login_is_shown(fo
         assert PASSWORD not in json.dumps(view)
 
 
+OWN: Final = """
+from scrapy.exceptions import DropItem
+
+class Dropping:
+    def process_item(self, item):
+        raise DropItem("not wanted")
+
+class Keeping:
+    async def process_spider_output(self, response, result):
+        async for item in result:
+            if item is None:
+                yield item
+"""
+
+
+def test_test_when_components_of_the_users_own_say_no_then_it_is_said(
+    site: SiteProcess, forks: Forks, tmp_path: Path
+) -> None:
+    url, output = site.url(HOST, "/good.html"), tmp_path / "output.txt"
+    (tmp_path / "own_parts.py").write_text(OWN, "utf-8")
+    new_project(tmp_path, site, settings={"ITEM_PIPELINES": {"own_parts.Dropping": 300}}, **tables(site))
+    dropped = forks.run(tmp_path, "test", url, "--source", "demo", "--json")
+    view = Answer(dropped, output.read_text("utf-8")).object
+    new_project(tmp_path, site, settings={"SPIDER_MIDDLEWARES": {"own_parts.Keeping": 300}}, **tables(site))
+    output.unlink()
+
+    kept = forks.run(tmp_path, "test", url, "--source", "demo", "--json")
+
+    assert (dropped, view["code"], view["rule"], view["fields"]) == (0, 952, "pipeline: not wanted", {})
+    assert kept == 4
+    assert output.read_text("utf-8").startswith("sources/demo.toml: settings: the visit came to no end")
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
