@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,11 +62,18 @@ def because_beneath(decision: Decision, origin: Origin) -> Because:
 
 def written(source: Source, key: str) -> tuple[str, str]:
     """The file and the name of a key of a source; ``built-in`` where nobody wrote it."""
+    return source.located(key) if _named(key) & source.origins.keys() else (BUILT_IN, key)
+
+
+def is_changed(changed: Collection[str], rule: str) -> bool:
+    """Whether the key of a rule that a row keeps (``KEY: RULE``) is among the keys of a fingerprint that differ."""
+    return bool(_named(rule.partition(": ")[0]) & set(changed))
+
+
+def _named(key: str) -> set[str]:
+    """The names of a key in a fingerprint and in origins: ``scope.host[1].include_paths`` is ``scope.host``."""
     table, _, name = _INDEX.sub("", key).partition(".")
-    known = source.origins
-    if f"{table}.{name.partition('.')[0]}" not in known and table not in known:
-        return BUILT_IN, key
-    return source.located(key)
+    return {table, f"{table}.{name.partition('.')[0]}"}
 
 
 def advice(proposal: Proposal, file: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from searchcrawl import clock
-from searchcrawl.answers.because import Because, because, of_row
+from searchcrawl.answers.because import Because, because, is_changed, of_row
 from searchcrawl.answers.case import Case
 from searchcrawl.convert.file_name import name_of
 from searchcrawl.rules.decision import Decision
@@ -41,7 +41,7 @@ def of_refused(case: Case, facts: UrlFacts, rule: str) -> list[Because]:
     now = keep_refusals(case, facts)
     same = [reason for reason in now if (reason.key, reason.rule) == (first.key, first.rule)]
     others = [reason for reason in now if reason not in same]
-    if not same and rule.partition(":")[0] in case.changed:
+    if not same and is_changed(case.changed, rule):
         return others
     return [*(same or [first]), *others]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from searchcrawl.answers.because import Because, of_row, written
+from searchcrawl.answers.because import Because, is_changed, of_row, written
 from searchcrawl.answers.case import Case, robots_line
 from searchcrawl.answers.keep_reasons import keep_refusals, of_refused
 from searchcrawl.answers.meanings import meaning_of
@@ -122,7 +122,7 @@ def _edited_since(case: Case, facts: UrlFacts) -> Verdict:
 
 def _refused_before(case: Case, rule: str) -> Verdict:
     """The boundary itself lets it pass now: a rule about all URLs of the source refused it, or one that was edited."""
-    if any(key.startswith(("scope.", "rewrite")) for key in case.changed):
+    if is_changed(case.changed, rule):
         first, *rest = case.admissions()
         standing = f"{_IN}, and stays" if case.in_index else f"{_NOT_IN} as yet"
         text = f"{standing}: refused when it was found ({rule}), by no rule as they are now"

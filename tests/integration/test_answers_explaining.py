@@ -107,10 +107,13 @@ def test_explain_when_the_source_file_was_edited_then_the_rules_are_those_of_now
 def test_explain_when_a_rule_about_the_whole_source_refused_then_it_is_named(filled: FilledStore) -> None:
     filled.admit("/too-many", code=955, rule="scope.max_urls: 100")
 
+    fewer = filled.source.scope.model_copy(update={"exclude_urls": ("*.zip",)})
     told = ask(filled, "/too-many")
+    edited = ask(filled, "/too-many", filled.source.model_copy(update={"scope": fewer}))
 
     assert told["verdict"] == "not in the index: 955, outside the boundary"
     assert (told["decided_by"]["rule"], told["decided_by"]["key"]) == ("100", "scope.max_urls")
+    assert edited["decided_by"] == told["decided_by"]
 
 
 def test_explain_when_copies_are_known_then_each_names_the_other(filled: FilledStore) -> None:
