@@ -86,12 +86,12 @@ def test_sources_check_when_files_are_broken_then_exit_4_and_a_line_each(project
 
 @pytest.mark.parametrize("module", ["searchcrawl", "scrapy"])
 def test_list_when_a_source_is_broken_then_the_others_with_a_warning_and_exit_0(project: Path, module: str) -> None:
-    (project / "sources" / "broken.toml").write_text(GOOD + "[login]\ntype = 'basic'\n")
+    (project / "sources" / "broken.toml").write_text(GOOD + "[render]\nmode = 'auto'\n")
 
     listed = run(project, "list", module=module)
 
     assert (listed.returncode, listed.stdout) == (0, "good\n")
-    assert listed.stderr == "warning: sources/broken.toml: login: not available yet\n"
+    assert listed.stderr == "warning: sources/broken.toml: render: not available yet\n"
 
 
 @pytest.mark.parametrize("module", ["searchcrawl", "scrapy"])
