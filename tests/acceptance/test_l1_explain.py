@@ -38,7 +38,7 @@ NEW: Final = format_datetime(datetime.now(UTC) - timedelta(days=2), usegmt=True)
 ROBOTS: Final = ("User-agent: *", "Disallow: /secret/", "Disallow: /*plan", "Disallow: /nothing/")
 #: Pages that are there, and good.
 GOOD: Final = ("/", *(f"/good/{n}.html" for n in range(70)), "/deep/1.html", "/deep/2.html", "/shop/ok.html")
-#: Refused by what came back: path to the rule, and to what makes it so.
+#: Refused by what came back: path to the rule.
 REFUSED_LATER: Final[Mapping[str, str]] = {
     "/keep/old.html": "keep.max_age_days: max_age_days = 30",
     "/keep/short.html": "keep.min_bytes: min_bytes = 200",
@@ -48,8 +48,10 @@ REFUSED_LATER: Final[Mapping[str, str]] = {
     "/keep/internal/x.html": "keep.exclude_urls: */internal/*",
     "/keep/internal/draft-2.html": "keep.exclude_urls: */internal/*",
     "/keep/noindex.html": "keep.meta_robots: meta robots noindex",
+    "/keep/page.htm": "keep.include_urls: no include matches",
+    "/hop-1.html": "fetch.max_redirects: max_redirects = 2",
     "/moved-away": "scope.include_hosts: no include matches",
-    "/huge.html": "",
+    "/huge.html": "fetch.max_bytes: max_bytes = 100000",
     "/secret/plan.html": "Disallow: /secret/",
 }
 
@@ -120,6 +122,9 @@ def build(site: SiteProcess) -> None:
         site.set_page(HOST, path, body, last_modified=OLD if "old" in path else NEW)
     site.set_page(HOST, "/keep/notes.txt", path_text("/keep/notes.txt"), content_type="text/plain", last_modified=NEW)
     site.set_page(HOST, "/moved-away", "", status=301, headers={"Location": site.url("elsewhere.test", "/new.html")})
+    for n in range(1, 4):
+        site.set_page(HOST, f"/hop-{n}.html", "", status=302, headers={"Location": f"/hop-{n + 1}.html"})
+    site.set_page(HOST, "/hop-4.html", page("hops", text=f"hops {WORDS}"), last_modified=NEW)
     site.set_page("elsewhere.test", "/new.html", page("new", text=f"new {WORDS}"), last_modified=NEW)
     site.set_page(HOST, "/robots.txt", "".join(f"{line}\n" for line in ROBOTS), content_type="text/plain")
 
@@ -152,7 +157,9 @@ def rules(site: SiteProcess) -> dict[str, Any]:
             ],
         },
         "keep": {
+            "mime_types": ["text/html"],
             "exclude_mime_types": ["text/plain", "image/*"],
+            "include_urls": ["*.html", "*.txt", "*/"],
             "min_bytes": 200,
             "max_bytes": 3_000,
             "max_age_days": 30,
@@ -160,7 +167,7 @@ def rules(site: SiteProcess) -> dict[str, Any]:
             "exclude_names": ["draft*"],
             "meta_robots": True,
         },
-        "fetch": {"retries": 0, "max_bytes": 100_000},
+        "fetch": {"retries": 0, "max_bytes": 100_000, "max_redirects": 2},
         "rewrite": [
             {"match": "^http://mirror[.]example(:[0-9]+)/acme/", "replace": r"http://old.acme.test\1/"},
         ],
@@ -292,7 +299,8 @@ def test_explain_when_what_it_names_is_removed_then_the_verdict_of_each_url_flip
         "scope.depth", "scope.dynamic_pages", "scope.max_url_length", "scope.max_path_segments",
         "scope.max_query_parameters", "scope.max_repeated_segments",
         "keep.exclude_mime_types", "keep.min_bytes", "keep.max_bytes", "keep.max_age_days", "keep.exclude_urls",
-        "keep.exclude_names", "keep.meta_robots", "fetch.max_bytes",
+        "keep.exclude_names", "keep.meta_robots", "keep.include_urls", "keep.mime_types", "fetch.max_bytes",
+        "fetch.max_redirects",
     }, kinds  # fmt: skip
 
 
@@ -329,8 +337,7 @@ def test_explain_when_what_it_names_is_removed_then_the_next_run_indexes_what_wa
         after = dict(zip(REFUSED_LATER, asking.asked(later), strict=True))
         target = asking.ask(site.url("elsewhere.test", "/new.html"))
 
-    rules_of_rows = {path: rule for path, rule in REFUSED_LATER.items() if rule}
-    assert {path: said(before[path]) for path in rules_of_rows} == rules_of_rows
+    assert {path: said(found) for path, found in before.items()} == REFUSED_LATER
     assert [reason["rule"] for reason in before["/secret/plan.html"]["also"]] == ["Disallow: /*plan"]
     assert not any(found["in_index"] for found in before.values())
     assert code == 0
