@@ -56,6 +56,9 @@ _NAVIGATION: Final = "\n".join(
 )
 _ARTICLE = re.compile(r"/(?:articles/(?P<plain>\d+)\.html|posts/(?P<slug>[a-z]+-[a-z]+)-(?P<post>\d+))")
 
+_LIST = re.compile(r"/list/\d+\.html")
+_SESSION = re.compile(r"/s/[0-9a-f]{16}/")
+
 
 class Pages:
     """What is served: a page for a path and query, None for a good page that is not there."""
@@ -84,7 +87,7 @@ class Pages:
         if target == "/":
             start = ("/list/1.html", "/calendar/2026/11/21", "/month?month=11&year=2026", "/shop", "/grow/", "/maze/")
             return _page("Start", "<p>Everything begins here.</p>", [*start, f"/s/{_session(1)}/list/1.html"])
-        if path.startswith("/list/"):
+        if _LIST.fullmatch(path):
             return self._list(path, "")
         if path == "/product" or _ARTICLE.fullmatch(path) or path.startswith("/notes/"):
             return self._good(path, query, "")
@@ -94,7 +97,7 @@ class Pages:
             return _month(query)
         if path == "/shop":
             return _shop(query)
-        if path.startswith("/s/"):
+        if _SESSION.match(path):
             return self._session(path, query)
         if path.startswith("/grow/"):
             return _page("Growing", "<p>There is always one more.</p>", ["a/", "b/", "c/"])
@@ -131,7 +134,7 @@ class Pages:
 
     def _session(self, path: str, query: str) -> str | None:
         _, _, session, rest = path.split("/", 3)
-        if rest.startswith("list/"):
+        if _LIST.fullmatch(f"/{rest}"):
             return self._list(f"/{rest}", f"/s/{_session(zlib.crc32(path.encode()))}")
         return self._good(f"/{rest}", query, session)
 
