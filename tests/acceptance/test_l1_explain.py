@@ -56,6 +56,21 @@ REFUSED_LATER: Final[Mapping[str, str]] = {
 }
 
 
+PLUGIN: Final = """
+class Dropping:
+    def open(self, source):
+        pass
+
+    def rewrite(self, url, *, referrer):
+        from searchcrawl.plugins import Rewritten
+
+        return None if "/drop/" in url else Rewritten(url)
+
+    def close(self):
+        pass
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Crawled:
     """The project after its run, and each URL that it was told of."""
@@ -169,6 +184,7 @@ def rules(site: SiteProcess) -> dict[str, Any]:
         },
         "fetch": {"retries": 0, "max_bytes": 100_000, "max_redirects": 2},
         "rewrite": [
+            {"plugin": "dropping_links:Dropping"},
             {"match": "^http://mirror[.]example(:[0-9]+)/acme/", "replace": r"http://old.acme.test\1/"},
         ],
     }
@@ -191,6 +207,7 @@ def forks() -> Iterator[Forks]:
 def crawled(site: SiteProcess, forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
     defaults = {"defaults": {"scope": {"max_query_parameters": 9}}}
     project = new_project(tmp_path_factory.mktemp("explain"), site, project=defaults, **rules(site))
+    (project.folder / "dropping_links.py").write_text(PLUGIN, "utf-8")
     code = forks.run(project.folder, "crawl", project.name)
 
     assert code == 0, (project.folder / "output.txt").read_text("utf-8")
@@ -219,7 +236,9 @@ class Asking:
         source = load_source(self._project, "demo")
         self.boundary = boundary_of(source)
         witness = witness_of(self._project, source, VERSIONS)
-        return [explained(self._database, witness, url).as_json() for url in urls]
+        witness.rewriting.open("demo")
+        with closing(witness.rewriting):
+            return [explained(self._database, witness, url).as_json() for url in urls]
 
     def allows(self, told: Mapping[str, Any]) -> bool:
         """Whether the boundary of the source file, as it was asked last, admits a URL at the depth of its row."""
@@ -245,7 +264,9 @@ def without(tables: Mapping[str, Any], reasons: Sequence[Mapping[str, Any]]) -> 
         for name in names[:-1]:
             table = table[int(name)] if name.isdigit() else table[name]
         name = names[-1]
-        if "proposal" in reason:
+        if names[0] == "rewrite":
+            del edited["rewrite"][int(names[1])]
+        elif "proposal" in reason:
             table[name].append(reason["proposal"]["value"])
         elif name == "meta_robots":
             # A switch that is on by itself: what stands for its removal is off.
@@ -300,7 +321,7 @@ def test_explain_when_what_it_names_is_removed_then_the_verdict_of_each_url_flip
         "scope.max_query_parameters", "scope.max_repeated_segments",
         "keep.exclude_mime_types", "keep.min_bytes", "keep.max_bytes", "keep.max_age_days", "keep.exclude_urls",
         "keep.exclude_names", "keep.meta_robots", "keep.include_urls", "keep.mime_types", "fetch.max_bytes",
-        "fetch.max_redirects",
+        "fetch.max_redirects", "rewrite.plugin",
     }, kinds  # fmt: skip
 
 
