@@ -120,11 +120,11 @@ class LoginSession:
     def looks_like_login(self, body: bytes) -> bool:
         """Whether a page asks for the password again: it has the form, and not what only others have."""
         check = self._plan.check
-        if self._form is not None and self._form.password_field.encode() not in body:
-            return False
         if self._form is None and check is None:
             return False
-        return has_password_field(body) and (check is None or not any(form in body for form in self._checks))
+        if not has_password_field(body, self._form.password_field if self._form is not None else None):
+            return False
+        return check is None or not any(form in body for form in self._checks)
 
     async def _log_in(self) -> None:
         if self._task is None:

@@ -25,7 +25,9 @@ _SLACK: Final = 0.005
 _MAX_DIFFERENCE: Final = 0.3
 _PROBE_LETTERS: Final = 20
 _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}")
-_PASSWORD_FIELD: Final = re.compile(rb"<input\b[^>]{0,500}\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
+_INPUT: Final = re.compile(rb"<input\b[^>]{0,1000}", re.IGNORECASE)
+_OF_PASSWORD: Final = re.compile(rb"\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
+_NAME: Final = re.compile(rb"\sname\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 
 
 def probe_url(url: str) -> str:
@@ -37,9 +39,17 @@ def probe_url(url: str) -> str:
     return urls.resolve(f"{folder.rstrip('/')}/{letters}{ending[0] if ending else ''}", url)
 
 
-def has_password_field(body: bytes) -> bool:
-    """Whether an HTML page asks for a password."""
-    return _PASSWORD_FIELD.search(body) is not None
+def has_password_field(body: bytes, name: str | None = None) -> bool:
+    """Whether an HTML page asks for a password, in a field of this ``name`` where one is given."""
+    if name is not None and name.encode() not in body:
+        return False
+    fields = (tag[0] for tag in _INPUT.finditer(body) if _OF_PASSWORD.search(tag[0]))
+    return any(name is None or _name_of(field) == name.encode() for field in fields)
+
+
+def _name_of(field: bytes) -> bytes:
+    found = _NAME.search(field)
+    return (found[1] or found[2] or found[3] or b"") if found else b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
