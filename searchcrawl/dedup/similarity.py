@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -12,8 +12,8 @@ _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\
 #: Longer ones are tokens.
 _LONGEST_WORD: Final = 30
 
-#: Words, and pairs of neighbours with a blank between them.
-Features = frozenset[str]
+#: Words, and pairs of neighbours.
+Features = frozenset[str | tuple[str, str]]
 
 
 def words_of(text: str) -> list[str]:
@@ -24,18 +24,10 @@ def words_of(text: str) -> list[str]:
     ]
 
 
-def features_of(text: str) -> Features:
-    """All words of ``text`` and all pairs of neighbours, but for numbers and tokens."""
-    words = words_of(text)
-    pairs = {f"{one} {other}" for one, other in pairwise(words) if one and other}
-    return frozenset(pairs.union(filter(None, words)))
-
-
-def without(features: Features, words: Collection[str]) -> Features:
-    """The features that hold none of ``words``."""
-    if not words:
-        return features
-    return frozenset(feature for feature in features if not any(word in words for word in feature.split(" ")))
+def features_of(words: Iterable[str], *, without: Collection[str] = ()) -> Features:
+    """All of ``words`` and all pairs of neighbours, but for blank ones and those that hold one of ``without``."""
+    kept = [word if word not in without else "" for word in words] if without else list(words)
+    return frozenset(filter(None, kept)).union(filter(all, pairwise(kept)))
 
 
 def distance(one: Features, other: Features) -> float:

@@ -10,17 +10,20 @@ import posixpath
 import re
 import secrets
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from searchcrawl import urls
-from searchcrawl.dedup.similarity import Features, distance, features_of, without, words_of
+from searchcrawl.dedup.similarity import distance, features_of, words_of
 from searchcrawl.items import Page
 
 #: A page may differ half as much again as two answers did, and by a word in two hundred besides.
 _MARGIN: Final = 1.5
 _SLACK: Final = 0.005
+#: Texts of which one has so many times the words of the other cannot be that near.
+_MOST_TIMES: Final = 4
 #: Answers that differ more among themselves are no one page: their host makes them up.
 _MAX_DIFFERENCE: Final = 0.3
 _PROBE_LETTERS: Final = 20
@@ -54,21 +57,16 @@ def _name_of(field: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a page says, and the words of the URL that was asked for, which it may repeat."""
+    """What a page says, word by word, and the words of the URL that was asked for, which it may repeat."""
 
-    title: Features
-    text: Features
+    title: tuple[str, ...]
+    text: tuple[str, ...]
     echoes: frozenset[str]
 
     @classmethod
     def of(cls, page: Page, *, asked: str) -> Self:
         """The sample of ``page``, the answer to ``asked``."""
-        parsed = urlsplit(asked)
-        return cls(
-            title=features_of(page.title),
-            text=features_of(page.text),
-            echoes=frozenset(words_of(unquote(f"{parsed.path} {parsed.query}"))) - {""},
-        )
+        return cls(title=tuple(words_of(page.title)), text=tuple(words_of(page.text)), echoes=_echoes(asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +80,7 @@ class Difference:
     def between(cls, one: Sample, other: Sample) -> Self:
         """That of two samples."""
         echoes = one.echoes | other.echoes
-        return cls(
-            title=distance(without(one.title, echoes), without(other.title, echoes)),
-            text=distance(without(one.text, echoes), without(other.text, echoes)),
-        )
+        return cls(title=_far(one.title, other.title, echoes), text=_far(one.text, other.text, echoes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +98,26 @@ class Wall:
     def between(cls, one: Sample, other: Sample, *, landing: str | None = None) -> Self | None:
         """The wall that both are; None where they have too little in common, or no text at all."""
         spread = Difference.between(one, other)
-        if not one.text or not other.text or spread.text > _MAX_DIFFERENCE:
+        if not any(one.text) or not any(other.text) or spread.text > _MAX_DIFFERENCE:
             return None
         return cls(sample=one, spread=spread, landing=landing)
 
     def hides(self, page: Page, *, asked: str) -> bool:
         """Whether ``page``, the answer to ``asked``, is such an answer, too."""
-        found = Sample.of(page, asked=asked)
-        if not found.text:
+        sample, echoes = self.sample, self.sample.echoes | _echoes(asked)
+        # Most pages have a title or a length of their own: their words need not be compared.
+        if _far(words_of(page.title), sample.title, echoes) > self.spread.title:
             return False
-        seen = Difference.between(found, self.sample)
-        return seen.title <= self.spread.title and seen.text <= _MARGIN * self.spread.text + _SLACK
+        words = words_of(page.text)
+        if not any(words) or not len(sample.text) / _MOST_TIMES <= len(words) <= len(sample.text) * _MOST_TIMES:
+            return False
+        return _far(words, sample.text, echoes) <= _MARGIN * self.spread.text + _SLACK
+
+
+def _echoes(asked: str) -> frozenset[str]:
+    parsed = urlsplit(asked)
+    return frozenset(words_of(unquote(f"{parsed.path} {parsed.query}"))) - {""}
+
+
+def _far(one: Sequence[str], other: Sequence[str], echoes: frozenset[str]) -> float:
+    return distance(features_of(one, without=echoes), features_of(other, without=echoes))

@@ -22,6 +22,7 @@ SECRETS: Final = {
     "SETTING": "c4n4ry of the setting " * 6 + "end",
     "STORE": "c4n4ry-of-the-store",
     "INDEX": "c4n4ry-of-the-index",
+    "LOGIN": "c4n4ry-of-the-login",
 }
 MARK: Final = b"c4n4ry"
 COMMANDS: Final = (
@@ -52,7 +53,10 @@ def secret_project(site: SiteProcess, folder: Path, **tables: Any) -> CrawlProje
         "FTP_PASSWORD": SECRETS["SETTING"],
         "MINE": {"token": {"env": "CANARY_SETTING"}},
     }
-    project = new_project(folder, site, project={"logs": {"level": "DEBUG"}, **tables}, settings=settings, **keys)
+    login = {"type": "cookies", "fields": {"session": {"env": "CANARY_LOGIN"}}}
+    project = new_project(
+        folder, site, project={"logs": {"level": "DEBUG"}, **tables}, settings=settings, login=login, **keys
+    )
     (folder / "keys").mkdir()
     (folder / "keys" / "header").write_text(SECRETS["HEADER"] + "\n", "utf-8")
     # A plain value in a source file is its owner's business; what is shown of it is ours.
@@ -100,6 +104,7 @@ def test_crawl_when_it_has_secrets_then_they_are_sent_and_written_nowhere(
     assert exit_code == 0
     assert {headers["authorization"] for headers in sent} == {headers["x-key"] for headers in sent}
     assert {headers["x-key"] for headers in sent} == {SECRETS["HEADER"]}
+    assert {headers["cookie"] for headers in sent} == {f"session={SECRETS['LOGIN']}"}
     assert "Overridden settings" in project.log()
     assert "AWS_SECRET_ACCESS_KEY" in project.log()
     assert (tmp_path / "copy.log").stat().st_size > 0
