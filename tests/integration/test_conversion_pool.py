@@ -71,7 +71,8 @@ def test_conversion_pool_when_given_a_pdf_then_gives_its_page() -> None:
 
 def test_oversized_parser_when_given_a_page_then_gives_what_parse_html_gives() -> None:
     parser = OversizedParser()
-    body = "".join(f"<div><a href={number}>x</a>" for number in range(200_000)).encode()
+    divs = "".join(f"<div><a href={number}>x</a>" for number in range(200_000))
+    body = f"<meta name=version content=2>{divs}".encode()
 
     page = parser.submit(
         body,
@@ -80,9 +81,11 @@ def test_oversized_parser_when_given_a_page_then_gives_what_parse_html_gives() -
         default_charset="windows-1252",
         robots_headers=[],
         user_agent="x",
+        wanted=frozenset({"meta:version"}),
     ).result(120)
 
     assert len(page.links) == 200_000
+    assert page.found == (("meta:version", ("2",)),)
     parser.close()
 
 
