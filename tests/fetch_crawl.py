@@ -58,7 +58,7 @@ from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import Wires
-from searchcrawl.sources.config import Fetch, Robots, Start
+from searchcrawl.sources.config import Fetch, Keep, Robots, Start
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.project import Project
 
@@ -119,6 +119,7 @@ class VisitingSpider(Spider):
             source=SimpleNamespace(
                 fetch=Fetch(**JOB.get("fetch", {})),
                 robots=Robots(**JOB.get("robots", {})),
+                keep=Keep(),
                 login=Login(**JOB.get("login", {})),
                 start=Start(urls=JOB["urls"][:1]) if "login" in JOB else Start(),
             ),

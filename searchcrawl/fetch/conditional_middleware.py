@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from scrapy import Request
@@ -13,23 +14,28 @@ from searchcrawl.admission.admit import rule_text
 from searchcrawl.codes import Code
 from searchcrawl.fetch.ending import VisitEnded, claim_of, ended, trail_of
 from searchcrawl.fetch.run_state import run_of
+from searchcrawl.html.robots_meta import robots_directives
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.keep import KeepRules, modified_ms
+from searchcrawl.rules.keep import NO_METAS, NOINDEX, KeepRules, modified_ms
 
 
 class ConditionalMiddleware:
     """Sends the validators of the last good body with a row's own URL, never with a redirect's target.
 
     A 304 to them ends the visit with 304; one that nobody asked for is a passing failure. ``keep`` judges again
-    how old a page is that has not changed: one that has become too old ends with 952.
+    how old a page is that has not changed: one that has become too old ends with 952, as does one whose 304 says
+    noindex to ``user_agent`` (None: nobody listens).
     """
 
-    def __init__(self, keep: KeepRules | None = None) -> None:
+    def __init__(self, keep: KeepRules | None = None, *, user_agent: str | None = None) -> None:
         self._keep = keep if keep is not None and keep.asks_for_age else None
+        self._user_agent = user_agent
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConditionalMiddleware:
-        return cls(run_of(crawler.spider).keep)
+        run = run_of(crawler.spider)
+        agent = run.source.robots.user_agent or run.project.user_agent
+        return cls(run.keep, user_agent=agent if run.source.keep.meta_robots else None)
 
     def process_request(self, request: Request) -> None:
         claim = claim_of(request)
@@ -51,6 +57,9 @@ class ConditionalMiddleware:
             return response
         if b"If-None-Match" not in request.headers and b"If-Modified-Since" not in request.headers:
             raise ended(request, claim, 304, error="304 without a condition", transient=True)
+        tags = response.headers.getlist(b"X-Robots-Tag")
+        if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
+            raise ended(request, claim, Code.NOT_INDEXED, rule=f"{NO_METAS}: {NOINDEX}")
         last_modified = _text(response.headers.get(b"Last-Modified"))
         refusal = self._refusal(last_modified or claim.last_modified) if self._keep is not None else None
         if refusal is not None:
@@ -61,6 +70,12 @@ class ConditionalMiddleware:
             last_modified=last_modified,
         )
         raise VisitEnded(outcome)
+
+    def _says_noindex(self, tags: Sequence[str]) -> bool:
+        agent = self._user_agent
+        return (
+            agent is not None and robots_directives(metas=(), headers=tags, user_agent=agent, now=clock.now()).noindex
+        )
 
     def _refusal(self, last_modified: str | None) -> Decision | None:
         return None if self._keep is None else self._keep.age_refusal(modified_ms(last_modified), clock.now_ms())

@@ -60,6 +60,13 @@ class RobotsSettings(Protocol):
     def max_crawl_delay_seconds(self) -> float: ...
 
 
+class KeepSettings(Protocol):
+    """The ``[keep]`` table of a source, as far as a 304 is judged by it."""
+
+    @property
+    def meta_robots(self) -> bool: ...
+
+
 class Source(Protocol):
     """A source file, as far as fetching goes."""
 
@@ -67,6 +74,8 @@ class Source(Protocol):
     def fetch(self) -> FetchSettings: ...
     @property
     def robots(self) -> RobotsSettings: ...
+    @property
+    def keep(self) -> KeepSettings: ...
 
 
 class Project(Protocol):

@@ -23,7 +23,8 @@ _INDEXED: Final = 200
 _AS_IT_IS: Final = Rewriting()
 _DAY_MS: Final = 86_400_000
 _WILDCARDS: Final = re.compile(r"([*?])")
-_NOINDEX: Final = "meta robots noindex"
+#: The rule of a page that its author wants to be left out.
+NOINDEX: Final = "meta robots noindex"
 NO_METAS: Final = "keep.meta_robots"
 
 
@@ -74,7 +75,7 @@ class KeepRules:
         self._too_small = Decision(False, f"min_bytes = {min_bytes}", file, "keep.min_bytes")
         self._too_large = Decision(False, f"max_bytes = {max_bytes}", file, "keep.max_bytes")
         self._too_old = Decision(False, f"max_age_days = {max_age_days:g}", file, "keep.max_age_days")
-        self._noindex = Decision(False, _NOINDEX, file, NO_METAS)
+        self._noindex = Decision(False, NOINDEX, file, NO_METAS)
 
     def __bool__(self) -> bool:
         limits = self._min_bytes or self._max_bytes or self._max_age_ms
@@ -203,7 +204,7 @@ def decide(
             decision = found.decision if found.code else boundary.decide(found.url, depth)
             return Keeping(code=Code.META_REFRESH, decision=decision, target=found.link)
     if page.noindex and meta_robots:
-        return Keeping(code=Code.NOT_INDEXED, decision=Decision(False, _NOINDEX, file, NO_METAS))
+        return Keeping(code=Code.NOT_INDEXED, decision=Decision(False, NOINDEX, file, NO_METAS))
     if filtered is not None:
         return Keeping(code=Code.NOT_INDEXED, decision=filtered)
     if not (page.text.strip() or page.title.strip() or page.description.strip()):

@@ -38,7 +38,8 @@ class Seen(NamedTuple):
 
 def build(site: SiteProcess) -> None:
     canonical = f'<link rel="canonical" href="{site.url(HOST, "/best.html")}">'
-    site.set_page(HOST, "/", page("start", "/tagged.html", "/weak.html", "/print.html"))
+    site.set_page(HOST, "/", page("start", "/tagged.html", "/weak.html", "/print.html", "/told.html"))
+    site.set_page(HOST, "/told.html", page("told"))
     site.set_page(HOST, "/tagged.html", page("tagged"), etag='"v1"', last_modified=None)
     site.set_page(HOST, "/weak.html", page("weak"), etag='W/"v1"', last_modified=None)
     site.set_page(HOST, "/best.html", page("the best"))
@@ -85,21 +86,32 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Seen]]:
         )
         first = crawl(forks, project)
         sitemap(site, old="2020-01-01", new="2199-01-01")
-        yield [first, crawl(forks, project)]
+        site.set_page(HOST, "/told.html", headers={"X-Robots-Tag": "noindex"})
+        second = crawl(forks, project)
+        site.set_page(HOST, "/told.html", headers={})
+        yield [first, second, crawl(forks, project)]
 
 
 def test_l5_etag_when_it_holds_then_304_and_nothing_is_sent_again(runs: list[Seen]) -> None:
-    first, second = runs
+    first, second, _ = runs
 
     tags = {"/tagged.html": '"v1"', "/weak.html": 'W/"v1"'}
     asked = {path: second.asked(HOST + path) for path in tags}
     assert {path: entry["headers"]["if-none-match"] for path, (entry,) in asked.items()} == tags
     assert asked["/tagged.html"][0]["status"] == 304
-    assert second.versions == first.versions
+    assert {url: version for url, version in first.versions.items() if url != f"{HOST}/told.html"} == second.versions
+
+
+def test_l5_x_robots_tag_when_a_304_has_it_then_the_document_leaves_and_comes_back_with_it(runs: list[Seen]) -> None:
+    told = f"{HOST}/told.html"
+
+    assert [[entry["status"] for entry in run.asked(told)] for run in runs] == [[200], [304], [304]]
+    assert [run.rows[told]["code"] for run in runs] == [200, 952, 200]
+    assert [told in run.versions for run in runs] == [True, False, True]
 
 
 def test_l5_retry_after_when_in_seconds_then_the_page_is_asked_for_again_no_sooner(runs: list[Seen]) -> None:
-    first, _ = runs
+    first = runs[0]
 
     refused, answered = first.asked(f"{BUSY}/")
     assert (refused["status"], answered["status"]) == (503, 200)
@@ -109,14 +121,14 @@ def test_l5_retry_after_when_in_seconds_then_the_page_is_asked_for_again_no_soon
 
 
 def test_l5_retry_after_when_a_date_then_the_run_does_not_wait_for_it(runs: list[Seen]) -> None:
-    first, _ = runs
+    first = runs[0]
 
     assert len(first.asked(f"{LATER}/")) == 1
     assert first.rows[f"{LATER}/"]["code"] == 429
 
 
 def test_l5_canonical_link_when_good_then_the_page_named_is_indexed_alone(runs: list[Seen]) -> None:
-    first, _ = runs
+    first = runs[0]
 
     assert first.rows[f"{HOST}/print.html"]["code"] == 964
     assert f"{HOST}/best.html" in first.versions
@@ -127,7 +139,7 @@ def test_l5_canonical_link_when_good_then_the_page_named_is_indexed_alone(runs: 
 
 
 def test_l5_lastmod_when_trusted_then_only_what_is_newer_is_asked_for(runs: list[Seen]) -> None:
-    first, second = runs
+    first, second, _ = runs
 
     assert {f"{HOST}/old.html", f"{HOST}/new.html"} <= first.versions.keys()
     assert (len(second.asked(f"{HOST}/old.html")), len(second.asked(f"{HOST}/new.html"))) == (0, 1)

@@ -10,6 +10,9 @@ from email.utils import parsedate_to_datetime
 
 from tests.site.wire import Request, head
 
+#: As nginx does: what it adds to pages it adds to a 304 as well.
+_SENT_WITH_304 = frozenset({"ETag", "Last-Modified", "X-Robots-Tag"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
@@ -34,7 +37,7 @@ def answer(page: Page, request: Request) -> tuple[int, bytes]:
     """The status and the whole answer to ``request``: 304 where its validators allow (RFC 9110 §13.2.2)."""
     headers = _headers(page)
     if page.honours_conditions and page.status == 200 and not_modified(page, request.headers):
-        return 304, head(304, [item for item in headers if item[0] in {"ETag", "Last-Modified"}])
+        return 304, head(304, [item for item in headers if item[0] in _SENT_WITH_304])
     body = gzip.compress(page.body, 6, mtime=0) if page.encoding == "gzip" else page.body
     start = head(page.status, [*headers, ("Content-Length", str(len(body)))])
     return page.status, start if request.method == "HEAD" else start + body
