@@ -79,6 +79,10 @@ include_hosts = ["example.org"]
 [fetch]
 # Seconds between two requests to a host. Less than 1 needs its owner's leave.
 delay_seconds = 1.0
+# Slower in office hours, in the time zone of this machine or of timezone = "Europe/Berlin":
+# windows = [{days = "mon-fri", from = "08:00", to = "18:00", delay_seconds = 5}]
+# Through a proxy; a password comes from the environment: proxy = {env = "PROXY_URL"}
+# proxy = "http://proxy.example.org:3128"
 # Hosts of your own network are not reached unless listed:
 # private_networks = ["10.0.0.0/8"]
 
