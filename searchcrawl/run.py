@@ -20,7 +20,7 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.keep import KeepRules
 from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.fingerprint import changed_keys, fingerprint, mixed
 from searchcrawl.sources.loading import attributes_of, boundary_of, display_of, keep_of, rewriting_of
 from searchcrawl.sources.project import Project
 from searchcrawl.store import lease as leases
@@ -311,8 +311,13 @@ def _start(transaction: Transaction, lease: Lease, print_now: str) -> tuple[RunR
     leases.check(transaction, lease)
     url_table.recover(transaction, source_id)
     made_with = run_table.made_with(transaction, source_id)
+    before = run_table.last(transaction, source_id)
     if made_with is None:
         run_table.set_fingerprint(transaction, source_id, print_now)
+    elif before is not None and before.fingerprint and before.end_reason != EndReason.FINISHED:
+        # An edit taken back is an edit of what that run has made already.
+        made_with = mixed(made_with, before.fingerprint)
+        run_table.set_fingerprint(transaction, source_id, made_with)
     forced = tuple(changed_keys(made_with or print_now, print_now))
     row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
     return row, forced

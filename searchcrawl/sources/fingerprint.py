@@ -32,6 +32,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 #: Scrapy settings that put users' own components where documents pass.
 _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 _DIGEST_BYTES: Final = 8
+#: No digest.
+_MIXED: Final = "mixed"
 
 
 def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
@@ -61,6 +63,15 @@ def changed_keys(stored: str, current: str) -> list[str]:
     """The keys in which two fingerprints differ, sorted; also those that only one of them has."""
     old, new = json.loads(stored), json.loads(current)
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+
+
+def mixed(stored: str, tried: str) -> str:
+    """The fingerprint of documents of which some were made with ``stored`` and some with ``tried``.
+
+    It differs from any other in the keys that these differ in.
+    """
+    values = json.loads(stored) | dict.fromkeys(changed_keys(stored, tried), _MIXED)
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
 def _without_secrets(value: Any, key: str, source: Source) -> Any:

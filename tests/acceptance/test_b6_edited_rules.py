@@ -194,3 +194,20 @@ def test_boundary_when_the_process_is_killed_while_edited_rules_are_applied_then
     assert (last.codes, last.in_index) == (whole.codes, whole.in_index)
     assert set(last.versions) == set(whole.versions) == whole.in_index
     assert refused(killed, MOVING) == refused(undisturbed, MOVING) == {"/new/a": (955, "rewrite: rewritten otherwise")}
+
+
+def test_boundary_when_an_edit_is_taken_back_after_a_run_that_was_cut_short_then_all_is_as_before(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+    first = edited(project, HOST, OTHER)
+
+    project.edit(start={"urls": [site.url(HOST)]}, scope={"include_hosts": [HOST]}, fetch={"retries": 0})
+    cut_short = run(project, "-a", "limit=1")
+    back = edited(project, HOST, OTHER)
+
+    assert cut_short.ended.exit_code == 3
+    assert set(refused(project, OTHER)) == set()
+    assert (back.codes, back.in_index) == (first.codes, first.in_index)
+    assert set(back.versions) == set(first.versions)
+    assert back.ended.status["force_recrawl"] is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.fingerprint import changed_keys, fingerprint, mixed
 
 VERSIONS = {"html": 1, "checksum": 1}
 
@@ -53,3 +53,14 @@ def test_fingerprint_when_a_stage_has_a_new_version_then_it_is_named() -> None:
     after = fingerprint(source(), versions={"html": 2, "checksum": 1})
 
     assert changed_keys(before, after) == ["version.html"]
+
+
+def test_mixed_when_some_documents_were_made_with_an_edit_then_both_files_differ_in_its_keys() -> None:
+    first = fingerprint(source(scope={"allow_all": True}), versions=VERSIONS)
+    edited = fingerprint(source(scope={"allow_all": True, "depth": 2}, keep={"meta_robots": False}), versions=VERSIONS)
+
+    made = mixed(first, edited)
+
+    assert changed_keys(made, first) == changed_keys(made, edited) == ["keep.meta_robots", "scope.depth"]
+    assert mixed(made, made) == made
+    assert mixed(first, first) == first
