@@ -53,7 +53,7 @@ def site() -> Iterator[SiteProcess]:
 
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
-    with Forks(2) as forks:
+    with Forks(1) as forks:
         yield forks
 
 
