@@ -14,6 +14,8 @@ from searchcrawl.admission.admit import REFUSED, Admission, Found
 from searchcrawl.exceptions import StoreAway
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.rewriting import Named
 from searchcrawl.store import host_table, run_table
 from searchcrawl.store.database import Database
 from searchcrawl.store.schema import urls as url_rows
@@ -169,3 +171,34 @@ def test_admit_when_a_transaction_is_rolled_back_and_repeated_then_hosts_are_tho
         query = "SELECT url, name FROM urls JOIN hosts ON hosts.id = urls.host_id ORDER BY url"
         found = list(map(tuple, transaction.exec_driver_sql(query)))
     assert found == [("http://one.a.test/", "one.a.test:80"), ("http://two.a.test/", "two.a.test:80")]
+
+
+def discarded(*names: str) -> list[Named]:
+    decision = Decision(False, "discarded by plugin mine:Plugin", "", "rewrite[0].plugin")
+    return [Named(SITE + name, None, None, 955, decision, "why") for name in names]
+
+
+def test_admit_when_a_rewriter_discards_links_then_rows_say_so_and_known_ones_stay(database: Database) -> None:
+    tested = admission(database)
+    admit(database, tested, Found(None, 0, links("known")))
+
+    counts = admit(database, tested, Found(None, 1, links("kept"), discarded=discarded("a", "known", "kept")))
+    again = admit(database, tested, Found(None, 1, [], discarded=discarded("a")))
+
+    assert (counts, again) == ((1, 1), (0, 0))
+    assert rows(database) == {"known": (0, 0), "kept": (1, 0), "a": (1, 955)}
+
+
+def test_admit_when_a_discarded_url_is_found_by_a_link_that_counts_then_it_is_to_do(database: Database) -> None:
+    tested = admission(database)
+    admit(database, tested, Found(None, 1, [], discarded=discarded("a", "b")))
+
+    counts = admit(database, tested, Found(None, 1, [Link(f"{SITE}a", False, None, f"{SITE}raw")]))
+
+    with database.read() as transaction:
+        found = transaction.exec_driver_sql("SELECT url, fetch_state, found_as FROM urls ORDER BY url").all()
+    assert counts == (1, 0)
+    assert [(url.removeprefix(SITE), state, found_as) for url, state, found_as in found] == [
+        ("a", 0, f"{SITE}raw"),
+        ("b", 2, None),
+    ]
