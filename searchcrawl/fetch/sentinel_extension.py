@@ -198,6 +198,9 @@ class SentinelExtension:
                 url = urls.resolve((response.headers.get(b"Location") or b"").decode("utf-8", "replace"), url)
             except InvalidUrl:
                 raise _NoAnswer from None
+            if self._run.source.fetch.sites and slot_of(url) != slot_of(asked):
+                # Under a cap on sites that host may have to wait for this one, which waits for the answer.
+                raise _NoAnswer
         if response.status not in (200, 203):
             raise _NoAnswer
         page = await asyncio.to_thread(self._page_of, response)
