@@ -35,6 +35,7 @@ _RICH: Final = 0.5
 _PAGES_A_LOOK: Final = 8
 _WHOLE: Final = 255
 #: One page in so many of ``trap_after`` is what a pattern brings into the next wider one of a level at most.
+_LEAST_PART: Final = 5
 _PART_OF: Final = {Level.FACETS: 8, Level.BRANCH: 8, Level.HOST: 20, Level.HOSTS: 20}
 #: The first pages of a pattern, this part of ``trap_after``, are not looked at: most patterns have no more.
 _UNSEEN_PART: Final = 10
@@ -211,8 +212,13 @@ class TrapWatch:
             if level >= Level.HOST and share >= _RICH and number > 1:
                 # Somebody below it has something to say.
                 self._prove(patterns[number - 2].text)
-            if number < len(patterns) and pattern.pages > self._trap_after // _PART_OF[patterns[number].level]:
+            if number < len(patterns) and pattern.pages > self._part_of(patterns[number].level):
                 return
+
+    def _part_of(self, level: Level) -> int:
+        """So many pages does a pattern bring into a wider one of that level."""
+        part = self._trap_after // _PART_OF[level]
+        return part if level >= Level.HOST else max(part, _LEAST_PART)
 
     def _look(self, name: str, pattern: _Pattern, page: PageText) -> float:
         """How much the page brought to the pattern."""
