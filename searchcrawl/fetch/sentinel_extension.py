@@ -53,6 +53,9 @@ class _Host:
     #: it answered any path before this run, too, with pages of its own besides
     answers_any: bool = False
     has_own_pages: bool = False
+    #: what the last known page that changed says now, and whether the host was asked because of two alike
+    last_text: int = 0
+    asked_again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +74,9 @@ class _NoAnswer(Exception):
 class SentinelExtension:
     """Ends visits of pages that are what their host answers to any path (965).
 
-    A host is asked twice at most, and only once it has sent a page with new bytes that may be such
-    an answer: not the first visit of its home or of a start URL. Where the answer is no page, as
-    nearly everywhere, all is said for this run.
+    A host is asked only once it has sent a page with new bytes that may be such an answer: not the
+    first visit of its home or of a start URL. Where the answer is no page, as nearly everywhere, one
+    question is enough for the run, unless two known pages turn into one.
     """
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
@@ -102,7 +105,8 @@ class SentinelExtension:
             host = self._hosts[origin] = _Host()
             if len(self._hosts) > _MAX_HOSTS:
                 del self._hosts[next(iter(self._hosts))]
-        if host.asking is None and 0 <= host.tries < _MAX_TRIES and self._is_worth_asking(document):
+        unknown = 0 <= host.tries < _MAX_TRIES and self._is_worth_asking(document)
+        if host.asking is None and (unknown or self._has_turned(host, document, page)):
             host.asking = asyncio.ensure_future(self._ask(host, document))
         if host.asking is not None:
             return self._look_later(host.asking, host, document, page)
@@ -124,6 +128,15 @@ class SentinelExtension:
             return False
         claim = document.claim
         return claim.held or not self._is_home(claim.url, None) or has_password_field(document.body)
+
+    @staticmethod
+    def _has_turned(host: _Host, document: Document, page: Page) -> bool:
+        """Whether two known pages in a row have become one: an honest host may begin to lie during a run."""
+        if host.wall is not None or host.asked_again or not document.claim.held:
+            return False
+        text = hash((page.title, page.text))
+        host.asked_again, host.last_text = text == host.last_text, text
+        return host.asked_again
 
     def _is_home(self, url: str, wall: Wall | None) -> bool:
         parsed = urlsplit(url)

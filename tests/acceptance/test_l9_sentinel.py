@@ -111,6 +111,20 @@ def _scope(project: CrawlProject) -> list[Run]:
     return [run(project)]
 
 
+def _midway(project: CrawlProject) -> list[Run]:
+    """The host says 404 when it is first asked, and is closed for repairs behind its first page."""
+    site = project.site
+    project.edit(**source(site, HOST, host_concurrency=1, concurrency=1))
+    pages(site, HOST, **TEXTS)
+    before = run(project)
+    site.set_page(HOST, f"/{NAMES[0]}.html", page("The valve", text="There is something new to say about the valve."))
+    for path in ("/robots.txt", "/sitemap.xml", "/", f"/{NAMES[0]}.html"):
+        site.set_behaviour(HOST, path=path)
+    site.set_behaviour(HOST, prefix="/", status=404, times=1)
+    flipped(site, REPAIR)
+    return [before, run(project)]
+
+
 STORIES: Final = {
     "login": _flips(LOGIN),
     "repair": _flips(REPAIR),
@@ -119,6 +133,7 @@ STORIES: Final = {
     "soft": _soft,
     "robots": _robots,
     "scope": _scope,
+    "midway": _midway,
 }
 
 
@@ -178,6 +193,16 @@ def test_host_when_it_says_404_then_is_asked_once_and_only_with_new_bytes(tell: 
     assert len(probes(during)) == 2
     # All is as the validators say.
     assert probes(after) == []
+
+
+def test_host_when_it_turns_during_a_run_then_no_more_than_one_page_is_lost(tell: Tell) -> None:
+    before, during = tell("midway")
+
+    changed = {url for url, version in during.versions.items() if version > before.versions[url]}
+    assert changed == {at(NAMES[0]), at(NAMES[1])}
+    assert [during.codes[at(name)] for name in NAMES] == [200, 200, 965, 965, 965]
+    assert during.versions.keys() == before.versions.keys()
+    assert len(probes(during)) == 3
 
 
 def test_host_when_its_rules_or_ours_forbid_such_a_path_then_is_not_asked(tell: Tell) -> None:
