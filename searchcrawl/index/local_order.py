@@ -1,6 +1,6 @@
-"""Documents of the embedded index in the order of an attribute.
+"""Documents of the embedded index in the order of a field that some of them have the same value of.
 
-The library sorts by fields of the schema only. So the values that the found documents have are asked
+The library sorts by fields of the schema only, and equal ones as they happen to lie. So the values that the found documents have are asked
 for in their order, and the documents of each value, until there are enough: two questions and one a
 value, of which no more are needed than documents are wanted. As in Solr, several values of a document
 count by the first in the order asked for, equal ones by the id, and documents without a value come last.

@@ -115,6 +115,12 @@ class QueryBuilder:
             return tantivy.Query.empty_query()
         return self._term(local_schema.attribute_path(field), value)
 
+    def value_term(self, field: str, key: Any) -> tantivy.Query:
+        """What has a value, of an attribute or of another field, that the library told of it."""
+        if name_and_suffix(field) is not None:
+            return self.attribute_term(field, indexed_value(field, key))
+        return self._term(field, int(key) if field in local_schema.NUMBERS else key)
+
     def _term(self, field: str, value: Any) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, field, value)
 
@@ -145,6 +151,12 @@ def sort_field(sort: str | None) -> str | None:
         return None
     name = sort.removeprefix("-")
     return name if name_and_suffix(name) else column(name)
+
+
+def has_ties(field: str) -> bool:
+    """Whether documents may well have equal values of a field to sort by: then the id decides, as in Solr."""
+    named = {"source", "host", "mimetype", "language", *local_schema.EXACT.values(), *local_schema.NUMBERS}
+    return field in named or name_and_suffix(field) is not None
 
 
 def column(name: str) -> str:

@@ -26,7 +26,7 @@ from searchcrawl.index import local_schema
 from searchcrawl.index.attribute_fields import name_and_suffix
 from searchcrawl.index.hygiene import fault_of_id
 from searchcrawl.index.local_order import MAX_VALUES, in_order
-from searchcrawl.index.local_query import QueryBuilder, column, facet_value, indexed_value, sort_field, tokens_of
+from searchcrawl.index.local_query import QueryBuilder, column, facet_value, has_ties, sort_field, tokens_of
 from searchcrawl.index.local_snippet import hit_pattern, snippet
 from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
@@ -244,9 +244,9 @@ class LocalReceiver:
     ) -> tuple[int, list[tuple[Any, tantivy.DocAddress]]]:
         """How many documents there are, and score or sort value and address of those asked for."""
         skips_all = query.rows < 1 or query.start >= searcher.num_docs
-        if order_by is not None and name_and_suffix(order_by) is not None:
+        if order_by is not None and has_ties(order_by):
             total = _count(searcher.search(wanted, limit=1))
-            return total, [] if skips_all else self._by_attribute(searcher, wanted, query, order_by)
+            return total, [] if skips_all else self._by_values(searcher, wanted, query, order_by)
         ascending = order_by is not None and not (query.sort or "").startswith("-")
         result = searcher.search(
             wanted,
@@ -257,14 +257,14 @@ class LocalReceiver:
         )
         return _count(result), [] if skips_all else result.hits
 
-    def _by_attribute(
+    def _by_values(
         self, searcher: tantivy.Searcher, wanted: tantivy.Query, query: SearchQuery, field: str
     ) -> list[tuple[Any, tantivy.DocAddress]]:
         found = in_order(
             searcher,
             wanted,
-            local_schema.attribute_path(field),
-            lambda key: self._queries.attribute_term(field, indexed_value(field, key)),
+            field if name_and_suffix(field) is None else local_schema.attribute_path(field),
+            lambda key: self._queries.value_term(field, key),
             descending=(query.sort or "").startswith("-"),
             wanted_documents=min(query.start + query.rows, searcher.num_docs),
         )
