@@ -11,6 +11,7 @@ from searchcrawl.admission.admit import REFUSED, Admission, rule_text
 from searchcrawl.admission.naming import named_start
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.commit.display_changes import show_start
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
 from searchcrawl.commit.review import review
 from searchcrawl.exceptions import SearchcrawlError
@@ -114,6 +115,8 @@ class CachePipeline:
 
         def admit(transaction: Transaction) -> dict[str, int]:
             admission.rolled_back()
+            if run.display is not None and run.rewriting.displays:
+                show_start(transaction, run.source_id, found, run.display)
             discovered, rejected = admission.admit(transaction, [found])
             return {"discovered": discovered, "rejected": rejected}
 

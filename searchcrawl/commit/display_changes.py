@@ -7,9 +7,11 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.admission.admit import Found
+from searchcrawl.commit import group_rows
+from searchcrawl.commit.decide import Group
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.store import review_table
+from searchcrawl.store import document_table, review_table, url_table
 from searchcrawl.store.database import Transaction
 
 _MAX_REMEMBERED: Final = 200_000
@@ -49,3 +51,11 @@ class DisplayChanges:
         except InvalidUrl:
             # The next visit says so (1010).
             return None
+
+
+def show_start(transaction: Transaction, source_id: int, found: Found, display: DisplayMap) -> None:
+    """Notes what rewriters say of the start URLs, and has those sent that are shown otherwise."""
+    shown = DisplayChanges(source_id, display).write(transaction, [found])
+    if shown:
+        group_rows.write(transaction, source_id, Group(displays=shown), {})
+        url_table.reopen(transaction, document_table.send_again(transaction, list(shown)))

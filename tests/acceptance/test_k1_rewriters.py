@@ -52,6 +52,14 @@ class Shows:
         self.heard.close()
 
 
+class Elsewhere(Shows):
+    """Shows all as pages of another host, though nothing is edited between two runs."""
+
+    def rewrite(self, url, *, referrer):
+        with open("shown.txt", encoding="utf-8") as file:
+            return Rewritten(url, file.read() + url.partition("://")[2].partition("/")[2])
+
+
 class Half:
     def rewrite(self, url, *, referrer):
         return Rewritten(url)
@@ -193,6 +201,34 @@ def test_rewriters_when_nothing_changed_then_the_next_run_sends_nothing(crawled:
 
     assert (again.exit_code, again.counts["indexed"], again.counts["deleted"]) == (0, 0, 0)
     assert project.versions() == before
+
+
+def test_rewriters_when_they_show_pages_otherwise_then_documents_are_sent_again_under_the_same_ids(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    host = "shown.acme.test"
+    site.set_page(host, "/", page("start", "/a.html"))
+    site.set_page(host, "/a.html", page("a", "/"))
+    plugin = [{"plugin": "rewriters:Elsewhere"}]
+    project = project_of(
+        tmp_path, site, rewrite=plugin, start={"urls": [site.url(host)]}, scope={"include_hosts": [host]}
+    )
+    shown, versions = [], []
+    # The second time pages are as they were; the third time links are read again.
+    for prefix, text in (("https://one.test/", "a"), ("https://two.test/", "a"), ("https://three.test/", "changed")):
+        (tmp_path / "shown.txt").write_text(prefix, "utf-8")
+        site.set_page(host, "/", page(text, "/a.html"))
+        project.crawl()
+        shown.append({hit.fields["url"] for hit in project.hits("*")})
+        versions.append(len(project.versions()))
+
+    assert shown == [
+        {"https://one.test/", "https://one.test/a.html"},
+        {"https://two.test/", "https://one.test/a.html"},
+        {"https://three.test/", "https://three.test/a.html"},
+    ]
+    assert versions == [2, 2, 2]
+    assert project.crawl().counts["indexed"] == 0
 
 
 @pytest.mark.parametrize(
