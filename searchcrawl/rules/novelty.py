@@ -19,7 +19,7 @@ import xxhash
 _RUN_WORDS: Final = 10
 #: So much of a page is looked at, and of its unknown lines.
 _MAX_CHARACTERS: Final = 65_536
-_MAX_WORDS: Final = 512
+_MAX_WORDS: Final = 256
 #: A page counts as so many words at least: one new word of a very short one is more than nothing.
 _MIN_WORDS: Final = 16
 #: Less is compared word by word alone.
@@ -138,7 +138,11 @@ class Novelty:
             return 0.0
         known_words = sum(line.count(" ") + 1 for line, number in unknown if number in page.elsewhere)
         share = len(self._runs.learn(runs)) / max(len(runs) + known_words, _MIN_WORDS)
-        if share >= _COPY and len(runs) >= _MIN_SIMHASH_WORDS and self._is_near(simhash(list(runs))):
+        if (
+            share >= _COPY
+            and len(runs) >= _MIN_SIMHASH_WORDS
+            and self._is_near(simhash([run for run in runs if run & 1]))
+        ):
             return 0.0
         return share
 
