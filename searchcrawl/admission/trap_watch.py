@@ -44,8 +44,8 @@ _HOSTS_LAST: Final = 10
 #: A part of a host that is suspected is cut by no fewer pages.
 _FEWEST_PAGES: Final = 10
 _MAX_PATTERNS: Final = 20_000
-#: So many patterns are looked at at once, a megabyte each at most.
-_MAX_WATCHED: Final = 32
+#: So many patterns are looked at at once, half a megabyte each at most.
+_MAX_WATCHED: Final = 128
 _MAX_COUNTS: Final = 100_000
 _MAX_WARNINGS: Final = 20
 _NEVER_FETCHED: Final = frozenset({Code.NOT_FETCHED, Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL})

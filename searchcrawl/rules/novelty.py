@@ -33,9 +33,9 @@ _KNOWN_LINES: Final = 40_000
 #: So many characters are too many to be looked at for nothing.
 _MUCH: Final = 300
 #: What one pattern remembers: lines, runs, copies, each at most twice as many; and simhashes.
-_LINES: Final = 4096
-_RUNS: Final = 4096
-_COPIES: Final = 2048
+_LINES: Final = 2048
+_RUNS: Final = 2048
+_COPIES: Final = 1024
 _SIMHASHES: Final = 1024
 # A word; numbers with a fraction or groups, and no part of a date or a version.
 _TOKEN: Final = re.compile(r"[^\W\d_][\w'’-]*|(?<![\d.,/-])\d+(?:[.,]\d{3})*[.,]\d+(?![.,/-]?\d)")
@@ -105,7 +105,7 @@ class KnownLines:
 
 
 class Novelty:
-    """The text that pages of one pattern have brought so far; about 1 MB at most."""
+    """The text that pages of one pattern have brought so far; about 0.6 MB at most."""
 
     def __init__(self, evidence: bytes = b"") -> None:
         self._lines = Recent(_LINES)
