@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -33,6 +34,8 @@ from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.index.index_extension import IndexExtension
 from searchcrawl.sources.refused_settings import applied
+
+logger = logging.getLogger(__name__)
 
 _Wired = Sequence[tuple[type[Any], int]]
 
@@ -126,6 +129,8 @@ class SearchcrawlAddon:
         if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":
             handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
             settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
+        elif fetch.ca_file or fetch.client_certificate:
+            logger.warning("fetch.ca_file and fetch.client_certificate are for the aiohttp handler only")
         if not dry and any(settings.getdict(name) for name in _OF_USERS):
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         for name, components in COMPONENTS.items():

@@ -51,9 +51,12 @@ class HostBoard:
         return host
 
     def find(self, name: str) -> HostState | None:
-        """A host that was met, or that others were told to leave alone."""
-        host = self._hosts.get(name)
-        return self.host(name) if host is None and name in self._closed else host
+        """A known host."""
+        return self._hosts.get(name)
+
+    def is_closed(self, name: str) -> bool:
+        """Whether others were told to leave a host alone, be it known or not."""
+        return name in self._closed
 
     def all(self) -> list[HostState]:
         """All known hosts."""

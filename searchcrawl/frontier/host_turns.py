@@ -46,6 +46,7 @@ class HostTurns:
     def _learn_ids(self, names: list[str]) -> None:
         if len(self._ids) > _MAX_IDS:
             self._ids.clear()
+            self._turns.clear()
         missing = [name for name in names if name not in self._ids]
         if missing:
             self._ids |= self._database.transact(lambda transaction: host_table.ids(transaction, missing))

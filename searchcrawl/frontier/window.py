@@ -323,6 +323,9 @@ class Window:
     def parked(self, name: str) -> int | None:
         """The code of a host that is left alone for the rest of the run."""
         host = self._board.find(name)
+        if host is None and self._board.is_closed(name):
+            with self._lock:
+                host = self._board.host(name)
         return None if host is None else host.parked
 
     def parked_hosts(self) -> list[tuple[str, int]]:
