@@ -33,6 +33,7 @@ from searchcrawl.fetch.sitemap_extension import SitemapExtension
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.index.index_extension import IndexExtension
+from searchcrawl.sources.config import Fetch
 from searchcrawl.sources.refused_settings import applied
 
 logger = logging.getLogger(__name__)
@@ -126,11 +127,7 @@ class SearchcrawlAddon:
         for name, value in (values | applied(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
-        if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":
-            handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
-            settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
-        elif fetch.ca_file or fetch.client_certificate:
-            logger.warning("fetch.ca_file and fetch.client_certificate are for the aiohttp handler only")
+        _choose_handler(settings, fetch)
         if not dry and any(settings.getdict(name) for name in _OF_USERS):
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         for name, components in COMPONENTS.items():
@@ -138,3 +135,12 @@ class SearchcrawlAddon:
                 if dry and component in _STORING:
                     continue
                 settings.setdefault_in_component_priority_dict(name, component, number)
+
+
+def _choose_handler(settings: BaseSettings, fetch: Fetch) -> None:
+    """Has our handler used, unless the settings name Scrapy's."""
+    if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":
+        handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
+        settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
+    elif fetch.ca_file or fetch.client_certificate:
+        logger.warning("fetch.ca_file and fetch.client_certificate are for the aiohttp handler only")
