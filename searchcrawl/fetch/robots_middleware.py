@@ -112,6 +112,8 @@ class RobotsMiddleware:
         self._max_memory_bytes = max_memory_bytes
         self._reading = asyncio.Lock()
         self._under_way: dict[str, asyncio.Task[_Copy]] = {}
+        #: origins that ask for a delay, and whose next page may have been handed out before that was known
+        self._slowed: set[str] = set()
         if not obey:
             logger.warning("robots.txt is not obeyed for this source (robots.obey = false)")
 
@@ -148,6 +150,8 @@ class RobotsMiddleware:
         copy = self._copies.get(origin)
         if copy is None or copy.expires <= clock.monotonic():
             return self._ask_then_judge(request, claim, origin)
+        if self._slowed and origin in self._slowed:
+            return self._judge_in_turn(request, claim, origin, copy)
         self._judge(request, claim, copy)
         return None
 
@@ -162,8 +166,12 @@ class RobotsMiddleware:
         return copy.file
 
     async def _ask_then_judge(self, request: Request, claim: Claim, origin: str) -> None:
-        self._judge(request, claim, await self._asked(origin))
-        # The page's own turn went by while the file was fetched.
+        await self._judge_in_turn(request, claim, origin, await self._asked(origin))
+
+    async def _judge_in_turn(self, request: Request, claim: Claim, origin: str, copy: _Copy) -> None:
+        self._judge(request, claim, copy)
+        self._slowed.discard(origin)
+        # The page's own turn went by while the file was fetched, for it or for a sitemap.
         await self._turn(request.url)
 
     async def _asked(self, origin: str) -> _Copy:
@@ -300,6 +308,7 @@ class RobotsMiddleware:
         seconds, politeness = file.crawl_delay_seconds, self._politeness()
         if seconds and self._max_crawl_delay_seconds is not None and politeness is not None:
             politeness.slow_down(slot_of(url), delay_seconds=min(seconds, self._max_crawl_delay_seconds))
+            self._slowed.add(_origin(url))
 
     def _keep(self, origin: str, copy: _Copy) -> None:
         old = self._copies.pop(origin, None)
