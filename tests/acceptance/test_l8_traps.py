@@ -1,0 +1,170 @@
+"""L8, F5: calendars, session ids, growing paths, facets and soft 404 end; all good pages among them are indexed."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from searchcrawl.index.opening import open_index
+from searchcrawl.sources.loading import load_project
+from tests.acceptance.support_project import environment
+from tests.crawl_forks import Forks
+from tests.site.client import source_toml, write_project
+from tests.stored_rows import query, query_columns
+from tests.trap_site import TrapSite, kinds_of
+
+NAME: Final = "traps"
+GOOD: Final = 120
+#: The traps that only their text betrays, by the first segment of their paths; the others end by other rules, too.
+TRAPS: Final = ("calendar", "month", "s", "shop")
+AFTER: Final = 40
+LIMIT_SECONDS: Final = 300
+MAX_REQUESTS: Final = 10_000
+MAX_MB: Final = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crawled:
+    """Two runs over a trap site: what it was asked for, and the status after the first."""
+
+    folder: Path
+    site: TrapSite
+    codes: list[int]
+    requested: list[str]
+    again: list[str]
+    status: dict[str, Any]
+
+    def indexed(self) -> set[str]:
+        """The paths of all documents in the index."""
+        with closing(open_index(load_project(self.folder))) as index:
+            return {entry.url.removeprefix(self.site.url("")) for entry in index.scan(NAME)}
+
+
+def write(folder: Path, site: TrapSite, **scope: Any) -> Path:
+    return write_project(folder, site.port, NAME, **overrides(site, **scope))
+
+
+def overrides(site: TrapSite, **scope: Any) -> dict[str, Any]:
+    return {"start": {"urls": [site.url()]}, "scope": {"include_hosts": ["traps.acme.test"], **scope}}
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks(1) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Iterator[Crawled]:
+    with TrapSite(GOOD) as site:
+        folder = write(tmp_path_factory.mktemp("traps"), site, trap_after=AFTER)
+        codes = [forks.run(folder, "crawl", NAME)]
+        requested = site.requested()
+        forks.run(folder, "status", NAME, "--json")
+        status = json.loads((folder / "output.txt").read_text("utf-8").splitlines()[-1])
+        codes.append(forks.run(folder, "crawl", NAME))
+        again = site.requested()[len(requested) :]
+        yield Crawled(folder=folder, site=site, codes=codes, requested=requested, again=again, status=status)
+
+
+def test_crawl_when_a_site_is_full_of_traps_then_it_ends_with_all_good_pages(crawled: Crawled) -> None:
+    good = set(crawled.site.pages.good_paths())
+
+    assert crawled.codes == [0, 0]
+    assert good - crawled.indexed() == set()
+    assert len(crawled.requested) < 20 * GOOD
+    assert len(set(crawled.requested)) == len(crawled.requested)
+
+
+def test_status_when_patterns_are_cut_then_each_trap_is_named_and_no_good_page(crawled: Crawled) -> None:
+    messages = [warning["message"] for warning in crawled.status["warnings"] if warning["code"] == "trap"]
+    patterns = [match[1] for message in messages if (match := re.search(r"test:\d+(/\S*) is cut", message))]
+    log = (crawled.folder / "var" / "log" / f"{NAME}.log").read_text("utf-8")
+
+    assert len(patterns) == len(messages)
+    assert set(TRAPS) <= kinds_of(patterns).keys()
+    assert set(patterns).isdisjoint({"/articles/{n}.html", "/product?id", "/posts/*", "/notes/*"})
+    # F5: and the log said so once.
+    assert [log.count(f"{crawled.site.url(pattern)} is cut") for pattern in patterns] == [1] * len(patterns)
+
+
+def test_rows_when_their_pattern_is_cut_then_refused_ones_say_so_and_were_never_requested(crawled: Crawled) -> None:
+    statement = "SELECT url, code, rule, last_fetched_ms FROM urls WHERE rule LIKE 'scope.trap_after:%'"
+    rows = query_columns(crawled.folder, statement)
+
+    paths = {row["url"].removeprefix(crawled.site.url("")) for row in rows}
+    assert len(rows) > 500
+    assert {(row["code"], row["last_fetched_ms"]) for row in rows} == {(961, None)}
+    assert paths.isdisjoint(crawled.requested)
+    assert query(crawled.folder, "SELECT COUNT(*) FROM urls WHERE fetch_state <> 2") == [(0,)]
+
+
+def test_next_run_when_patterns_are_cut_then_known_pages_are_visited_and_nothing_else(crawled: Crawled) -> None:
+    # Not those that a host is probed with.
+    rows = {url.removeprefix(crawled.site.url("")) for (url,) in query(crawled.folder, "SELECT url FROM urls")}
+    first, second = ({path for path in paths if path in rows} for paths in (crawled.requested, crawled.again))
+
+    # What was fetched is visited again, also of patterns that were cut: it is kept.
+    assert len(first) > GOOD
+    assert second == first
+
+
+def test_limit_when_it_was_edited_then_what_it_refused_is_open_again(crawled: Crawled, forks: Forks) -> None:
+    before = len(crawled.site.requested())
+    ((known,),) = query(crawled.folder, "SELECT COUNT(*) FROM urls WHERE code <> 961")
+    scope = {"trap_after": 0, "max_urls_per_pattern": 30, "max_urls": known + 150}
+    text = source_toml(crawled.site.port, **overrides(crawled.site, **scope))
+    (crawled.folder / "sources" / f"{NAME}.toml").write_text(text, "utf-8")
+
+    code = forks.run(crawled.folder, "crawl", NAME)
+
+    fresh = set(crawled.site.requested()[before:]) - set(crawled.requested)
+    rules = {rule for (rule,) in query(crawled.folder, "SELECT DISTINCT rule FROM urls WHERE code = 961")}
+    assert code == 0
+    assert any(path.startswith("/shop?") for path in fresh)
+    assert any(rule.startswith("scope.max_urls_per_pattern: max_urls_per_pattern = 30 of http://") for rule in rules)
+    assert not [rule for rule in rules if rule.startswith("scope.trap_after")]
+
+
+def peak_mb(folder: Path) -> tuple[subprocess.CompletedProcess[str], float]:
+    """A crawl in a process of its own, and the most memory that a child of ours took."""
+    command = [sys.executable, "-m", "searchcrawl", "crawl", NAME, "--json"]
+    ended = subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=2 * LIMIT_SECONDS, check=False
+    )
+    return ended, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+
+
+@pytest.mark.soak
+def test_crawl_when_a_million_urls_are_traps_then_it_ends_within_its_limits(tmp_path: Path) -> None:
+    with TrapSite(500) as site:
+        folder = write(tmp_path, site)
+        begun = time.monotonic()
+
+        ended, megabytes = peak_mb(folder)
+
+        seconds = time.monotonic() - begun
+        status, requested = json.loads(ended.stdout), site.requested()
+        with closing(open_index(load_project(folder))) as index:
+            indexed = {entry.url.removeprefix(site.url("")) for entry in index.scan(NAME)}
+        good = set(site.pages.good_paths())
+
+    named = " ".join(warning["message"] for warning in status["warnings"])
+    print(f"{len(requested)} requests, {seconds:.0f} s, {megabytes:.0f} MB, {kinds_of(requested)}")
+    assert (ended.returncode, status["run"]["end_reason"]) == (0, "finished")
+    assert good - indexed == set()
+    assert len(requested) <= MAX_REQUESTS
+    assert seconds <= LIMIT_SECONDS
+    assert megabytes <= MAX_MB
+    assert [trap for trap in TRAPS if not re.search(rf":\d+/{trap}[/?]", named)] == []
