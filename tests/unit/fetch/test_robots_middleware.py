@@ -172,6 +172,21 @@ def test_robots_when_asked_for_then_it_and_the_waiting_page_take_turns() -> None
     assert site.turns == ["site.test:80", "site.test:80"]
 
 
+def test_c2_robots_when_read_for_a_sitemap_and_it_asks_for_a_delay_then_the_next_page_waits_for_its_turn() -> None:
+    site = Site({"http://site.test/robots.txt": (200, RULES, {})})
+    middleware = obeying(site)
+
+    async def steps() -> None:
+        await middleware.file_of("http://site.test")
+        for number in range(3):
+            await judged(middleware, f"http://site.test/{number}")
+
+    run(steps)
+
+    # The file's, and that of the page that may have been handed out before.
+    assert site.turns == ["site.test:80", "site.test:80"]
+
+
 def test_robots_when_origins_differ_then_each_is_asked() -> None:
     site = Site({})
     middleware = obeying(site)
