@@ -32,7 +32,7 @@ _LEAST_NEW: Final = 0.05
 _PROVEN: Final = 0.15
 #: Of one that brings at least so much only every so many-th page is looked at in full.
 _RICH: Final = 0.5
-_PAGES_A_LOOK: Final = 16
+_PAGES_A_LOOK: Final = 48
 _WHOLE: Final = 255
 #: One page in so many of ``trap_after`` is what a pattern brings into the next wider one of a level at most.
 _LEAST_PART: Final = 5

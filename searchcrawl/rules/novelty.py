@@ -90,17 +90,19 @@ class KnownLines:
         """A page, whose lines are known from now on; ``digest`` is that of its text."""
         lines = text[:_MAX_CHARACTERS].split("\n")
         hashes = list(map(hash, lines))
-        length, elsewhere = len(url), set[int]()
         if len(self._young) >= _KNOWN_LINES:
             self._young, self._old = {}, self._young
-        for line, number in zip(lines, hashes, strict=True):
-            if len(line) >= _LONG_LINE:
-                best = self._young.get(number) or self._old.get(number)
-                if best is not None and best <= length:
-                    elsewhere.add(number)
-                    self._young[number] = best
-                else:
-                    self._young[number] = length
+        long = {number for line, number in zip(lines, hashes, strict=True) if len(line) >= _LONG_LINE}
+        length, young, old = len(url), self._young, self._old
+        # A page has hundreds of lines: those that are new, most of them, cost no step of Python each.
+        known = long & young.keys()
+        shortest = dict.fromkeys(long - known, length)
+        shortest |= {number: min(length, old[number]) for number in shortest.keys() & old.keys()}
+        shortest |= {number: min(length, young[number]) for number in known}
+        elsewhere = {
+            number for number in known | (shortest.keys() & old.keys()) if (young.get(number) or old[number]) <= length
+        }
+        young |= shortest
         return PageText(url, digest, lines, hashes, elsewhere)
 
 
@@ -128,15 +130,21 @@ class Novelty:
         fresh = self._lines.learn(set(page.hashes))
         if not fresh:
             return 0.0
-        unknown = [(line, number) for line, number in zip(page.lines, page.hashes, strict=True) if number in fresh]
-        new = [line for line, number in unknown if number not in page.elsewhere]
-        if roughly and sum(map(len, new)) >= _MUCH:
-            return None
+        unknown = ((line, number) for line, number in zip(page.lines, page.hashes, strict=True) if number in fresh)
+        new: list[str] = []
+        size = known_words = 0
+        for line, number in unknown:
+            if number in page.elsewhere:
+                known_words += line.count(" ") + 1
+                continue
+            new.append(line)
+            size += len(line)
+            if roughly and size >= _MUCH:
+                return None
         # What a page says again and again is new once.
         runs = set(runs_of(new, page.url))
         if not runs:
             return 0.0
-        known_words = sum(line.count(" ") + 1 for line, number in unknown if number in page.elsewhere)
         share = len(self._runs.learn(runs)) / max(len(runs) + known_words, _MIN_WORDS)
         if (
             share >= _COPY
