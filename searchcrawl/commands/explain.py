@@ -36,7 +36,7 @@ class Command(BaseCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--live", action="store_true", help="ask the site too (one request, and its robots.txt)")
-        parser.add_argument("--source", metavar="NAME", help="as this source sees it; without it, as the one that decides")
+        parser.add_argument("--source", metavar="NAME", help="as this source sees it; else the one that decides")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         # The stages' versions come with their libraries: loaded only where they are asked for.
