@@ -189,12 +189,12 @@ class Kind:
         return folder
 
 
-def cuts(passed: dict[str, int], *, first: int = 2, skip: Sequence[str] = ()) -> list[Cut]:
-    """Kills at the first passings of each failpoint, and at the last."""
+def cuts(passed: dict[str, int], *, first: int = 1, last: bool = True, skip: Sequence[str] = ()) -> list[Cut]:
+    """Kills at the first passings of each failpoint, and at the last one."""
     found = []
     for name, times in sorted(passed.items()):
         if name not in skip:
-            wanted = {*range(1, min(first, times) + 1), *([times] if first > 1 else [])}
+            wanted = {*range(1, min(first, times) + 1), *([times] if last else [])}
             found += [Cut((f"{name}:{number}",)) for number in sorted(wanted)]
     return found
 

@@ -174,6 +174,7 @@ def test_s2_crawl_when_terminated_and_then_killed_while_the_store_is_locked_then
     assert as_undisturbed(kind, project) == []
 
 
+@pytest.mark.soak
 def test_s2_crawl_when_terminated_while_the_store_is_locked_then_it_ends_with_the_patience(
     kind: Kind, forks: Forks, project: Path
 ) -> None:

@@ -138,7 +138,7 @@ def test_s9_store_when_connections_are_ended_by_the_server_then_nothing_is_lost(
 
 
 @pytest.mark.parametrize("delivers", [False, True])
-@pytest.mark.parametrize("number", [3, 5, 9, 14, 20])
+@pytest.mark.parametrize("number", [3, 9, *(pytest.param(number, marks=pytest.mark.soak) for number in (5, 14, 20))])
 def test_s9_store_when_cut_at_a_commit_then_no_transaction_is_lost_or_done_twice(
     kind: Kind, forks: Forks, project: Path, proxy: CuttableProxy, number: int, delivers: bool
 ) -> None:

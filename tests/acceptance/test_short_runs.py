@@ -14,7 +14,8 @@ from tests.site.client import ROOT, SiteProcess, source_toml, write_project
 from tests.stored_rows import query
 
 #: With servers fewer: it is about the end of a run, which is theirs all the same.
-RUNS = 300 if backends.asks_for_default(os.environ) else 60
+RUNS = 120 if backends.asks_for_default(os.environ) else 60
+SOAK_RUNS = 600
 PROCESSES = 2
 _SETTLED = """
     SELECT sources.name, count(*) FROM urls JOIN sources ON sources.id = urls.source_id
@@ -31,9 +32,9 @@ def prepare(folder: Path, site: SiteProcess, names: list[str]) -> None:
         (folder / "sources" / f"{name}.toml").write_text(source_toml(site, start={"urls": [start]}), "utf-8")
 
 
-@pytest.mark.matrix
-def test_short_runs_when_there_are_hundreds_then_each_ends_with_all_pages(tmp_path: Path) -> None:
-    names = [f"short{number}" for number in range(RUNS)]
+@pytest.mark.parametrize("runs", [RUNS, pytest.param(SOAK_RUNS, marks=pytest.mark.soak)])
+def test_short_runs_when_there_are_hundreds_then_each_ends_with_all_pages(tmp_path: Path, runs: int) -> None:
+    names = [f"short{number}" for number in range(runs)]
     folders = [tmp_path / str(number) for number in range(PROCESSES)]
     with SiteProcess() as site:
         processes = []
@@ -42,10 +43,10 @@ def test_short_runs_when_there_are_hundreds_then_each_ends_with_all_pages(tmp_pa
             prepare(folder, site, own)
             command = [sys.executable, "-m", "tests.short_crawls", str(folder), *own]
             processes.append(subprocess.Popen(command, cwd=ROOT))
-        codes = [process.wait(400) for process in processes]
+        codes = [process.wait(600) for process in processes]
 
     pages = dict(row for folder in folders for row in query(folder, _SETTLED))
     reasons = [row[0] for folder in folders for row in query(folder, "SELECT end_reason FROM runs")]
     assert codes == [0] * PROCESSES
     assert pages == dict.fromkeys(names, 5)
-    assert reasons == ["finished"] * RUNS
+    assert reasons == ["finished"] * runs
