@@ -18,8 +18,6 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 A, B = "a.acme.test", "b.acme.test"
 MAPPED_A = {
     "meta:DC.Creator": "author",

@@ -11,8 +11,6 @@ from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import Run, Story, Tell, run, source, told_together
 from tests.languages import TEXTS
 
-pytestmark = pytest.mark.matrix
-
 HOST = "words.acme.test"
 #: Charset, word that is looked for.
 PAGES = {

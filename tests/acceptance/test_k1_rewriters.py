@@ -13,8 +13,6 @@ from tests.acceptance.support_project import CrawlProject, Ended, new_project
 from tests.acceptance.support_stories import page
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 PUBLIC, INNER, OUTSIDE = "public.acme.test", "inner.acme.test", "elsewhere.test"
 SHOWN: Final = "https://www.example.com"
 PLUGIN: Final = '''

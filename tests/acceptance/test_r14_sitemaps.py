@@ -188,7 +188,9 @@ def test_sitemaps_when_thousands_are_left_and_the_run_is_to_end_then_it_ends_and
 
 
 @pytest.mark.parametrize(
-    "fetch", [{"host_concurrency": 2}, {"delay_seconds": 0.3}], ids=["two at once", "with a delay"]
+    "fetch",
+    [{"host_concurrency": 2}, pytest.param({"delay_seconds": 0.3}, marks=pytest.mark.soak)],
+    ids=["two at once", "with a delay"],
 )
 def test_pages_when_a_long_list_of_sitemaps_is_read_then_both_take_turns_within_the_limits(
     site: SiteProcess, tmp_path: Path, fetch: dict[str, Any]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.support_project import new_project
 from tests.acceptance.support_stories import page
 from tests.site.client import SiteProcess
@@ -45,7 +43,6 @@ def fill(site: SiteProcess) -> None:
     site.set_page(HOST, "/sitemap.xml", f"<urlset>{entries}</urlset>", content_type="application/xml")
 
 
-@pytest.mark.matrix
 def test_sessions_when_links_carry_them_then_each_page_is_asked_for_once_and_without(tmp_path: Path) -> None:
     with SiteProcess() as site:
         fill(site)
