@@ -20,7 +20,9 @@ LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-ha
 
 # Beside an SQLite file with the embedded index, which tests use where nothing else is said.
 PAIRS := postgresql+local sqlite+solr postgresql+solr
-on_each_pair = for pair in $(PAIRS); do \
+# Each store and each index once more; how they are paired is the soak's.
+QUICK_PAIRS := postgresql+solr
+on_each_pair = for pair in $(2); do \
 	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} \
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(1) tests/acceptance; done
 
@@ -38,7 +40,7 @@ site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.ve
 test: $(STAMP)  ## all tests but the soak, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
 	scripts/bootstrap java postgresql
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
-	$(if $(ARGS),,$(call on_each_pair,-m matrix))
+	$(if $(ARGS),,$(call on_each_pair,-m matrix,$(QUICK_PAIRS)))
 
 check: $(STAMP)  ## ruff, mypy --strict, import layers, layout
 	$(BIN)/ruff check
@@ -65,7 +67,7 @@ solr: $(STAMP)  ## a real Solr for development
 soak: $(STAMP)  ## kill -9 at every passing of every failpoint, and all stores with all indexes; takes long
 	scripts/bootstrap java postgresql
 	$(BIN)/python -m pytest -m soak $(ARGS)
-	$(if $(ARGS),,$(call on_each_pair,))
+	$(if $(ARGS),,$(call on_each_pair,,$(PAIRS)))
 
 venv: $(STAMP)  ## the virtual environment alone
 

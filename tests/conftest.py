@@ -22,7 +22,7 @@ _LONGEST_FIRST: Final = ("acceptance", "integration")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Names the marks of tests that run with more than the default store and index."""
-    config.addinivalue_line("markers", "matrix: also run with PostgreSQL, with Solr and with both; `make test`")
+    config.addinivalue_line("markers", "matrix: also run with PostgreSQL and Solr; `make test`")
     config.addinivalue_line("markers", "other_backends: not run with an SQLite file and the embedded index")
 
 
