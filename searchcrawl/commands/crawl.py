@@ -35,6 +35,8 @@ _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 #: scrapyd names each of its jobs so.
 _JOB: Final = "_job"
+#: Each of a page's native calls hands the interpreter over; whoever has it then keeps it so long at most.
+_SWITCH_SECONDS: Final = 0.001
 
 
 class CrawlCommand(Command):
@@ -129,6 +131,7 @@ class CrawlCommand(Command):
         # What is loaded by now lives as long as the process: the collector need not look at it.
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+        sys.setswitchinterval(_SWITCH_SECONDS)
         process.start()
         # Asked in this order: a crawler that did not begin has no engine to ask for.
         return not process.bootstrap_failed and crawler.engine is not None

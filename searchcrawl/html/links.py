@@ -20,6 +20,8 @@ MAX_URL_CHARACTERS: Final = 65_536
 
 # References that resolve by putting them behind a prefix: nothing to escape, fold or remove.
 _PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?:/[\w~-][\w~.-]*+)*+/?+(?:\?[\w~.=&;/+-]*+)?+", re.ASCII)
+# What stands before such a reference in a URL that is its own identity: no port, no number, no punycode in the host.
+_PLAIN_HOST: Final = re.compile(r"https?://(?!xn--)[a-z][a-z0-9-]*+(?:\.(?!xn--)[a-z][a-z0-9-]*+)*+/")
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
 _MAX_MALFORMED: Final = 10
@@ -60,6 +62,8 @@ class Resolver:
             folder, rest = self._root, reference[1:]
         elif reference.startswith(self._root):
             folder, rest = self._root, reference[len(self._root) :]
+        elif host := _PLAIN_HOST.match(reference):
+            folder, rest = host[0], reference[host.end() :]
         else:
             while rest.startswith("../"):
                 rest = rest[3:]

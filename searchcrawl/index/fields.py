@@ -32,7 +32,7 @@ def indexed_document(
         "url": url,
         "access_url": shipment.url,
         "source": source,
-        "host": urls.parse(url).host,
+        "host": urls.host(url) if url == shipment.url else urls.parse(url).host,
         "depth": shipment.depth,
         "title": record.get("title"),
         "content": record.get("content"),

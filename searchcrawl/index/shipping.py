@@ -111,7 +111,8 @@ class Shipping:
                 display=self.run.display,
             )
             part.append((row.url_id, document))
-            characters += len(record.get("content", ""))
+            # The content is in it twice where its language is known.
+            characters += sum(len(value) for value in document.fields.values() if isinstance(value, str))
             if characters >= _PART_CHARACTERS:
                 taken += self._part(batch, part)
                 part, characters = [], 0

@@ -21,6 +21,8 @@ SAME_REFUSALS_MEAN_MISCONFIGURED: Final = 20
 #: A document is sent so often while the index says 409 and has nothing newer.
 _MOST_CONFLICTS: Final = 3
 _HEADERS: Final = {"Content-Type": "application/json"}
+#: A request goes out in pieces of so many bytes or a little more.
+_PIECE_BYTES: Final = 65_536
 # Messages that begin like this quote the document; whatever they go on with is about it.
 _ABOUT_THE_DOCUMENT: Final = ("ERROR: [doc=", "Exception writing document")
 # A tolerant update names a document also where the server failed on it: nothing is wrong with that document.
@@ -201,11 +203,19 @@ def _document_entry(document: IndexedDocument, crawl_version: int) -> _Entry:
 def _array(part: list[_Entry]) -> Iterator[bytes]:
     """The documents as one JSON array, piece by piece: the request is never in memory as a whole."""
     middle = len(part) // 2
+    piece: list[bytes] = []
+    size = 0
     for number, entry in enumerate(part):
         if number == middle:
+            yield b"".join(piece)
+            piece, size = [], 0
             failpoints.passing("batch.post.mid")
-        yield (b"," if number else b"[") + entry.body
-    yield b"]"
+        piece += (b"," if number else b"[", entry.body)
+        size += len(entry.body)
+        if size >= _PIECE_BYTES:
+            yield b"".join(piece)
+            piece, size = [], 0
+    yield b"".join((*piece, b"]"))
 
 
 def _deletion(part: list[_Entry]) -> Iterator[bytes]:

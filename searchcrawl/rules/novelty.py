@@ -92,7 +92,8 @@ class KnownLines:
         hashes = list(map(hash, lines))
         if len(self._young) >= _KNOWN_LINES:
             self._young, self._old = {}, self._young
-        long = {number for line, number in zip(lines, hashes, strict=True) if len(line) >= _LONG_LINE}
+        # A string keeps its hash.
+        long = set(map(hash, [line for line in lines if len(line) >= _LONG_LINE]))
         length, young, old = len(url), self._young, self._old
         # A page has hundreds of lines: those that are new, most of them, cost no step of Python each.
         known = long & young.keys()

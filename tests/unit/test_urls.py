@@ -157,3 +157,19 @@ def test_document_id_when_taken_then_names_source_and_hash() -> None:
     assert re.fullmatch(r"demo:[0-9a-f]{32}", identity)
     assert urls.document_id("other", "http://a.test/").removeprefix("other:") == identity.removeprefix("demo:")
     assert urls.document_id("demo", "") == "demo:99aa06d3014798d86001c324468d497f"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://a.test",
+        "https://a.test:8443/x:y@z",
+        "http://a.test/?q=1:2",
+        "http://[::1]/",
+        "http://[2001:db8::1]:8080/x",
+    ],
+)
+def test_host_when_of_an_identity_then_is_the_parsed_one(text: str) -> None:
+    identity = urls.resolve(text)
+
+    assert urls.host(identity) == urls.parse(identity).host

@@ -130,6 +130,7 @@ def test_resolver_when_compared_with_identity_then_agrees() -> None:
     pieces += ["a", "b", "1", "é", "'", '"', "\\", " ", "\t", "\x01", "http:", "https://", "/a/b"]
     pieces += ["../", "../", "./", "a/", "b.c"]
     pieces += ["http://e.org/", "http://e.org", "http://E.org", "https://e.org:8443/"]
+    pieces += ["http://www.", "https://a-.", "http://xn--", ".xn--a", ".0x7f", ".1", "www.example.org/", "-a."]
 
     differing = []
     for _ in range(20_000):
