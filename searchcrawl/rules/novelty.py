@@ -97,13 +97,18 @@ class KnownLines:
         length, young, old = len(url), self._young, self._old
         # A page has hundreds of lines: those that are new, most of them, cost no step of Python each.
         known = long & young.keys()
-        shortest = dict.fromkeys(long - known, length)
-        shortest |= {number: min(length, old[number]) for number in shortest.keys() & old.keys()}
-        shortest |= {number: min(length, young[number]) for number in known}
-        elsewhere = {
-            number for number in known | (shortest.keys() & old.keys()) if (young.get(number) or old[number]) <= length
-        }
-        young |= shortest
+        fresh = long - known
+        young |= dict.fromkeys(fresh, length)
+        elsewhere: set[int] = set()
+        for number in known:
+            if young[number] <= length:
+                elsewhere.add(number)
+            else:
+                young[number] = length
+        for number in fresh & old.keys():
+            if old[number] <= length:
+                elsewhere.add(number)
+                young[number] = old[number]
         return PageText(url, digest, lines, hashes, elsewhere)
 
 
@@ -131,10 +136,11 @@ class Novelty:
         fresh = self._lines.learn(set(page.hashes))
         if not fresh:
             return 0.0
-        unknown = ((line, number) for line, number in zip(page.lines, page.hashes, strict=True) if number in fresh)
         new: list[str] = []
         size = known_words = 0
-        for line, number in unknown:
+        for line, number in zip(page.lines, page.hashes, strict=True):
+            if number not in fresh:
+                continue
             if number in page.elsewhere:
                 known_words += line.count(" ") + 1
                 continue
