@@ -29,7 +29,7 @@ MAX_URLS: Final = "scope.max_urls_per_pattern"
 #: A pattern is cut where its last pages brought less than this.
 _LEAST_NEW: Final = 0.05
 #: One that brings more than this is proven: cuts of wider patterns spare it.
-_PROVEN: Final = 0.15
+PROVEN: Final = 0.15
 #: Of one that brings at least so much only every so many-th page is looked at in full.
 _RICH: Final = 0.5
 _PAGES_A_LOOK: Final = 48
@@ -253,7 +253,7 @@ class TrapWatch:
             self._note(name, pattern, cut=True)
             self._watched.pop(name, None)
             del self._patterns[name]
-        elif len(pattern.shares) >= step and pattern.mean >= _PROVEN:
+        elif len(pattern.shares) >= step and pattern.mean >= PROVEN:
             if name not in self._proven:
                 self._note(name, pattern)
         elif pattern.pages % step == 0:
@@ -263,7 +263,7 @@ class TrapWatch:
         """A host most of whose parts bring nothing: each part is then judged by fewer pages (a maze of words)."""
         if len(pattern.shares) == self._trap_after and pattern.mean < _LEAST_NEW:
             self._suspects.add(name)
-        elif pattern.mean >= _PROVEN:
+        elif pattern.mean >= PROVEN:
             self._suspects.discard(name)
 
     def _note(self, name: str, pattern: _Pattern, *, cut: bool = False, whole: bool = False) -> None:
@@ -310,7 +310,7 @@ class TrapWatch:
             pattern.pages = row.pages
             pattern.shares[:] = row.shares
             self._watch(row.text, pattern, Novelty(row.runs))
-        elif row.new_permille >= 1000 * _PROVEN:
+        elif row.new_permille >= 1000 * PROVEN:
             self._proven.add(row.text)
 
     # The transaction of a group

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from searchcrawl import urls
+from searchcrawl.admission.standing_traps import standing_trap
 from searchcrawl.answers.because import Because, because, because_beneath
 from searchcrawl.answers.url_state import UrlState, url_state
 from searchcrawl.fetch.robots_files import RobotsFile
@@ -49,7 +50,8 @@ class Case:
 
     ``changed`` are the keys of the source file that differ from what its documents were made with;
     ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
-    ``discarded`` is the rewriter that gives up links to it; ``robots`` the last good robots.txt of its origin, where it is obeyed and was ever had.
+    ``discarded`` is the rewriter that gives up links to it; ``robots`` the last good robots.txt of its origin, where it is obeyed and was ever had;
+    ``trap`` the pattern that refuses it where it was never asked for.
     """
 
     source: Source
@@ -65,6 +67,7 @@ class Case:
     robots: RobotsFile | None = None
     shown_as: str | None = None
     discarded: Because | None = None
+    trap: Because | None = None
 
     @property
     def depth(self) -> int | None:
@@ -97,7 +100,7 @@ class Case:
                 for decision in reasons.refusals(url, self.depth)
                 if decision.key in limits and (reason := because_beneath(decision, origin)) not in found
             ]
-        return found
+        return found if self.trap is None or url != self.url else [*found, self.trap]
 
     def robots_refusals(self) -> list[Because]:
         """All lines of the stored robots.txt that forbid it."""
@@ -178,6 +181,7 @@ def case_of(transaction: Transaction, witness: Witness, url: str, *, now_ms: int
         robots=_robots(transaction, project, source, url) if source.robots.obey else None,
         shown_as=shown_as,
         discarded=because("rewrite", named.decision, source) if named.code else None,
+        trap=_trap(transaction, source, source_id, url, facts) if url not in witness.starts else None,
     )
 
 
@@ -190,6 +194,25 @@ def _known_as(transaction: Transaction, source_id: int | None, url: str) -> tupl
     if access_url is None:
         return url, None, facts
     return access_url, url, url_facts.find(transaction, source_id, urls.key(access_url))
+
+
+def _trap(
+    transaction: Transaction, source: Source, source_id: int | None, url: str, facts: UrlFacts | None
+) -> Because | None:
+    """The pattern that refuses a URL which is new, or waits for its first visit."""
+    if source_id is None or (facts is not None and (facts.listed.code or not facts.listed.depth)):
+        return None
+    scope = source.scope
+    decision = standing_trap(
+        transaction,
+        source_id,
+        url,
+        trap_after=scope.trap_after,
+        # What waits was counted.
+        max_urls_per_pattern=scope.max_urls_per_pattern if facts is None else 0,
+        file=source.file,
+    )
+    return None if decision is None else because("boundary", decision, source)
 
 
 def _robots(transaction: Transaction, project: Project, source: Source, url: str) -> RobotsFile | None:

@@ -120,6 +120,24 @@ def test_next_run_when_patterns_are_cut_then_known_pages_are_visited_and_nothing
     assert second == first
 
 
+def test_explain_when_no_page_led_to_a_url_of_a_cut_pattern_then_the_pattern_is_named(
+    crawled: Crawled, forks: Forks
+) -> None:
+    # Of level VALUES: nothing below it is proven.
+    ((cut,), *_) = query(
+        crawled.folder, "SELECT pattern FROM patterns WHERE cut IS NOT NULL AND pattern LIKE '%/shop?%'"
+    )
+    url = cut.replace("{n}", "987654").replace("*", "never=seen")
+
+    forks.run(crawled.folder, "explain", url, "--json")
+
+    answer = json.loads((crawled.folder / "output.txt").read_text("utf-8").splitlines()[-1])
+    assert query(crawled.folder, f"SELECT COUNT(*) FROM urls WHERE url = '{url}'") == [(0,)]
+    assert (answer["decided_by"]["key"], answer["decided_by"]["rule"]) == ("scope.trap_after", cut)
+    assert answer["in_index"] is False
+    assert "961" in answer["verdict"]
+
+
 def test_limit_when_it_was_edited_then_what_it_refused_is_open_again(crawled: Crawled, forks: Forks) -> None:
     before = len(crawled.site.requested())
     ((known,),) = query(crawled.folder, "SELECT COUNT(*) FROM urls WHERE code <> 961")
