@@ -12,8 +12,6 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 INTRA, OTHER = "intra.acme.test", "other.acme.test"
 SHOWN = "https://www.example.com"
 

@@ -10,8 +10,6 @@ from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
 from tests.site.client import write_project
 
-pytestmark = pytest.mark.matrix
-
 HOST = "canonical.acme.test"
 
 
