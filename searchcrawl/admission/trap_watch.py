@@ -29,7 +29,7 @@ MAX_URLS: Final = "scope.max_urls_per_pattern"
 #: A pattern is cut where its last pages brought less than this.
 _LEAST_NEW: Final = 0.05
 #: One that brings more than this is proven: cuts of wider patterns spare it.
-PROVEN: Final = 0.15
+_PROVEN: Final = 0.15
 #: Of one that brings at least so much only every so many-th page is looked at in full.
 _RICH: Final = 0.5
 _PAGES_A_LOOK: Final = 48
@@ -105,11 +105,15 @@ class TrapWatch:
         """Remembers what earlier runs learnt; what other limits cut is forgiven, and counted anew where asked."""
         for key, limit in ((TRAP_AFTER, self._trap_after), (MAX_URLS, self._max_urls)):
             pattern_table.forgive(transaction, self._source_id, key=key, limit=limit)
+        self.recall(transaction)
+        if recount and self._max_urls:
+            self._recount(transaction)
+
+    def recall(self, transaction: Transaction) -> None:
+        """The same for one who only asks: nothing is written, and what another limit cut is passed over."""
         if self._trap_after:
             for row in pattern_table.all_of(transaction, self._source_id, evidence=True):
                 self._recall(row)
-        if recount and self._max_urls:
-            self._recount(transaction)
 
     def refusal(self, claim: Claim) -> Decision | None:
         """Why a row is not to be requested; one that was fetched before, or is a start URL, always may be."""
@@ -253,7 +257,7 @@ class TrapWatch:
             self._note(name, pattern, cut=True)
             self._watched.pop(name, None)
             del self._patterns[name]
-        elif len(pattern.shares) >= step and pattern.mean >= PROVEN:
+        elif len(pattern.shares) >= step and pattern.mean >= _PROVEN:
             if name not in self._proven:
                 self._note(name, pattern)
         elif pattern.pages % step == 0:
@@ -263,7 +267,7 @@ class TrapWatch:
         """A host most of whose parts bring nothing: each part is then judged by fewer pages (a maze of words)."""
         if len(pattern.shares) == self._trap_after and pattern.mean < _LEAST_NEW:
             self._suspects.add(name)
-        elif pattern.mean >= PROVEN:
+        elif pattern.mean >= _PROVEN:
             self._suspects.discard(name)
 
     def _note(self, name: str, pattern: _Pattern, *, cut: bool = False, whole: bool = False) -> None:
@@ -304,13 +308,14 @@ class TrapWatch:
 
     def _recall(self, row: StoredPattern) -> None:
         if row.cut == TRAP_AFTER:
-            self._cuts.add(row.text)
+            if row.cut_limit == self._trap_after:
+                self._cuts.add(row.text)
         elif row.shares is not None and row.runs is not None:
             pattern = self._pattern(row.text)
             pattern.pages = row.pages
             pattern.shares[:] = row.shares
             self._watch(row.text, pattern, Novelty(row.runs))
-        elif row.new_permille >= 1000 * PROVEN:
+        elif row.new_permille >= 1000 * _PROVEN:
             self._proven.add(row.text)
 
     # The transaction of a group

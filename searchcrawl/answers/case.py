@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.admission.standing_traps import standing_trap
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.answers.because import Because, because, because_beneath
 from searchcrawl.answers.url_state import UrlState, url_state
 from searchcrawl.fetch.robots_files import RobotsFile
@@ -203,15 +203,16 @@ def _trap(
     if source_id is None or (facts is not None and (facts.listed.code or not facts.listed.depth)):
         return None
     scope = source.scope
-    decision = standing_trap(
-        transaction,
+    watch = TrapWatch(
         source_id,
-        url,
         trap_after=scope.trap_after,
         # What waits was counted.
         max_urls_per_pattern=scope.max_urls_per_pattern if facts is None else 0,
         file=source.file,
     )
+    watch.recall(transaction)
+    watch.prepare(transaction, [url])
+    decision = watch.admit(url)
     return None if decision is None else because("boundary", decision, source)
 
 

@@ -120,6 +120,12 @@ def test_next_run_when_patterns_are_cut_then_known_pages_are_visited_and_nothing
     assert second == first
 
 
+def explained(crawled: Crawled, forks: Forks, url: str) -> dict[str, Any]:
+    forks.run(crawled.folder, "explain", url, "--json")
+    answer: dict[str, Any] = json.loads((crawled.folder / "output.txt").read_text("utf-8").splitlines()[-1])
+    return answer
+
+
 def test_explain_when_no_page_led_to_a_url_of_a_cut_pattern_then_the_pattern_is_named(
     crawled: Crawled, forks: Forks
 ) -> None:
@@ -129,9 +135,8 @@ def test_explain_when_no_page_led_to_a_url_of_a_cut_pattern_then_the_pattern_is_
     )
     url = cut.replace("{n}", "987654").replace("*", "never=seen")
 
-    forks.run(crawled.folder, "explain", url, "--json")
+    answer = explained(crawled, forks, url)
 
-    answer = json.loads((crawled.folder / "output.txt").read_text("utf-8").splitlines()[-1])
     assert query(crawled.folder, f"SELECT COUNT(*) FROM urls WHERE url = '{url}'") == [(0,)]
     assert (answer["decided_by"]["key"], answer["decided_by"]["rule"]) == ("scope.trap_after", cut)
     assert answer["in_index"] is False
@@ -154,6 +159,11 @@ def test_limit_when_it_was_edited_then_what_it_refused_is_open_again(crawled: Cr
     assert any(path.startswith("/shop?") for path in fresh)
     assert any(rule.startswith("scope.max_urls_per_pattern: max_urls_per_pattern = 30 of http://") for rule in rules)
     assert not [rule for rule in rules if rule.startswith("scope.trap_after")]
+    (full, *_) = (rule.partition(": ")[2] for rule in sorted(rules) if " of http://" in rule)
+    unseen = full.partition(" of ")[2].replace("{n}", "987654").replace("&", "=1&")
+    unseen += "=1" if "?" in unseen else ""
+    answer = explained(crawled, forks, unseen)
+    assert (answer["decided_by"]["key"], answer["decided_by"]["rule"]) == ("scope.max_urls_per_pattern", full)
 
 
 def peak_mb(folder: Path) -> tuple[subprocess.CompletedProcess[str], float]:

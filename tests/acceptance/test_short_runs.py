@@ -1,4 +1,4 @@
-"""Hundreds of short runs: none ends before its last page (architecture, decision 2)."""
+"""Many short runs: none ends before its last page (architecture, decision 2)."""
 
 from __future__ import annotations
 
