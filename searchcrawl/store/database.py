@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, inspect, make_url, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
+from searchcrawl.store.creating import VERSIONS, create
 from searchcrawl.store.endurance import Endurance
 from searchcrawl.store.outages import kind_of
 
@@ -149,7 +150,10 @@ class Database:
         with self.write() as connection:
             _wait_for_turn(connection)
             # Another process may have done it meanwhile.
-            if _revision(connection) != HEAD:
+            revision = _revision(connection)
+            if revision is None:
+                create(connection, HEAD)
+            elif revision != HEAD:
                 from searchcrawl.store.migrating import migrate  # noqa: PLC0415  # heavy, and seldom needed
 
                 migrate(connection, self.name)
@@ -201,7 +205,7 @@ def _wait_for_turn(connection: Connection) -> None:
 
 def _revision(connection: Connection) -> str | None:
     """The revision that a database is at; None for an empty one. Without Alembic, which is slow to import."""
-    if not inspect(connection).has_table("alembic_version"):
+    if not inspect(connection).has_table(VERSIONS.name):
         return None
-    found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    found: str | None = connection.execute(select(VERSIONS.c.version_num)).scalar()
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import BigInteger, and_, bindparam, case, func, or_, select, text, update
 
@@ -12,6 +12,9 @@ from searchcrawl.store.database import Transaction
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.upsert import upsert
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
 
 _CHUNK: Final = 500
 _PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
@@ -60,10 +63,34 @@ class StoredDocument:
     unavailable_ms: int | None = None
 
 
+#: By dialect: to make it costs more than to write a page with it.
+_STORE: Final[dict[str, Insert]] = {}
+
+
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
     """Writes new and changed documents; receipts of earlier versions stay noted."""
     if not stored:
         return
+    dialect = transaction.dialect.name
+    statement = _STORE.get(dialect)
+    if statement is None:
+        statement = _STORE[dialect] = _storing(transaction)
+    rows = [
+        {
+            **{name: getattr(document, name) for name in StoredDocument.__slots__},
+            "state": int(document.state),
+            "source_id": source_id,
+            "leaving": 0,
+            "duplicate_of": None,
+            "index_error": None,
+            "quarantine_run": None,
+        }
+        for document in stored
+    ]
+    transaction.execute(statement, rows)
+
+
+def _storing(transaction: Transaction) -> Insert:
     statement = upsert(transaction, documents)
     replaced: dict[str, Any] = {
         name: statement.excluded[name]
@@ -77,19 +104,7 @@ def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocum
     )
     replaced["indexed_version"] = MAYBE_INDEXED
     replaced["batch_id"] = None
-    rows = [
-        {
-            **{name: getattr(document, name) for name in StoredDocument.__slots__},
-            "state": int(document.state),
-            "source_id": source_id,
-            "leaving": 0,
-            "duplicate_of": None,
-            "index_error": None,
-            "quarantine_run": None,
-        }
-        for document in stored
-    ]
-    transaction.execute(statement.on_conflict_do_update(index_elements=["url_id"], set_=replaced), rows)
+    return statement.on_conflict_do_update(index_elements=["url_id"], set_=replaced)
 
 
 _CONFIRM: Final = (

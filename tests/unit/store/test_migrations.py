@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import closing
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import Connection, inspect, text
 
 from searchcrawl.exceptions import StoreError, StoreNewer
 from searchcrawl.store import run_table, url_table
 from searchcrawl.store.database import HEAD, Database
-from searchcrawl.store.migrating import newest
+from searchcrawl.store.migrating import migrate, newest
 from searchcrawl.store.schema import metadata
 from tests.older_store import copy_to_older, opened, revision_of, tables_of
-from tests.postgres_server import PASSWORD
+from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
 from tests.unit.store.support_store import SOURCE, add, claim, document, row, settle, store
 
@@ -44,6 +47,49 @@ def start_opening(url: str, root: Path, **variables: str) -> subprocess.Popen[st
 
 
 @pytest.fixture
+def other_empty_url(empty_store_url: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A second empty store of the same kind; only one of PostgreSQL needs a server."""
+    if empty_store_url.startswith("sqlite"):
+        yield "sqlite:///var/other.db"
+        return
+    server: RunningPostgres = request.getfixturevalue("postgres")
+    name = f"other_{uuid.uuid4().hex[:12]}"
+    yield server.create_database(name)
+    server.drop_database(name)
+
+
+@contextmanager
+def migrated_from_nothing(url: str, root: Path) -> Iterator[Connection]:
+    """A transaction in a store that all migrations have made, one after the other."""
+    with opened(url, root) as connection:
+        migrate(connection, url)
+        yield connection
+
+
+def shape_of(connection: Connection) -> dict[str, Any]:
+    """All of the tables but the order of their columns."""
+    seen = inspect(connection)
+    indexes = "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+    if connection.dialect.name == "postgresql":
+        indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'"
+    return {
+        "indexes": sorted(connection.execute(text(indexes)).scalars()),
+        "tables": {
+            table: {
+                "columns": {
+                    column["name"]: (str(column["type"]), column["nullable"], column["default"])
+                    for column in seen.get_columns(table)
+                },
+                "primary": seen.get_pk_constraint(table),
+                "unique": seen.get_unique_constraints(table),
+                "foreign": seen.get_foreign_keys(table),
+            }
+            for table in seen.get_table_names()
+        },
+    }
+
+
+@pytest.fixture
 def older(tmp_path: Path, empty_store_url: str) -> str:
     """The URL of a store of revision 0001 with two fetched pages, one to do and one in hand."""
     newer = "sqlite:///var/newer.db"
@@ -63,14 +109,37 @@ def test_head_when_it_is_named_without_alembic_then_it_is_the_newest() -> None:
 
 
 def test_migrations_when_run_then_they_equal_the_tables_of_the_code(empty_store_url: str, tmp_path: Path) -> None:
-    database = Database(empty_store_url, tmp_path)
-
-    with database.read() as transaction:
+    with migrated_from_nothing(empty_store_url, tmp_path) as transaction:
         context = MigrationContext.configure(transaction, opts={"compare_type": True, "compare_server_default": True})
         differences = compare_metadata(context, metadata)
-    database.close()
 
     assert differences == []
+
+
+def test_empty_store_when_opened_then_it_is_made_as_the_migrations_make_it(
+    empty_store_url: str, other_empty_url: str, tmp_path: Path
+) -> None:
+    Database(other_empty_url, tmp_path).close()
+
+    with migrated_from_nothing(empty_store_url, tmp_path) as transaction:
+        by_migrations = shape_of(transaction)
+    with opened(other_empty_url, tmp_path) as connection:
+        at_once = shape_of(connection)
+
+    assert at_once == by_migrations
+    assert revision_of(other_empty_url, tmp_path) == revision_of(empty_store_url, tmp_path) == HEAD
+
+
+def test_store_when_it_has_tables_of_somebody_else_then_a_store_error_says_so_and_they_stay(
+    empty_store_url: str, tmp_path: Path
+) -> None:
+    with opened(empty_store_url, tmp_path) as connection:
+        connection.execute(text("CREATE TABLE urls (ours integer)"))
+
+    with pytest.raises(StoreError, match="urls"):
+        Database(empty_store_url, tmp_path)
+
+    assert list(tables_of(empty_store_url, tmp_path)) == ["urls"]
 
 
 def test_indexes_when_they_are_partial_then_both_stores_have_them_so(tmp_path: Path, empty_postgres_url: str) -> None:
