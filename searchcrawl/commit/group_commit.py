@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 GROUP_PAGES: Final = 64
 GROUP_SECONDS: Final = 0.2
+_LOOK_SECONDS: Final = 0.01
 #: Not more pages than this may be repeated by a crash, beyond those in flight.
 MAX_BACKLOG: Final = 64
 
@@ -87,6 +88,7 @@ class GroupCommit:
         displays = run.display if run.rewriting.displays else None
         self._displays = None if displays is None else DisplayChanges(run.source_id, displays)
         self._failed = False
+        self._finishing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
         self._thread.start()
 
@@ -102,6 +104,7 @@ class GroupCommit:
     def finish(self) -> None:
         """Writes what waits and ends the thread."""
         self._queue.put(None)
+        self._finishing.set()
         self._thread.join()
         self._writer.close()
 
@@ -148,14 +151,13 @@ class GroupCommit:
         room = self._run.project.cache.threshold_bytes - self._unsent_bytes - _bytes_of(first)
         deadline = clock.monotonic() + GROUP_SECONDS
         while len(group) < GROUP_PAGES and room > 0:
-            if self._queue.empty() and self._in_flight() == 0:
-                break
-            remaining = deadline - clock.monotonic()
-            if remaining <= 0 and self._queue.empty():
-                break
             try:
-                item = self._queue.get(timeout=min(max(remaining, 0.0), 0.02))
+                item = self._queue.get_nowait()
             except queue.Empty:
+                if self._in_flight() == 0 or clock.monotonic() >= deadline:
+                    break
+                # Not woken for each visit: every wake-up takes the interpreter from who fetches and parses.
+                self._finishing.wait(_LOOK_SECONDS)
                 continue
             if item is None:
                 return group, True

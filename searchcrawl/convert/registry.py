@@ -76,16 +76,15 @@ def converter_of(mimetype: str) -> Converter:
         raise NoConverter(f"no converter for {mimetype}", code=Code.NO_CONVERTER) from None
 
 
-def choose_converter(body: bytes, *, content_type: str) -> tuple[str, Converter]:
-    """The type of a body and who reads it.
+def choose_converter(mimetype: str, body: bytes, *, content_type: str) -> Converter:
+    """Who reads a body of the type that ``mimetype_of`` gives it.
 
     Raises NoConverter (908), or DocumentError (1009) for binary data sent as text.
     """
-    mimetype = mimetype_of(body, content_type=content_type)
     converter = converter_of(mimetype)
     if converter is not Converter.PDF and looks_binary(body, content_type=content_type):
         raise DocumentError(f"binary data sent as {mimetype}", code=Code.BINARY_AS_TEXT)
-    return mimetype, converter
+    return converter
 
 
 def looks_binary(body: bytes, *, content_type: str) -> bool:

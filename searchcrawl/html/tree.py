@@ -14,7 +14,6 @@ MAX_DEPTH: Final = 512
 MAX_FORMATTING: Final = 64
 #: Pages with fewer opening tags parse in no time however they nest.
 _HARMLESS_TAGS: Final = 8_000
-_SHORTEST_TAG: Final = 3
 _HARMLESS_DEPTH: Final = 3_000
 _STRETCH: Final = 16_384
 #: More than any page has.
@@ -69,28 +68,22 @@ def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
     """
     capped = text
     if len(text) > _HARMLESS_CHARACTERS:
-        capped = cap_attributes(capped)
-        if capped.count("<") > _HARMLESS_OPTIONS:
+        # Once for all that asks: on a large page it takes as long as everything else here.
+        tags = text.count("<")
+        capped = cap_attributes(text, tags=tags)
+        if tags > _HARMLESS_OPTIONS:
             capped = open_selects(capped)
-    if _may_be_slow(capped) and may_be_deep(capped):
-        capped = cap_depth(capped)
+        if tags > _HARMLESS_TAGS and tags - capped.count("</") > _HARMLESS_TAGS and may_be_deep(capped):
+            capped = cap_depth(capped)
     return LexborHTMLParser(capped if utf8 is None or capped is not text else utf8, scripting=True)
 
 
-def _may_be_slow(text: str) -> bool:
-    """Whether there are enough opening tags, at a fraction of what it costs to look at each."""
-    if len(text) <= _SHORTEST_TAG * _HARMLESS_TAGS:
-        return False
-    tags = text.count("<")
-    return tags > _HARMLESS_TAGS and tags - text.count("</") > _HARMLESS_TAGS
+def cap_attributes(text: str, *, tags: int) -> str:
+    """``text``, with so many ``<``, with the tags cut that carry more than MAX_ATTRIBUTES (their cost is quadratic)."""
+    return _ATTRIBUTES.sub(r"\1", text) if _may_be_crowded(text, tags) else text
 
 
-def cap_attributes(text: str) -> str:
-    """``text`` with the tags cut that carry more than MAX_ATTRIBUTES (their cost is quadratic)."""
-    return _ATTRIBUTES.sub(r"\1", text) if _may_be_crowded(text) else text
-
-
-def _may_be_crowded(text: str) -> bool:
+def _may_be_crowded(text: str, tags: int) -> bool:
     """Whether a tag may have too many attributes: it is long, so a window in it lacks ``>``.
 
     Or ``>`` is in quoted values: then there are many of these, or few tags.
@@ -99,7 +92,7 @@ def _may_be_crowded(text: str) -> bool:
         return True
     if len(text) <= _SHORTEST_ATTRIBUTE * _HARMLESS_ATTRIBUTES:
         return False
-    many = text.count("=") > _HARMLESS_ATTRIBUTES or len(text) > _CHARACTERS_A_TAG * text.count("<")
+    many = len(text) > _CHARACTERS_A_TAG * tags or text.count("=") > _HARMLESS_ATTRIBUTES
     return many and hides_an_end(text)
 
 

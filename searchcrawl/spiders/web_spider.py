@@ -30,6 +30,7 @@ class WebSpider(SourceSpider):
         """One item: the document, or why there is none; later, where its host has to be asked first."""
         claim: Claim = response.meta["claim"]
         headers = tuple((name, value) for name, values in response.headers.items() for value in values)
+        header = content_type(headers)
         tags = robots_tags(headers)
         body = response.body
         redirects = trail_of(response.request) if response.request else ()
@@ -45,7 +46,7 @@ class WebSpider(SourceSpider):
             code=200,
             headers=headers,
             body=body,
-            mimetype="",
+            mimetype=mimetype_of(body, content_type=header),
             fetched_at=clock.now(),
             redirects=redirects,
             canonical=canonical,
@@ -60,13 +61,11 @@ class WebSpider(SourceSpider):
             document = self._filtered(document)
         if document.body_digest == claim.body_digest:
             return [document]
-        found = self._read(document, content_type(headers), tags)
+        found = self._read(document, header, tags)
         return [found] if isinstance(found, Document | Outcome) else found
 
     def _filtered(self, document: Document) -> Document:
         """The same bytes are another document when a filter takes another view of them: of their age, of their type."""
-        mimetype = mimetype_of(document.body, content_type=content_type(document.headers))
-        document = replace(document, mimetype=mimetype)
         refusal = refusal_of(document, self.run)
         if refusal is None:
             return document
@@ -77,8 +76,7 @@ class WebSpider(SourceSpider):
     ) -> Document | Outcome | Coroutine[Any, Any, list[Document | Outcome]]:
         run = self.run
         try:
-            mimetype, converter = choose_converter(document.body, content_type=header)
-            document = replace(document, mimetype=mimetype)
+            converter = choose_converter(document.mimetype, document.body, content_type=header)
             if converter is not Converter.HTML and refusal_of(document, run) is not None:
                 # Neither its text is wanted nor has it links that are followed.
                 return judged(document, Page(), run)

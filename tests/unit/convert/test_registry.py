@@ -21,7 +21,9 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01"
     ],
 )
 def test_converter_when_type_is_known_then_is_chosen(content_type: str, expected: Converter) -> None:
-    assert choose_converter(b"text", content_type=content_type)[1] is expected
+    mimetype = mimetype_of(b"text", content_type=content_type)
+
+    assert choose_converter(mimetype, b"text", content_type=content_type) is expected
 
 
 @pytest.mark.parametrize("mimetype", ["image/png", "application/zip", "text/css", "application/json", "video/mp4"])
@@ -58,7 +60,7 @@ def test_mimetype_when_header_says_nothing_then_bytes_say_it(body: bytes, conten
 )
 def test_converter_when_binary_is_sent_as_text_then_refuses_with_1009(body: bytes, content_type: str) -> None:
     with pytest.raises(DocumentError) as caught:
-        choose_converter(body, content_type=content_type)
+        choose_converter(mimetype_of(body, content_type=content_type), body, content_type=content_type)
 
     assert caught.value.code == Code.BINARY_AS_TEXT
 
