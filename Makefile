@@ -15,6 +15,8 @@ URL ?=
 PAGES ?=
 PORT ?= 8765
 ARGS ?=
+# One for each processor: they compute nearly all of the time.
+WORKERS ?= 2
 UV ?= $(BIN)/uv
 LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
@@ -24,7 +26,7 @@ PAIRS := postgresql+local sqlite+solr postgresql+solr
 QUICK_PAIRS := postgresql+solr
 on_each_pair = for pair in $(2); do \
 	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} \
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(1) tests/acceptance; done
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(1) tests/acceptance; done
 
 .PHONY: help demo site test check bench scale results solr soak venv lock clean
 
@@ -39,7 +41,7 @@ site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.ve
 
 test: $(STAMP)  ## all tests but the soak, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
 	scripts/bootstrap java postgresql
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 	$(if $(ARGS),,$(call on_each_pair,-m matrix,$(QUICK_PAIRS)))
 
 check: $(STAMP)  ## ruff, mypy --strict, import layers, layout

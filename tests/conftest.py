@@ -32,7 +32,7 @@ def _place(file: Path) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what says nothing new of the default store and index; puts long files first, for two processes."""
+    """Leaves out what says nothing new of the default store and index; puts long files first, for several processes."""
     items.sort(key=lambda item: _place(item.path))
     if not backends.asks_for_default(os.environ):
         return

@@ -25,8 +25,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-import scrapy.commands
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 #: What a crawl imports late; loaded before the fork, since it is the same for each.
 _LATE: Final = (
@@ -236,6 +234,9 @@ def main() -> None:
 
 
 def _load() -> None:
+    # Not above: each worker process of a command loads this module again.
+    import scrapy.commands
+
     for name in _LATE:
         importlib.import_module(name)
     for module in pkgutil.iter_modules(scrapy.commands.__path__, "scrapy.commands."):

@@ -94,11 +94,12 @@ def test_failpoints_when_runs_are_counted_then_each_is_passed(
 
 
 def test_initial_crawl_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(initial: Kind) -> None:
-    assert initial.rounds(kill_rounds.cuts(initial.passed, skip=[_BEAT])) == []
+    # At its last passing, when most is at stake; the soak tries many.
+    assert initial.rounds(kill_rounds.cuts(initial.passed, first=0, skip=[_BEAT])) == []
 
 
 def test_maintenance_crawl_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(maintenance: Kind) -> None:
-    assert maintenance.rounds(kill_rounds.cuts(maintenance.passed, skip=[_BEAT])) == []
+    assert maintenance.rounds(kill_rounds.cuts(maintenance.passed, last=False, skip=[_BEAT])) == []
 
 
 @pytest.mark.matrix
