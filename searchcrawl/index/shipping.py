@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
@@ -11,26 +12,20 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.cache.segment import Place
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import passing
-from searchcrawl.index.fields import indexed_document
+from searchcrawl.index.parts import parts_ahead
 from searchcrawl.index.patience import Patience
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, likeness_table, resend_table, run_table, url_table
-from searchcrawl.store.batch_table import Leaving, SealedBatch, Shipment
+from searchcrawl.store import batch_table, resend_table, run_table, url_table
+from searchcrawl.store.batch_table import Leaving, SealedBatch
 from searchcrawl.store.database import Transaction
-from searchcrawl.store.likeness_table import Copy
 from searchcrawl.store.states import BatchState
 
 logger = logging.getLogger(__name__)
 
-#: A request to the index holds about so much text (interface: 5–10 MB).
-_PART_CHARACTERS: Final = 5_000_000
-_PART_ROWS: Final = 500
 _REMOVALS_A_PART: Final = 1000
 
 
@@ -55,15 +50,14 @@ class Shipping:
         Returns how many documents the index took, and how many it refused or the cache has lost.
         """
         self._check_index()
-        after = taken = failed = 0
-        while True:
-            rows, duplicates = self.run.read(partial(_next_rows, number=batch.number, after=after))
-            if not rows:
-                break
-            after = rows[-1].url_id
-            accepted = self._rows(batch, rows, duplicates)
-            taken += accepted
-            failed += len(rows) - accepted
+        taken = failed = 0
+        with closing(parts_ahead(self.run, self.cache, batch.number)) as parts:
+            for part in parts:
+                accepted = self._part(batch, part.documents) if part.documents else 0
+                if part.lost:
+                    self.run.write(partial(_fetch_again, url_ids=part.lost))
+                taken += accepted
+                failed += len(part.documents) - accepted + len(part.lost)
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return taken, failed
 
@@ -89,38 +83,6 @@ class Shipping:
         if isinstance(self.receiver, SearchIndex) and not self._checked.is_set():
             self.patience.attempt(self.receiver.ping)
             self._checked.set()
-
-    def _rows(self, batch: SealedBatch, rows: Sequence[Shipment], duplicates: dict[int, list[Copy]]) -> int:
-        """Sends some documents in parts; how many the index took."""
-        taken = 0
-        part: list[tuple[int, IndexedDocument]] = []
-        characters = 0
-        lost: list[int] = []
-        for row in rows:
-            try:
-                record = self.cache.read_fields(_place(row), url=row.url)
-            except DamagedRecord as error:
-                logger.error("%s; %s is fetched again", error, row.url)
-                lost.append(row.url_id)
-                continue
-            document = indexed_document(
-                row,
-                record,
-                source=self.run.source.name,
-                duplicates=duplicates.get(row.url_id, ()),
-                display=self.run.display,
-            )
-            part.append((row.url_id, document))
-            # The content is in it twice where its language is known.
-            characters += sum(len(value) for value in document.fields.values() if isinstance(value, str))
-            if characters >= _PART_CHARACTERS:
-                taken += self._part(batch, part)
-                part, characters = [], 0
-        if part:
-            taken += self._part(batch, part)
-        if lost:
-            self.run.write(partial(_fetch_again, url_ids=lost))
-        return taken
 
     def _part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:
         parcel = Batch(
@@ -216,23 +178,6 @@ def _needed(transaction: Transaction, source_id: int) -> set[int] | None:
     return {opened, *batch_table.segments_in_use(transaction, source_id)}
 
 
-def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[list[Shipment], dict[int, list[Copy]]]:
-    """The next documents of a batch, and the URLs of their copies."""
-    rows = batch_table.shipments(transaction, number, after=after, limit=_PART_ROWS)
-    return rows, likeness_table.duplicates(transaction, [row.url_id for row in rows])
-
-
 def _fetch_again(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
     batch_table.lost_records(transaction, url_ids)
     url_table.reopen(transaction, url_ids)
-
-
-def _place(row: Shipment) -> Place:
-    if row.segment is None or row.record_offset is None or row.response_bytes is None or row.fields_bytes is None:
-        raise DamagedRecord(f"no record in the cache for {row.url}")
-    return Place(
-        segment=row.segment,
-        offset=row.record_offset,
-        response_bytes=row.response_bytes,
-        fields_bytes=row.fields_bytes,
-    )

@@ -1,0 +1,108 @@
+"""A batch of several parts: what is read while the index works on the part before (E2, D8)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl.exceptions import CacheError
+from searchcrawl.index import parts
+from searchcrawl.index.parts import parts_ahead
+from searchcrawl.index.receiver import Batch
+from searchcrawl.items import IndexedDocument
+from tests.answer_store import CachedStore
+from tests.redelivering import NAMES, Watched, flush, seal, sent, states, verified
+
+
+@pytest.fixture
+def filled(tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[CachedStore]:
+    """Four documents that wait, of which a part holds two."""
+    monkeypatch.setattr(parts, "_ROWS", 2)
+    store = CachedStore(tmp_path, store_url)
+    store.fetch(*NAMES)
+    yield store
+    store.close()
+
+
+def titles(batch: Batch) -> list[str]:
+    return [document.fields["title"] for document in batch.documents]
+
+
+def test_flush_when_there_are_several_parts_then_each_goes_once_and_in_order(filled: CachedStore) -> None:
+    filled.end(exit_code=6)
+    receiver = Watched(filled)
+
+    done = flush(filled, receiver)
+
+    assert done == sent(4)
+    assert [titles(batch) for batch in receiver.batches] == [["Page /a", "Page /b"], ["Page /c", "Page /d"]]
+    assert verified(filled)["ok"]
+
+
+def test_parts_when_one_is_held_then_the_next_has_been_read(
+    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last_was_read = threading.Event()
+    read = parts.indexed_document
+
+    def watched(row: Any, *args: Any, **kwargs: Any) -> IndexedDocument:
+        if row.url.endswith("/d"):
+            last_was_read.set()
+        return read(row, *args, **kwargs)
+
+    monkeypatch.setattr(parts, "indexed_document", watched)
+    ahead = parts_ahead(filled.run, filled.cache, seal(filled).number)
+
+    held = next(ahead)
+
+    assert [url_id for url_id, _ in held.documents] == [filled.ids["/a"], filled.ids["/b"]]
+    assert last_was_read.wait(30)
+    ahead.close()
+
+
+def test_flush_when_a_record_of_each_part_is_damaged_then_only_these_are_fetched_again(filled: CachedStore) -> None:
+    filled.end(exit_code=6)
+    path = filled.project.cache_dir / "demo" / "00000001.warc.gz"
+    whole = bytearray(path.read_bytes())
+    for name in ("/b", "/c", "/d"):
+        place = filled.places[name]
+        whole[place.offset + place.response_bytes + 20] ^= 0xFF
+    path.write_bytes(whole)
+
+    done = flush(filled)
+
+    assert done == sent(1, failed=3)
+    assert states(filled) == {"/a": "indexed", "/b": "todo", "/c": "todo", "/d": "todo"}
+    assert filled.indexed_urls() == ["/a"]
+
+
+def test_flush_when_the_cache_fails_behind_the_first_part_then_its_receipts_stay_and_the_rest_waits(
+    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.end(exit_code=6)
+    read = parts.indexed_document
+
+    def failing(row: Any, *args: Any, **kwargs: Any) -> IndexedDocument:
+        if row.url.endswith("/c"):
+            raise CacheError("permission denied")
+        return read(row, *args, **kwargs)
+
+    monkeypatch.setattr(parts, "indexed_document", failing)
+    receiver = Watched(filled)
+
+    with pytest.raises(CacheError, match="permission denied"):
+        flush(filled, receiver)
+    first = states(filled)
+    monkeypatch.setattr(parts, "indexed_document", read)
+    rest = Watched(filled)
+    done = flush(filled, rest)
+
+    assert [titles(batch) for batch in receiver.batches] == [["Page /a", "Page /b"]]
+    assert {name: first[name] for name in ("/a", "/b")} == {"/a": "indexed", "/b": "indexed"}
+    assert done == sent(2)
+    assert [titles(batch) for batch in rest.batches] == [["Page /c", "Page /d"]]
+    assert verified(filled)["ok"]
