@@ -137,7 +137,8 @@ class Window:
                     continue
                 moment = self._board.moment(host, now)
                 if moment is None or moment > now:
-                    self._queue(host)
+                    # By the same clock: one that went on meanwhile would find it ready again, for ever.
+                    self._queue(host, now)
                     continue
                 if self._slots is not None and not self._slots.take(host.name, now):
                     host.queued = True
@@ -153,7 +154,7 @@ class Window:
         self._enter(host, now)
         host.booked = None
         host.asked_last = False
-        self._queue(host)
+        self._queue(host, now)
         return claim
 
     def _enter(self, host: HostState, now: float) -> None:
@@ -371,11 +372,12 @@ class Window:
         if self._slots is not None and not host.in_flight and not host.guests:
             self._slots.release(host.name, host.next_at if self._board.delay(host) else 0.0)
 
-    def _queue(self, host: HostState) -> None:
+    def _queue(self, host: HostState, now: float | None = None) -> None:
         """Puts a host where its next claim is found: it is ready, or waits for its delay."""
         if host.queued or not host.waiting or not self._free(host):
             return
-        now = clock.monotonic()
+        if now is None:
+            now = clock.monotonic()
         moment = self._board.moment(host, now)
         if moment is None:
             return

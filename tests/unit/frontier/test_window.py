@@ -59,6 +59,22 @@ def test_pop_when_there_is_a_delay_then_one_at_a_time_and_not_before_it_is_over(
     assert popped(tested, 1003.0) == 2
 
 
+def test_pop_when_the_clock_goes_on_meanwhile_then_a_claim_of_that_moment_waits_for_the_next_pop(
+    now: list[float],
+) -> None:
+    tested = window(delay_seconds=3.0)
+    tested.fill(HOST, [claim(1), claim(2)])
+    popped(tested, 1000.0)
+    now[0] = 1003.0
+    # Ready by the clock, and not yet at the moment that the pop below is about.
+    tested.ended(1)
+
+    early, moment = popped(tested, 1002.999), tested.next_moment()
+
+    assert (early, moment) == (None, 1003.0)
+    assert popped(tested, 1003.0) == 2
+
+
 def test_delay_when_the_host_answered_late_then_it_counts_from_there(now: list[float]) -> None:
     tested = window(delay_seconds=3.0)
     tested.fill(HOST, [claim(1), claim(2)])
