@@ -85,7 +85,9 @@ class SolrSession(requests.Session):
                 response = super().request(method, address, *args, **kwargs)
                 body = self._read(response, shown)
             except (requests.RequestException, HTTPError, OSError) as error:
-                raise _unanswered(shown, error, limit if deadline.expired else None) from error
+                if deadline.expired or _timed_out(error):
+                    raise _too_late(shown, limit) from error
+                raise _unanswered(shown, error) from error
             if deadline.expired:
                 # Shut in its headers, an answer looks like one without a body.
                 raise _too_late(shown, limit)
@@ -144,9 +146,7 @@ def shown_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
 
 
-def _unanswered(shown: str, error: Exception, expired_after_seconds: float | None) -> DeliveryError:
-    if expired_after_seconds is not None:
-        return _too_late(shown, expired_after_seconds)
+def _unanswered(shown: str, error: Exception) -> DeliveryError:
     if isinstance(error, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
         return misconfigured(shown, str(error))
     if isinstance(error, requests.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
@@ -160,14 +160,25 @@ def _too_late(shown: str, seconds: float) -> IndexUnavailable:
     return IndexUnavailable(f"{shown}: no complete answer within {seconds:g} s")
 
 
+def _timed_out(error: BaseException) -> bool:
+    """Whether one read or write took all of the time by itself; no connection within its time is another matter."""
+    if isinstance(error, requests.exceptions.ConnectTimeout):
+        return False
+    # The operating system's own has an errno: it gave a dead connection up.
+    return any(isinstance(cause, TimeoutError) and cause.errno is None for cause in _causes(error))
+
+
 def _cause(error: BaseException) -> str:
     """What the operating system says, from below the layers of the HTTP libraries."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, OSError) and found.strerror:
-            return found.strerror
-        found = found.__cause__ or found.__context__
-    return str(error) or type(error).__name__
+    said = (cause.strerror for cause in _causes(error) if isinstance(cause, OSError))
+    return next(filter(None, said), None) or str(error) or type(error).__name__
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and what is beneath it."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _json_object(body: bytes) -> dict[str, Any] | None:
