@@ -20,13 +20,17 @@ _CALM_SHARE: Final = 0.05
 
 
 def warm_up(solr: RunningSolr, site_root: Path) -> None:
-    """Sends every page once to a core that is thrown away: the first run would pay for Java's warming up."""
+    """Sends every page once to a core that is thrown away: the first run would pay for Java's warming up.
+
+    With all fields that a crawler may send: what analyses a language is compiled, too.
+    """
     core = "warming"
     client = pysolr.Solr(solr.create_core(core), timeout=60)
     batch: list[dict[str, object]] = []
     for number, path in enumerate(_pages(site_root)):
         text = _MARKUP.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
-        batch.append({"id": str(number), "url": str(number), "title": path.stem, "content": text, "crawl_version": 1})
+        document = {"id": str(number), "url": str(number), "title": path.stem, "content": text, "crawl_version": 1}
+        batch.append(document | {"title_txt_en": path.stem, "content_txt_en": text})
         if len(batch) == _BATCH:
             client.add(batch, commit=False)
             batch = []
