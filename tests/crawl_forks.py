@@ -45,7 +45,7 @@ _LATE: Final = (
     "scrapy.extensions.throttle",
     "scrapy.shell",
     "scrapy.statscollectors",
-    "searchcrawl.__main__",
+    "searchcrawl.dispatch",
     "searchcrawl.addon",
     "searchcrawl.commands.crawl",
     "searchcrawl.fetch.guarded_handler",
@@ -249,7 +249,7 @@ def _load() -> None:
 
 def _become(order: dict[str, Any]) -> None:
     """Goes on as the command that was ordered; ends the process."""
-    from searchcrawl import __main__, failpoints
+    from searchcrawl import dispatch, failpoints
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
@@ -265,7 +265,7 @@ def _become(order: dict[str, Any]) -> None:
         os.dup2(source, target)
     # It reads the environment once, when it is loaded.
     importlib.reload(failpoints)
-    __main__.main(["searchcrawl", *order["args"]])
+    dispatch.main(["searchcrawl", *order["args"]])
 
 
 @contextlib.contextmanager

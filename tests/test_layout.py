@@ -21,7 +21,7 @@ MAX_FUNCTION_LINES = 40
 SCRAPY_FILES = (
     r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider|log_formatter)\.py"
     r"|frontier/(scheduler|fingerprinter)\.py|spiders/spider_loader\.py|fetch/guarded_resolver\.py"
-    r"|fetch/ending\.py|hosts/request_rows\.py|commands/\w+\.py|addon\.py|command_line\.py|__main__\.py"
+    r"|fetch/ending\.py|hosts/request_rows\.py|commands/\w+\.py|addon\.py|command_line\.py|dispatch\.py"
 )
 
 #: Third-party package → the only files of searchcrawl/ that may import it.

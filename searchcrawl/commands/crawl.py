@@ -126,11 +126,13 @@ class CrawlCommand(Command):
         process = self.crawler_process
         if not isinstance(process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        # What is loaded by now and here lives as long as the process: the collector need not look at it.
+        gc.disable()
         crawler = process.create_crawler(spider)
         process.crawl(crawler, **arguments)
-        # What is loaded by now lives as long as the process: the collector need not look at it.
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
+        gc.enable()
         sys.setswitchinterval(_SWITCH_SECONDS)
         process.start()
         # Asked in this order: a crawler that did not begin has no engine to ask for.

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import pypdfium2
-
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.convert.file_name import file_name_of
@@ -35,6 +33,9 @@ def convert_pdf(
     Without a title that is the file's ``name`` or, where that is empty, the one in its URL. Raises ConversionFailed: 903 for what is broken or
     encrypted, 904 beyond MAX_PAGES or MAX_CHARACTERS. Links are not read (C8).
     """
+    # The crawl itself, which names this function only, does without.
+    import pypdfium2  # noqa: PLC0415
+
     try:
         document = pypdfium2.PdfDocument(body)
     except pypdfium2.PdfiumError as error:

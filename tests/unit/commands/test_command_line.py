@@ -13,8 +13,8 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
 from searchcrawl import commands, exceptions
-from searchcrawl.__main__ import main
 from searchcrawl.command_line import Command, exit_of, print_objects, print_table
+from searchcrawl.dispatch import main
 from searchcrawl.sources.secrets import hide
 
 
