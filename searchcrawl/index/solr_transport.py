@@ -85,7 +85,7 @@ class SolrSession(requests.Session):
                 response = super().request(method, address, *args, **kwargs)
                 body = self._read(response, shown)
             except (requests.RequestException, HTTPError, OSError) as error:
-                if deadline.expired or _timed_out(error):
+                if deadline.is_over:
                     raise _too_late(shown, limit) from error
                 raise _unanswered(shown, error) from error
             if deadline.expired:
@@ -160,25 +160,14 @@ def _too_late(shown: str, seconds: float) -> IndexUnavailable:
     return IndexUnavailable(f"{shown}: no complete answer within {seconds:g} s")
 
 
-def _timed_out(error: BaseException) -> bool:
-    """Whether one read or write took all of the time by itself; no connection within its time is another matter."""
-    if isinstance(error, requests.exceptions.ConnectTimeout):
-        return False
-    # The operating system's own has an errno: it gave a dead connection up.
-    return any(isinstance(cause, TimeoutError) and cause.errno is None for cause in _causes(error))
-
-
 def _cause(error: BaseException) -> str:
     """What the operating system says, from below the layers of the HTTP libraries."""
-    said = (cause.strerror for cause in _causes(error) if isinstance(cause, OSError))
-    return next(filter(None, said), None) or str(error) or type(error).__name__
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and what is beneath it."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, OSError) and found.strerror:
+            return found.strerror
+        found = found.__cause__ or found.__context__
+    return str(error) or type(error).__name__
 
 
 def _json_object(body: bytes) -> dict[str, Any] | None:
@@ -226,6 +215,16 @@ class _Deadline:
         self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time has passed; a busy machine may be late to shut the connection."""
+        return self.expired or clock.monotonic() >= self._ends
+
+    @property
+    def remaining_seconds(self) -> float:
+        """What is left of it, for a socket, to which 0 means something else."""
+        return max(self._ends - clock.monotonic(), 0.001)
+
     def __enter__(self) -> Self:
         self._token = _current.set(self)
         self._timer.start()
@@ -243,7 +242,7 @@ class _Deadline:
             if self.expired:
                 raise TimeoutError("the time for this exchange is over")
             self._socket = connection
-        connection.settimeout(max(self._ends - clock.monotonic(), 0.001))
+        connection.settimeout(self.remaining_seconds)
 
     def _expire(self) -> None:
         with self._lock:
@@ -257,30 +256,34 @@ class _Deadline:
 _current: ContextVar[_Deadline | None] = ContextVar("_current", default=None)
 
 
-def _watch(connection: Any) -> None:
-    deadline = _current.get()
-    if deadline is not None and connection is not None:
-        deadline.watch(connection)
+class _Watched:
+    """What both kinds of connection do, before the class of urllib3."""
 
+    sock: socket.socket | None
+    timeout: float | None
 
-class _WatchedConnection(HTTPConnection):
     def connect(self) -> None:
-        super().connect()
-        _watch(self.sock)
+        super().connect()  # type: ignore[misc]
+        self._watch()
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        _watch(self.sock)
-        super().request(*args, **kwargs)
+        self._watch()
+        super().request(*args, **kwargs)  # type: ignore[misc]
+
+    def _watch(self) -> None:
+        deadline = _current.get()
+        if deadline is not None and self.sock is not None:
+            # urllib3 sets this on a connection that it uses again: it is the time to connect in, up to here.
+            self.timeout = deadline.remaining_seconds
+            deadline.watch(self.sock)
 
 
-class _WatchedTlsConnection(HTTPSConnection):
-    def connect(self) -> None:
-        super().connect()
-        _watch(self.sock)
+class _WatchedConnection(_Watched, HTTPConnection):
+    pass
 
-    def request(self, *args: Any, **kwargs: Any) -> None:
-        _watch(self.sock)
-        super().request(*args, **kwargs)
+
+class _WatchedTlsConnection(_Watched, HTTPSConnection):
+    pass
 
 
 class _WatchedPool(HTTPConnectionPool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -118,6 +119,53 @@ def test_i2_deliver_when_the_server_reads_nothing_then_unavailable_whichever_tim
 
     with pytest.raises(IndexUnavailable, match=r"no complete answer within 0\.5 s"):
         receiver_of_a_wall.deliver(Batch(number=1, source="s", crawl_version=1, documents=[document]))
+
+
+def test_i2_deliver_when_the_server_falls_silent_on_a_kept_connection_then_the_time_to_connect_is_no_limit(
+    receiver_of_a_silent_one: SolrReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solr_transport, "_MAX_CONNECT_SECONDS", 0.1)
+    document = IndexedDocument(id="a", fields={"content": "word " * 2_000_000})
+
+    with pytest.raises(IndexUnavailable, match=r"no complete answer within 0\.5 s"):
+        receiver_of_a_silent_one.deliver(Batch(number=1, source="s", crawl_version=1, documents=[document]))
+
+
+def test_i2_deliver_when_there_is_no_handshake_in_time_then_the_message_names_no_other_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(solr_transport, "_MAX_CONNECT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as wall:
+        receiver = SolrReceiver(f"https://127.0.0.1:{wall.getsockname()[1]}/solr/wall", timeout_seconds=30)
+
+        with pytest.raises(IndexUnavailable, match="timed out") as caught:
+            receiver.deliver(small_batch("a"))
+
+        receiver.close()
+    assert "30 s" not in str(caught.value)
+
+
+@pytest.fixture
+def receiver_of_a_silent_one() -> Iterator[SolrReceiver]:
+    """A receiver of a server that answers the first request of a connection and reads nothing more."""
+    body = b'{"responseHeader":{"status":0},"metrics":{}}'
+    over = threading.Event()
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+            over.wait(60)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        receiver = SolrReceiver(f"http://127.0.0.1:{server.getsockname()[1]}/solr/silent", timeout_seconds=0.5)
+        yield receiver
+        receiver.close()
+        over.set()
+        thread.join()
 
 
 @pytest.fixture
