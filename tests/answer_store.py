@@ -149,6 +149,17 @@ class CachedStore(FilledStore):
         #: where the record of each path lies
         self.places: dict[str, Place] = {}
 
+    def damage(self, *paths: str) -> None:
+        """Turns a byte over in the fields of each page's record."""
+        segment = self.cache.folder / "00000001.warc.gz"
+        with segment.open("r+b") as file:
+            for path in paths:
+                place = self.places[path]
+                file.seek(place.offset + place.response_bytes + 20)
+                byte = file.read(1)[0]
+                file.seek(-1, 1)
+                file.write(bytes([byte ^ 0xFF]))
+
     def close(self) -> None:
         self._writer.close()
         self.cache.close()

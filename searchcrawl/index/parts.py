@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -28,12 +28,12 @@ _CHARACTERS: Final = 5_000_000
 _ROWS: Final = 500
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some documents of a batch by the id of their URL, and those whose record the cache has lost."""
+    """Some documents of a batch by the id of their URL, and the ids of those whose record the cache has lost."""
 
-    documents: list[tuple[int, IndexedDocument]] = field(default_factory=list)
-    lost: list[int] = field(default_factory=list)
+    documents: Sequence[tuple[int, IndexedDocument]]
+    lost: Sequence[int]
 
 
 def parts_ahead(run: Run, cache: DocumentCache, number: int) -> Generator[Part, None, None]:
@@ -61,25 +61,26 @@ def _parts(run: Run, cache: DocumentCache, number: int) -> Generator[Part, None,
 def _read(
     run: Run, cache: DocumentCache, rows: Sequence[Shipment], duplicates: dict[int, list[Copy]]
 ) -> Generator[Part, None, None]:
-    part = Part()
+    documents: list[tuple[int, IndexedDocument]] = []
+    lost: list[int] = []
     characters = 0
     for row in rows:
         try:
             record = cache.read_fields(_place(row), url=row.url)
         except DamagedRecord as error:
             logger.error("%s; %s is fetched again", error, row.url)
-            part.lost.append(row.url_id)
+            lost.append(row.url_id)
             continue
         document = indexed_document(
             row, record, source=run.source.name, duplicates=duplicates.get(row.url_id, ()), display=run.display
         )
-        part.documents.append((row.url_id, document))
+        documents.append((row.url_id, document))
         # The content is in it twice where its language is known.
         characters += sum(len(value) for value in document.fields.values() if isinstance(value, str))
         if characters >= _CHARACTERS:
-            yield part
-            part, characters = Part(), 0
-    yield part
+            yield Part(documents=documents, lost=lost)
+            documents, lost, characters = [], [], 0
+    yield Part(documents=documents, lost=lost)
 
 
 def _next_rows(transaction: Transaction, *, number: int, after: int) -> tuple[list[Shipment], dict[int, list[Copy]]]:

@@ -55,7 +55,7 @@ class Shipping:
             for part in parts:
                 accepted = self._part(batch, part.documents) if part.documents else 0
                 if part.lost:
-                    self.run.write(partial(_fetch_again, url_ids=part.lost))
+                    self.run.write(partial(_fetch_again, batch=batch, url_ids=part.lost))
                 taken += accepted
                 failed += len(part.documents) - accepted + len(part.lost)
         self._set_state(batch, BatchState.ACKNOWLEDGED)
@@ -178,6 +178,7 @@ def _needed(transaction: Transaction, source_id: int) -> set[int] | None:
     return {opened, *batch_table.segments_in_use(transaction, source_id)}
 
 
-def _fetch_again(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
-    batch_table.lost_records(transaction, url_ids)
-    url_table.reopen(transaction, url_ids)
+def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:
+    lost = batch_table.still_of(transaction, batch, url_ids)
+    batch_table.lost_records(transaction, lost)
+    url_table.reopen(transaction, lost)

@@ -211,6 +211,12 @@ def refuse(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple
         transaction.execute(statement, [{"row_id": url_id, "reason": reason} for url_id, reason in refused])
 
 
+def still_of(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> list[int]:
+    """Those of ``url_ids`` whose documents are still the batch's: others were fetched anew meanwhile."""
+    query = select(documents.c.url_id).where(documents.c.url_id.in_(url_ids), documents.c.batch_id == batch.number)
+    return list(transaction.execute(query).scalars())
+
+
 def lost_records(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Forgets records that cannot be read, or are gone, of documents that are to be sent: they are fetched again."""
     for url_id in url_ids:

@@ -14,7 +14,7 @@ from searchcrawl.index import parts
 from searchcrawl.index.parts import parts_ahead
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
-from tests.answer_store import CachedStore
+from tests.answer_store import SITE, CachedStore
 from tests.redelivering import NAMES, Watched, flush, seal, sent, states, verified
 
 
@@ -43,15 +43,34 @@ def test_flush_when_there_are_several_parts_then_each_goes_once_and_in_order(fil
     assert verified(filled)["ok"]
 
 
-def test_parts_when_one_is_held_then_the_next_has_been_read(
+def test_flush_when_a_part_is_full_then_the_rest_of_what_was_read_is_another(
     filled: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    last_was_read = threading.Event()
+    filled.end(exit_code=6)
+    monkeypatch.setattr(parts, "_ROWS", 3)
+    monkeypatch.setattr(parts, "_CHARACTERS", 1)
+    filled.damage("/b")
+    receiver = Watched(filled)
+
+    done = flush(filled, receiver)
+
+    assert done == sent(3, failed=1)
+    assert [titles(batch) for batch in receiver.batches] == [["Page /a"], ["Page /c"], ["Page /d"]]
+    assert states(filled) == {"/a": "indexed", "/b": "todo", "/c": "indexed", "/d": "indexed"}
+
+
+def test_parts_when_one_is_held_then_the_next_has_been_read_and_no_other(
+    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_ROWS", 1)
+    reads: list[str] = []
+    second_was_read = threading.Event()
     read = parts.indexed_document
 
     def watched(row: Any, *args: Any, **kwargs: Any) -> IndexedDocument:
-        if row.url.endswith("/d"):
-            last_was_read.set()
+        reads.append(row.url.removeprefix(SITE))
+        if len(reads) == 2:
+            second_was_read.set()
         return read(row, *args, **kwargs)
 
     monkeypatch.setattr(parts, "indexed_document", watched)
@@ -59,25 +78,44 @@ def test_parts_when_one_is_held_then_the_next_has_been_read(
 
     held = next(ahead)
 
-    assert [url_id for url_id, _ in held.documents] == [filled.ids["/a"], filled.ids["/b"]]
-    assert last_was_read.wait(30)
+    assert [url_id for url_id, _ in held.documents] == [filled.ids["/a"]]
+    assert second_was_read.wait(30)
+    # Waits for the reading thread.
     ahead.close()
+    assert reads == ["/a", "/b"]
 
 
 def test_flush_when_a_record_of_each_part_is_damaged_then_only_these_are_fetched_again(filled: CachedStore) -> None:
     filled.end(exit_code=6)
-    path = filled.project.cache_dir / "demo" / "00000001.warc.gz"
-    whole = bytearray(path.read_bytes())
-    for name in ("/b", "/c", "/d"):
-        place = filled.places[name]
-        whole[place.offset + place.response_bytes + 20] ^= 0xFF
-    path.write_bytes(whole)
+    filled.damage("/b", "/c", "/d")
 
     done = flush(filled)
 
     assert done == sent(1, failed=3)
     assert states(filled) == {"/a": "indexed", "/b": "todo", "/c": "todo", "/d": "todo"}
     assert filled.indexed_urls() == ["/a"]
+
+
+def test_flush_when_a_page_was_fetched_anew_since_its_record_was_found_damaged_then_the_new_one_stays(
+    filled: CachedStore,
+) -> None:
+    seal(filled)
+    filled.damage("/d")
+    met: list[str] = []
+
+    def refetched(batch: Batch) -> None:
+        # The crawl goes on while the index works on the first part.
+        if not met:
+            filled.fetch("/d")
+        met.extend(titles(batch))
+
+    filled.end(exit_code=6)
+
+    done = flush(filled, Watched(filled, refetched))
+
+    assert done == sent(4, failed=1)
+    assert met == ["Page /a", "Page /b", "Page /c", "Page /d"]
+    assert states(filled) == dict.fromkeys(NAMES, "indexed")
 
 
 def test_flush_when_the_cache_fails_behind_the_first_part_then_its_receipts_stay_and_the_rest_waits(

@@ -133,11 +133,7 @@ def test_resend_when_a_record_is_damaged_then_its_page_is_fetched_again(filled: 
     filled.fetch(*NAMES)
     filled.send()
     filled.end()
-    place = filled.places["/b"]
-    path = filled.project.cache_dir / "demo" / "00000001.warc.gz"
-    whole = bytearray(path.read_bytes())
-    whole[place.offset + place.response_bytes + 20] ^= 0xFF
-    path.write_bytes(whole)
+    filled.damage("/b")
 
     done = resend(filled)
 
