@@ -15,7 +15,7 @@ URL ?=
 PAGES ?=
 PORT ?= 8765
 ARGS ?=
-# One for each processor: they compute nearly all of the time.
+# On two processors one each: they compute nearly all of the time.
 WORKERS ?= 2
 UV ?= $(BIN)/uv
 LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"

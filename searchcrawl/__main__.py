@@ -1,6 +1,7 @@
 """What ``searchcrawl`` and ``python -m searchcrawl`` call.
 
-Each worker process (worker_pool.py) runs the file again, up to the call: so nothing of a command is imported before it.
+Each worker process (worker_pool.py) of the installed script imports this again: so it imports nothing of a command
+before the call.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
 
 
 def refusal_of(document: Document, run: Run) -> Decision | None:
-    """The filter of ``[keep]`` that refuses a document whose ``mimetype`` is set; None where none does (B8)."""
+    """The filter of ``[keep]`` that refuses a document; None where none does (B8)."""
     return None if run.keep is None else run.keep.refusal(_fetched(document, run.keep))
 
 

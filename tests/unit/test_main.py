@@ -1,4 +1,4 @@
-"""The module that starts a command, whose file each worker process runs again."""
+"""The module that starts a command, which each worker process of the installed script imports again."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from searchcrawl import clock
 from searchcrawl.frontier.host_state import FAILURES_TO_PARK
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from tests.factories import claim
@@ -60,7 +61,7 @@ def test_pop_when_there_is_a_delay_then_one_at_a_time_and_not_before_it_is_over(
 
 
 def test_pop_when_the_clock_goes_on_meanwhile_then_a_claim_of_that_moment_waits_for_the_next_pop(
-    now: list[float],
+    now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tested = window(delay_seconds=3.0)
     tested.fill(HOST, [claim(1), claim(2)])
@@ -68,6 +69,8 @@ def test_pop_when_the_clock_goes_on_meanwhile_then_a_claim_of_that_moment_waits_
     now[0] = 1003.0
     # Ready by the clock, and not yet at the moment that the pop below is about.
     tested.ended(1)
+    # A pop that asks for the time again and again would not end.
+    monkeypatch.setattr(clock, "monotonic", iter([1003.0] * 100).__next__)
 
     early, moment = popped(tested, 1002.999), tested.next_moment()
 

@@ -72,7 +72,12 @@ def shape_of(connection: Connection) -> dict[str, Any]:
     indexes = "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
     if connection.dialect.name == "postgresql":
         indexes = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'"
+    # The inspector does not tell which tables never give a number away twice.
+    numbered = "SELECT name FROM sqlite_master WHERE sql LIKE '%AUTOINCREMENT%'"
+    if connection.dialect.name == "postgresql":
+        numbered = "SELECT relname FROM pg_class WHERE relkind = 'S'"
     return {
+        "numbered": sorted(connection.execute(text(numbered)).scalars()),
         "indexes": sorted(connection.execute(text(indexes)).scalars()),
         "tables": {
             table: {
