@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place
 from searchcrawl.exceptions import CacheError
 from searchcrawl.index import parts
 from searchcrawl.index.parts import parts_ahead
@@ -97,17 +99,29 @@ def test_flush_when_a_record_of_each_part_is_damaged_then_only_these_are_fetched
 
 
 def test_flush_when_a_page_was_fetched_anew_since_its_record_was_found_damaged_then_the_new_one_stays(
-    filled: CachedStore,
+    filled: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seal(filled)
     filled.damage("/d")
     met: list[str] = []
+    was_tried = threading.Event()
+    read = DocumentCache.read_fields
+
+    def watched(cache: DocumentCache, place: Place, *, url: str | None = None) -> dict[str, Any]:
+        try:
+            return read(cache, place, url=url)
+        finally:
+            if url == f"{SITE}/d":
+                was_tried.set()
 
     def refetched(batch: Batch) -> None:
         # The crawl goes on while the index works on the first part.
         if not met:
+            assert was_tried.wait(30)
             filled.fetch("/d")
         met.extend(titles(batch))
+
+    monkeypatch.setattr(DocumentCache, "read_fields", watched)
 
     filled.end(exit_code=6)
 
