@@ -108,3 +108,26 @@ def test_crawl_when_a_component_swallows_pages_then_their_rows_fail_and_the_run_
         for row in rows.values()
         if row["code"] == 903
     )
+
+
+WATCHING: Final = """
+import gc
+
+class Pipeline:
+    def process_item(self, item):
+        assert gc.isenabled()
+        return item
+"""
+
+
+def test_crawl_when_pages_come_in_then_garbage_is_collected_which_it_was_not_while_all_was_loaded(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    pages(site, "collected.acme.test", good=page("page good"))
+    project = new_project(tmp_path, site, **source(site, "collected.acme.test"))
+    (tmp_path / "mine.py").write_text(WATCHING, "utf-8")
+
+    ended = project.crawl("-s", 'ITEM_PIPELINES={"mine.Pipeline": 50}')
+
+    assert ended.exit_code == 0
+    assert project.indexed() == ["collected.acme.test/", "collected.acme.test/good.html"]
