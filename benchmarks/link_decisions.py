@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from searchcrawl.admission.admit import Found
-from searchcrawl.admission.naming import named_found
+from searchcrawl.admission.url_normalisation import named_found
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.host_rules import HostRules

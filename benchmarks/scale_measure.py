@@ -18,17 +18,17 @@ from typing import Any, Final, TypeVar
 from benchmarks.scale_table import LINKS_A_PAGE, SOURCE, fill, host_count, kind_of, url_of
 from searchcrawl import run
 from searchcrawl.admission.admit import REFUSED, Admission, Found
-from searchcrawl.answers import listing, overview
-from searchcrawl.answers.listing import Wanted
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.group_commit import GROUP_PAGES, GroupCommit, Listeners
 from searchcrawl.frontier import frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Link, Outcome
+from searchcrawl.queries import status, urls
+from searchcrawl.queries.urls import Wanted
 from searchcrawl.run import Run
 from searchcrawl.sources import loading
-from searchcrawl.store import run_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import run_table
 
 T = TypeVar("T")
 
@@ -140,14 +140,14 @@ class Measuring:
     def answer(self) -> None:
         """``status``, and the first rows of ``urls``."""
         source = self._source
-        self._timed("status_seconds", lambda: overview.status_of(source, self._database, VERSIONS, preserve=True))
+        self._timed("status_seconds", lambda: status.status_of(source, self._database, VERSIONS, preserve=True))
         rows = self._timed(
             "urls_first_page_seconds",
-            lambda: list(islice(listing.url_rows(self._database, source, Wanted()), LISTED_ROWS)),
+            lambda: list(islice(urls.url_rows(self._database, source, Wanted()), LISTED_ROWS)),
         )
         self._timed(
             "urls_of_code_seconds",
-            lambda: list(islice(listing.url_rows(self._database, source, Wanted(code=404)), LISTED_ROWS)),
+            lambda: list(islice(urls.url_rows(self._database, source, Wanted(code=404)), LISTED_ROWS)),
         )
         if len(rows) != LISTED_ROWS:
             raise SystemExit(f"scale: {len(rows)} rows listed, not {LISTED_ROWS}")

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
-from searchcrawl.store import outlink_table
-from searchcrawl.store.database import Database, Transaction
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.urls import outlink_table
 
 SOURCE: Final = "scale"
 SOURCE_ID: Final = 1

@@ -13,7 +13,7 @@ def main() -> None:
     """Runs one command with the arguments of the process, and exits with its code."""
     # What is loaded stays: looking for garbage in it is a tenth of a start. The command has it on again.
     gc.disable()
-    from searchcrawl.dispatch import main as run  # noqa: PLC0415  # see above
+    from searchcrawl.cli.dispatch import main as run  # noqa: PLC0415  # see above
 
     run()
 

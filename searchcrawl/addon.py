@@ -14,25 +14,25 @@ from scrapy.settings import BaseSettings
 from searchcrawl.checksum.checksum_pipeline import ChecksumPipeline
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
+from searchcrawl.delivery.delivery_extension import IndexExtension
 from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
 from searchcrawl.extensions.memory_extension import MemoryExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.quiet_log_formatter import QuietLogFormatter
 from searchcrawl.extensions.report_extension import ReportExtension
-from searchcrawl.fetch.boundary_middleware import BoundaryMiddleware
-from searchcrawl.fetch.conditional_middleware import ConditionalMiddleware
-from searchcrawl.fetch.decompression_middleware import DecompressionMiddleware
-from searchcrawl.fetch.headers_middleware import HeadersMiddleware
-from searchcrawl.fetch.login_middleware import LoginMiddleware
-from searchcrawl.fetch.outcome_middleware import OutcomeMiddleware
-from searchcrawl.fetch.proxy_middleware import ProxyMiddleware
-from searchcrawl.fetch.redirect_middleware import RedirectMiddleware
-from searchcrawl.fetch.robots_middleware import RobotsMiddleware
-from searchcrawl.fetch.sentinel_extension import SentinelExtension
-from searchcrawl.fetch.sitemap_extension import SitemapExtension
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
-from searchcrawl.index.index_extension import IndexExtension
+from searchcrawl.http.boundary_middleware import BoundaryMiddleware
+from searchcrawl.http.conditional_middleware import ConditionalMiddleware
+from searchcrawl.http.decompression_middleware import DecompressionMiddleware
+from searchcrawl.http.headers_middleware import HeadersMiddleware
+from searchcrawl.http.outcome_middleware import OutcomeMiddleware
+from searchcrawl.http.proxy_middleware import ProxyMiddleware
+from searchcrawl.http.redirect_middleware import RedirectMiddleware
+from searchcrawl.login.login_middleware import LoginMiddleware
+from searchcrawl.robots.robots_middleware import RobotsMiddleware
+from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
+from searchcrawl.soft404.soft404_extension import SentinelExtension
 from searchcrawl.sources.config import Fetch
 from searchcrawl.sources.refused_settings import applied
 
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 _Wired = Sequence[tuple[type[Any], int]]
 
-_HANDLER = "searchcrawl.fetch.guarded_handler.GuardedHandler"
+_HANDLER = "searchcrawl.http.download_handler.GuardedHandler"
 
 _MIDDLEWARES: Final[_Wired] = (
     # Between the engine (low numbers) and the downloader (high ones).

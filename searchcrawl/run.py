@@ -17,19 +17,20 @@ from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.keep import KeepRules
+from searchcrawl.rules.index_filter import KeepRules
 from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint, mixed
 from searchcrawl.sources.loading import attributes_of, boundary_of, display_of, keep_of, rewriting_of
 from searchcrawl.sources.project import Project
-from searchcrawl.store import lease as leases
-from searchcrawl.store import run_table, url_table
-from searchcrawl.store.batch_table import SealedBatch
-from searchcrawl.store.database import Database, Transaction
-from searchcrawl.store.lease import Lease
-from searchcrawl.store.run_table import RunRow
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import lease as leases
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.runs.lease import Lease
+from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
+from searchcrawl.store.urls import url_table
 
 T = TypeVar("T")
 

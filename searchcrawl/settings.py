@@ -4,7 +4,7 @@ from __future__ import annotations
 
 BOT_NAME = "searchcrawl"
 ADDONS = {"searchcrawl.addon.SearchcrawlAddon": 0}
-COMMANDS_MODULE = "searchcrawl.commands"
+COMMANDS_MODULE = "searchcrawl.cli.commands"
 SPIDER_LOADER_CLASS = "searchcrawl.spiders.spider_loader.SourceSpiderLoader"
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
@@ -13,7 +13,7 @@ TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
 # The address guard's door to Twisted's handler; the other handler has its own.
-TWISTED_DNS_RESOLVER = "searchcrawl.fetch.guarded_resolver.GuardedResolver"
+TWISTED_DNS_RESOLVER = "searchcrawl.http.twisted_resolver.GuardedResolver"
 # aiohttp, or http11 for Scrapy's default handler (slower, and without a limit on headers).
 SEARCHCRAWL_HTTP_HANDLER = "aiohttp"
 

@@ -93,6 +93,12 @@ def host(href: str) -> str:
     return address + bracket if bracket else netloc.partition(":")[0]
 
 
+def origin_of(url: str) -> str:
+    """``scheme://host[:port]`` of an identity."""
+    slash = url.find("/", 8)
+    return url if slash < 0 else url[:slash]
+
+
 def _netloc(href: str) -> str:
     return href.partition("://")[2].partition("/")[0].partition("?")[0]
 

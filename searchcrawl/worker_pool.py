@@ -1,4 +1,4 @@
-"""Processes that may be killed: work on hostile input with a limit of time and of memory (D12, R15)."""
+"""Processes that may be killed: work on hostile input with a limit of time and of memory (X-D12, X-R15)."""
 
 from __future__ import annotations
 

@@ -11,16 +11,19 @@ from typing import Any
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
-from searchcrawl.index.local_receiver import LocalReceiver
+from searchcrawl.index.local.local_receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.store import batch_table, document_table, host_table, url_table
-from searchcrawl.store.database import Database
-from searchcrawl.store.document_table import StoredDocument
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents.document_table import StoredDocument
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState, FetchState
-from searchcrawl.store.url_table import NewUrl, Settled
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import NewUrl, Settled
 from tests.site.client import write_project
 
 PORT = 8000

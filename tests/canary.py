@@ -1,4 +1,4 @@
-"""A listener that nobody may reach, and the spellings of its address (L7, N1)."""
+"""A listener that nobody may reach, and the spellings of its address (L7, X-N1)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 import pytest
 
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
 from tests import backends, postgres_server
 from tests.postgres_server import RunningPostgres, start_postgres
 from tests.scripted_solr import ScriptedSolr

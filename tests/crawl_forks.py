@@ -45,14 +45,14 @@ _LATE: Final = (
     "scrapy.extensions.throttle",
     "scrapy.shell",
     "scrapy.statscollectors",
-    "searchcrawl.dispatch",
+    "searchcrawl.cli.dispatch",
     "searchcrawl.addon",
-    "searchcrawl.commands.crawl",
-    "searchcrawl.fetch.guarded_handler",
-    "searchcrawl.fetch.guarded_resolver",
+    "searchcrawl.cli.commands.crawl",
+    "searchcrawl.http.download_handler",
+    "searchcrawl.http.twisted_resolver",
     "searchcrawl.frontier.scheduler",
-    "searchcrawl.index.local_receiver",
-    "searchcrawl.index.solr_receiver",
+    "searchcrawl.index.local.local_receiver",
+    "searchcrawl.index.solr.solr_receiver",
     "searchcrawl.settings",
     "searchcrawl.spiders.spider_loader",
     "searchcrawl.spiders.web_spider",
@@ -249,7 +249,8 @@ def _load() -> None:
 
 def _become(order: dict[str, Any]) -> None:
     """Goes on as the command that was ordered; ends the process."""
-    from searchcrawl import dispatch, failpoints
+    from searchcrawl import failpoints
+    from searchcrawl.cli import dispatch
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()

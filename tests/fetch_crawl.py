@@ -53,7 +53,7 @@ from twisted.python.failure import Failure
 from searchcrawl import urls
 from searchcrawl.addon import COMPONENTS
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.fetch.ending import VisitEnded
+from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting
@@ -63,12 +63,12 @@ from searchcrawl.sources.login import Login
 from searchcrawl.sources.project import Project
 
 HANDLERS = {
-    "aiohttp": "searchcrawl.fetch.guarded_handler.GuardedHandler",
+    "aiohttp": "searchcrawl.http.download_handler.GuardedHandler",
     "http11": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler",
 }
 SETTINGS: dict[str, Any] = {
     "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
-    "TWISTED_DNS_RESOLVER": "searchcrawl.fetch.guarded_resolver.GuardedResolver",
+    "TWISTED_DNS_RESOLVER": "searchcrawl.http.twisted_resolver.GuardedResolver",
     "TELNETCONSOLE_ENABLED": False,
     "REMOTE_CONTROL_ENABLED": False,
     "DOWNLOAD_VERIFY_CERTIFICATES": True,

@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from searchcrawl.fetch.ending import VisitEnded
+from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim, Hop, Outcome
 
 URL = "http://site.test/page"

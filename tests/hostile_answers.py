@@ -1,4 +1,4 @@
-"""Answers that are wrong on purpose, by row of the fault list (R1-R16), and what each comes to.
+"""Answers that are wrong on purpose, by row of the fault list (X-R1-R16), and what each comes to.
 
 An expectation is a code and whether it is tried again; None is the page, whole.
 """

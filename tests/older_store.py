@@ -9,8 +9,8 @@ from pathlib import Path
 from alembic import command
 from sqlalchemy import Connection, MetaData, Table, func, inspect, make_url, select, text
 
-from searchcrawl.store import postgresql_engine, sqlite_engine
-from searchcrawl.store.migrating import configuration
+from searchcrawl.store.engine import postgresql_engine, sqlite_engine
+from searchcrawl.store.engine.migration import configuration
 
 
 @contextmanager

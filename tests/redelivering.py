@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from searchcrawl import clock, urls
-from searchcrawl.answers import redelivery
-from searchcrawl.answers.listing import Wanted, url_rows
-from searchcrawl.answers.overview import status_of
-from searchcrawl.answers.verification import verify
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
-from searchcrawl.store import batch_table, lease
-from searchcrawl.store.batch_table import SealedBatch
+from searchcrawl.operations import redelivery
+from searchcrawl.queries.status import status_of
+from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.queries.verify import verify
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.runs import lease
 from tests.answer_store import SITE, CachedStore
 
 NAMES = ("/a", "/b", "/c", "/d")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,8 +19,8 @@ MAX_FUNCTION_LINES = 40
 #: A file that Scrapy calls is named by its role; the others named here are where Twisted is met on purpose.
 SCRAPY_FILES = (
     r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider|log_formatter)\.py"
-    r"|frontier/(scheduler|fingerprinter)\.py|spiders/spider_loader\.py|fetch/guarded_resolver\.py"
-    r"|fetch/ending\.py|hosts/request_rows\.py|commands/\w+\.py|addon\.py|command_line\.py|dispatch\.py"
+    r"|frontier/scheduler\.py|spiders/spider_loader\.py|http/(visit_end|request_rows|twisted_resolver)\.py"
+    r"|cli/(.*/)?\w+\.py|addon\.py"
 )
 
 #: Third-party package → the only files of searchcrawl/ that may import it.
@@ -30,8 +29,8 @@ ONLY_IN = {
     "twisted": SCRAPY_FILES,
     "sqlalchemy": r"store/.*",
     "alembic": r"store/.*",
-    "pysolr": r"index/solr_\w+\.py",
-    "tantivy": r"index/local_\w+\.py",
+    "pysolr": r"index/solr/\w+\.py",
+    "tantivy": r"index/local/\w+\.py",
 }
 
 #: What can run code when it is read back.
@@ -87,32 +86,10 @@ def imported_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
 
 
-def repeated(paths: list[Path]) -> list[str]:
-    counts = Counter(path.name for path in paths)
-    return [shown(path) for path in paths if counts[path.name] > 1]
-
-
 def test_repository_when_listed_then_has_the_package() -> None:
     names = {shown(path) for path in tracked_files()}
 
     assert {"searchcrawl/__init__.py", "pyproject.toml", "tests/test_layout.py"} <= names
-
-
-def test_modules_when_compared_then_no_two_share_a_name() -> None:
-    exempt = (PACKAGE / "commands", PACKAGE / "store" / "migrations")
-    modules = [path for path in package_files() if path.name != "__init__.py"]
-
-    shared = repeated(
-        [path for path in modules if not path.is_relative_to(exempt[0]) and exempt[1] not in path.parents]
-    )
-
-    assert shared == []
-
-
-def test_test_files_when_compared_then_no_two_share_a_name() -> None:
-    tests = [path for path in python_files(under=ROOT / "tests") if path.name.startswith("test_")]
-
-    assert repeated(tests) == []
 
 
 def test_modules_when_measured_then_are_short() -> None:

@@ -1,4 +1,4 @@
-"""A site of about a million URLs that are traps, and some hundred good pages among them (L8, findings T1–T5).
+"""A site of about a million URLs that are traps, and some hundred good pages among them (L8, X-T1–X-T5).
 
 ``python -m tests.trap_site GOOD`` serves it on a free port until it is stopped; ``TrapSite`` is that process.
 All its pages share the same long navigation. Beside GOOD pages there are: a calendar of 400 years by

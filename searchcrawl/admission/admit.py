@@ -20,9 +20,11 @@ from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import Named
-from searchcrawl.store import document_table, host_table, likeness_table, outlink_table, review_table, url_table
-from searchcrawl.store.database import Transaction
-from searchcrawl.store.url_table import KnownUrl, NewUrl
+from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.urls import outlink_table, review_table, url_table
+from searchcrawl.store.urls.url_table import KnownUrl, NewUrl
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +78,7 @@ def rule_text(decision: Decision) -> str:
     return f"{decision.key}: {decision.rule}" if decision.key else decision.rule
 
 
-#: New rows take a kilobyte each while they are written: a page may have hundreds of thousands of links (R13).
+#: New rows take a kilobyte each while they are written: a page may have hundreds of thousands of links (X-R13).
 _ROWS_AT_ONCE: Final = 10_000
 _MAX_DISCARDED: Final = 100_000
 #: Overlong URLs of one group that are logged; each has its row.
@@ -315,6 +317,6 @@ class Admission:
                 for target in targets:
                     depth = nearer[page] + step
                     following[target] = min(depth, following.get(target, depth))
-            for page, target in likeness_table.canonical_targets(transaction, list(nearer)).items():
+            for page, target in duplicate_key_table.canonical_targets(transaction, list(nearer)).items():
                 following[target] = min(nearer[page], following.get(target, nearer[page]))
             nearer = following

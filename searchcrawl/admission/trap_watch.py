@@ -16,11 +16,11 @@ from typing import Final
 from searchcrawl.codes import Code
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.novelty import KnownLines, Novelty, PageText
+from searchcrawl.rules.new_content import KnownLines, Novelty, PageText
 from searchcrawl.rules.traps import Level, cut_by, patterns_of, values_pattern
-from searchcrawl.store import pattern_table
-from searchcrawl.store.database import Transaction
-from searchcrawl.store.pattern_table import StoredPattern
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.urls import pattern_table
+from searchcrawl.store.urls.pattern_table import StoredPattern
 
 logger = logging.getLogger(__name__)
 

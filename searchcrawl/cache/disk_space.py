@@ -1,4 +1,4 @@
-"""How much room is left on the disks of a project (findings D18)."""
+"""How much room is left on the disks of a project (X-D18)."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ import logging
 from scrapy.crawler import Crawler
 
 from searchcrawl.admission.admit import REFUSED, Admission, rule_text
-from searchcrawl.admission.naming import named_start
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.admission.url_normalisation import named_start
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.display_changes import show_start
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
@@ -18,9 +18,9 @@ from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import start_urls
-from searchcrawl.store import run_table
-from searchcrawl.store.batch_table import SealedBatch
-from searchcrawl.store.database import Transaction
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import run_table
 
 logger = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from searchcrawl.items import Document, Hop, Link, Outcome, Page
 from searchcrawl.rules import freshness, removal
 from searchcrawl.rules.freshness import Traits
 from searchcrawl.sources.config import Source
-from searchcrawl.store.document_table import Confirmed
+from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.url_table import Settled
+from searchcrawl.store.urls.url_table import Settled
 
 #: Codes of rows whose page was fetched well, be it shown with the URL of another one.
 WELL: Final = frozenset({200, Code.DUPLICATE, Code.NOT_CANONICAL, Code.DISPLAY_URL_CLASH})

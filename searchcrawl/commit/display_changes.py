@@ -11,8 +11,9 @@ from searchcrawl.commit import group_rows
 from searchcrawl.commit.decide import Group
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.store import document_table, review_table, url_table
-from searchcrawl.store.database import Transaction
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.urls import review_table, url_table
 
 _MAX_REMEMBERED: Final = 200_000
 _UNKNOWN: Final = object()

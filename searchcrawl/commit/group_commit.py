@@ -2,7 +2,7 @@
 
 A group is appended to the open segment and synced, then its rows, documents, links and counters
 are written in one transaction. A crash loses the group as a whole; its rows are fetched again.
-While the store is away the group waits, and what is settled meanwhile behind it (findings S4, S9).
+While the store is away the group waits, and what is settled meanwhile behind it (X-S4, X-S9).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, Found
-from searchcrawl.admission.naming import named_found, named_parts
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.admission.url_normalisation import named_found, named_parts
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import decide, group_rows, redirect_chains
@@ -29,9 +29,12 @@ from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
-from searchcrawl.store import batch_table, document_table, likeness_table, run_table, url_table
-from searchcrawl.store.batch_table import SealedBatch
-from searchcrawl.store.database import Transaction
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +85,7 @@ class GroupCommit:
         self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
         # Most sources have none: then nobody has to look for them.
-        self._canonicals = run.read(lambda transaction: likeness_table.any_canonical(transaction, run.source_id))
+        self._canonicals = run.read(lambda transaction: duplicate_key_table.any_canonical(transaction, run.source_id))
         self._segment, self._writer = self._open_segment()
         self._sitemaps = SitemapRows(run.source_id, run.id)
         displays = run.display if run.rewriting.displays else None

@@ -9,13 +9,15 @@ from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import Code
 from searchcrawl.commit.decide import WELL, Group, key_of
-from searchcrawl.dedup import standing
+from searchcrawl.duplicates import resolution
 from searchcrawl.items import Document, Page
-from searchcrawl.store import batch_table, document_table, likeness_table, url_table
-from searchcrawl.store.database import Transaction
-from searchcrawl.store.document_table import StoredDocument
-from searchcrawl.store.likeness_table import Likeness, Member
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents.document_table import StoredDocument
+from searchcrawl.store.documents.duplicate_key_table import Likeness, Member
+from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.urls import url_table
 
 
 def write(
@@ -26,11 +28,11 @@ def write(
     Without ``canonicals`` no document of the source names another URL as canonical. Adds to
     ``group.settled`` and to its counters what comes of it.
     """
-    before = likeness_table.members(transaction, _known(group))
+    before = duplicate_key_table.members(transaction, _known(group))
     stored = [_stored(document, places) for document in group.stored]
     document_table.store(transaction, source_id, stored)
-    likeness_table.set_keys(transaction, "canonical_key", group.canonicals)
-    likeness_table.set_keys(transaction, "display_key", group.displays)
+    duplicate_key_table.set_keys(transaction, "canonical_key", group.canonicals)
+    duplicate_key_table.set_keys(transaction, "display_key", group.displays)
     document_table.confirm(transaction, group.confirmed)
     document_table.mark_leaving(transaction, group.leaving)
     codes = document_table.codes(transaction, [visit.url_id for visit in group.restored])
@@ -39,7 +41,7 @@ def write(
         for visit in group.restored
     )
     after = {document.claim.url_id: _member(document, row) for document, row in zip(group.stored, stored, strict=True)}
-    after |= likeness_table.members(transaction, before.keys() - after.keys())
+    after |= duplicate_key_table.members(transaction, before.keys() - after.keys())
     for url_id in group.reworked:
         # Where everything is read again, nobody knew before whether the bytes differ.
         if before.get(url_id) == after.get(url_id):
@@ -69,9 +71,9 @@ def _settle_standing(
     """Decides which of several documents is indexed; those that the cache has no record of any more."""
     if not after:
         return set()
-    found = standing.resolve(before, after, Likeness(transaction, source_id), canonicals=canonicals)
-    likeness_table.set_standing(transaction, found.changes)
-    likeness_table.move(transaction, found.moved)
+    found = resolution.resolve(before, after, Likeness(transaction, source_id), canonicals=canonicals)
+    duplicate_key_table.set_standing(transaction, found.changes)
+    duplicate_key_table.move(transaction, found.moved)
     lost = set(document_table.send_again(transaction, sorted(found.resent)))
     lost |= {change.url_id for change in found.changes if change.state == DocumentState.WANTED}
     codes = {change.url_id: change.code for change in found.changes}

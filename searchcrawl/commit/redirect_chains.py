@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from searchcrawl.codes import Code
 from searchcrawl.items import Document, Outcome
-from searchcrawl.store import url_table
-from searchcrawl.store.database import Transaction
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.urls import url_table
 
 
 def leads_on(item: Document | Outcome) -> bool:

@@ -21,11 +21,11 @@ from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import Named
 from searchcrawl.run import Run
-from searchcrawl.store import review_table, url_table
-from searchcrawl.store.database import Transaction
-from searchcrawl.store.lease import BEAT_SECONDS
-from searchcrawl.store.review_table import Reviewed
-from searchcrawl.store.url_table import Settled
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs.lease import BEAT_SECONDS
+from searchcrawl.store.urls import review_table, url_table
+from searchcrawl.store.urls.review_table import Reviewed
+from searchcrawl.store.urls.url_table import Settled
 
 logger = logging.getLogger(__name__)
 

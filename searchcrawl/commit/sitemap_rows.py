@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from searchcrawl import clock, urls
 from searchcrawl.items import SitemapEnd, SitemapPart
-from searchcrawl.store import sitemap_table
-from searchcrawl.store.database import Transaction
-from searchcrawl.store.sitemap_table import Reading
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.sitemaps import sitemap_table
+from searchcrawl.store.sitemaps.sitemap_table import Reading
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Documents, converted in processes that may be killed (decision 17; R15)."""
+"""Documents, converted in processes that may be killed (decision 17; X-R15)."""
 
 from __future__ import annotations
 

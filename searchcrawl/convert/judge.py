@@ -13,10 +13,10 @@ from searchcrawl.convert.file_name import name_of
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.rules import canonical as canonical_rule
-from searchcrawl.rules import keep
+from searchcrawl.rules import index_filter
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.keep import Fetched, KeepRules, modified_ms
+from searchcrawl.rules.index_filter import Fetched, KeepRules, modified_ms
 from searchcrawl.rules.redirects import moved_to
 from searchcrawl.run import Run
 
@@ -30,7 +30,7 @@ def judged(document: Document, page: Page, run: Run) -> Document | Outcome:
         named = ", ".join(map(repr, page.malformed))
         logger.info("%d: links of %s are no URLs: %s", Code.MALFORMED_URL, document.base_url, named)
     page = completed(page, document, run)
-    keeping = keep.decide(
+    keeping = index_filter.decide(
         page,
         own_urls=(claim.url, document.base_url),
         boundary=run.boundary,

@@ -12,7 +12,7 @@ from scrapy.exceptions import NotConfigured
 from searchcrawl.cache.disk_space import refuse_low
 from searchcrawl.exceptions import DiskFull, LeaseLost, StoreError
 from searchcrawl.run import Run
-from searchcrawl.store.lease import BEAT_SECONDS
+from searchcrawl.store.runs.lease import BEAT_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class HeartbeatExtension:
     """Beats in a thread of its own, so that a busy reactor does not lose the lease.
 
     The run ends where the lease is lost, and where a disk has less than ``min_free_bytes`` left:
-    then all that was fetched can still be written down (findings D18).
+    then all that was fetched can still be written down (X-D18).
     """
 
     def __init__(self, run: Run, *, min_free_bytes: int) -> None:

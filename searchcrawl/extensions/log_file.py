@@ -1,4 +1,4 @@
-"""The file of a log: one that cannot be written ends the run, once, instead of being missed (S5)."""
+"""The file of a log: one that cannot be written ends the run, once, instead of being missed (X-S5)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from scrapy.exceptions import NotConfigured
 from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
 from searchcrawl.run import Run
-from searchcrawl.store import url_table
+from searchcrawl.store.urls import url_table
 
 _PAUSE_SECONDS: Final = 0.5
 #: Counting the queue may take a hundredth of the time, whatever its length.

@@ -7,8 +7,8 @@ import logging
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from searchcrawl.answers import outcome
 from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.queries import run_outcome
 from searchcrawl.run import Run
 
 logger = logging.getLogger(__name__)
@@ -34,12 +34,12 @@ class ReportExtension:
         if run.attributes is not None:
             for attribute, count in sorted(run.attributes.unreadable.items()):
                 logger.warning("attribute %s: %d values could not be read, and were left out", attribute, count)
-        ended = outcome.end_reason(reason, failed=run.failure is not None)
+        ended = run_outcome.end_reason(reason, failed=run.failure is not None)
         try:
-            run.exit_code = outcome.exit_code(run, ended)
+            run.exit_code = run_outcome.exit_code(run, ended)
             run.end(ended, run.exit_code)
         except (StoreError, LeaseLost) as error:
-            run.exit_code = outcome.STORE_FAILED
+            run.exit_code = run_outcome.STORE_FAILED
             run.failure = run.failure or error
             logger.warning("the end of the run could not be written: %s", error)
         logger.info("run %d of %s ended: %s, exit %s", run.id, run.source.name, ended, run.exit_code)

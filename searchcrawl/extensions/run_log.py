@@ -16,7 +16,7 @@ _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class _OneLine(logging.Formatter):
-    """A record is a line without secrets, whatever a page or a URL says (findings O3, O4); tracebacks follow indented."""
+    """A record is a line without secrets, whatever a page or a URL says (X-O3, X-O4); tracebacks follow indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = redacted(super().format(record))

@@ -11,15 +11,16 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.exceptions import SearchcrawlError
-from searchcrawl.frontier.host_turns import HostTurns
+from searchcrawl.frontier.slot_reservations import HostTurns
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
-from searchcrawl.store import host_table, url_table
-from searchcrawl.store.database import Transaction
-from searchcrawl.store.url_table import Settled
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import Settled
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.rules.freshness import BUSY_CODES
 from searchcrawl.run import Run
-from searchcrawl.store import url_table
 from searchcrawl.store.states import EndReason
+from searchcrawl.store.urls import url_table
 
 #: Failures of the connection: they say something about the host, not about the page.
 _CONNECTION_CODES: Final = frozenset(

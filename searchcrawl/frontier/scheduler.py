@@ -24,9 +24,9 @@ from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
 from searchcrawl.frontier.frontier import Frontier, Listeners
 from searchcrawl.frontier.window import Window
-from searchcrawl.hosts.politeness import Turns
-from searchcrawl.hosts.request_rows import claim_of, request_of
+from searchcrawl.http.request_rows import claim_of, request_of
 from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.politeness.request_slots import Turns
 from searchcrawl.run import Run
 from searchcrawl.sources.fetch_values import delay_plan
 from searchcrawl.store.states import EndReason
@@ -157,7 +157,7 @@ class Scheduler(BaseScheduler):
             self._end(item)
 
     def _end(self, outcome: Outcome) -> None:
-        """Settles a row that did not get as far as the writer: its run would never end (findings D3)."""
+        """Settles a row that did not get as far as the writer: its run would never end (X-D3)."""
         if self._frontier.window.name_of(outcome.claim.url_id) is not None:
             self._frontier.ended(outcome)
             self._settle(outcome)

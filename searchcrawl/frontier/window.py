@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.frontier.host_board import HostBoard, Wish
-from searchcrawl.frontier.host_state import HostNews, HostState
-from searchcrawl.frontier.site_slots import SiteSlots
 from searchcrawl.items import Claim
+from searchcrawl.politeness.host_registry import HostBoard, Wish
+from searchcrawl.politeness.host_state import HostNews, HostState
+from searchcrawl.politeness.site_slots import SiteSlots
 
 #: Rows held ahead of need: of a host without delay, of a host with one, of all together.
 HOST_ROWS: Final = 192

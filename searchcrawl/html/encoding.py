@@ -1,4 +1,4 @@
-"""Bytes to text: BOM, header, meta, UTF-8, detection, default (C9; findings D5, R11)."""
+"""Bytes to text: BOM, header, meta, UTF-8, detection, default (C9; X-D5, X-R11)."""
 
 from __future__ import annotations
 

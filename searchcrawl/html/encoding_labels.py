@@ -1,7 +1,7 @@
 """The labels of the WHATWG Encoding Standard (§4.2) and the Python codec that reads each encoding.
 
 Labels outside this table are ignored: Python's own registry also knows rot13, idna,
-unicode_escape and others that no page may choose (R11).
+unicode_escape and others that no page may choose (X-R11).
 """
 
 from __future__ import annotations

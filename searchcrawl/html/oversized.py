@@ -1,4 +1,4 @@
-"""Big pages, parsed in a process that may be killed, so that the reactor never waits (D12, decision 18)."""
+"""Big pages, parsed in a process that may be killed, so that the reactor never waits (X-D12, decision 18)."""
 
 from __future__ import annotations
 

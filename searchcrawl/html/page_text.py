@@ -1,4 +1,4 @@
-"""Text fit for an index: whitespace collapsed, one line a block, XML-legal characters only (R12)."""
+"""Text fit for an index: whitespace collapsed, one line a block, XML-legal characters only (X-R12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Lexbor parse a page, safe against deep nesting (findings D4, R13)."""
+"""One Lexbor parse a page, safe against deep nesting (X-D4, X-R13)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.store.batch_table import Shipment
-from searchcrawl.store.likeness_table import Copy
+from searchcrawl.store.batches.batch_table import Shipment
+from searchcrawl.store.documents.duplicate_key_table import Copy
 
 _PLAIN_LANGUAGE: Final = re.compile("[a-z]{2,3}")
 

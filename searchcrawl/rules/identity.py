@@ -1,4 +1,4 @@
-"""Which parameters are no part of a URL's identity (interface.md §1, ``scope.strip_parameters``; T2). Pure."""
+"""Which parameters are no part of a URL's identity (interface.md §1, ``scope.strip_parameters``; X-T2). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The patterns of a URL: what is alike but for numbers, ids and parameter values (L8, F5; findings T1–T6).
+"""The patterns of a URL: what is alike but for numbers, ids and parameter values (L8, F5; X-T1–X-T6).
 
 Pure and quick: a page pays for them once, a link only where a pattern is cut or limited.
 """

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.rules.pace import DelayPlan, DelayWindow, days_of, minute_of
+from searchcrawl.rules.delay_schedule import DelayPlan, DelayWindow, days_of, minute_of
 from searchcrawl.sources.schedule import Window
 from searchcrawl.sources.values import LIST, Amount, Text, refused
 

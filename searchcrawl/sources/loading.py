@@ -18,7 +18,7 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostRules
 from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.keep import KeepRules
+from searchcrawl.rules.index_filter import KeepRules
 from searchcrawl.rules.reasons import Reasons
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.sources import config, project

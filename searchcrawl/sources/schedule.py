@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, model_validator
 
-from searchcrawl.rules.pace import WEEKDAYS
+from searchcrawl.rules.delay_schedule import WEEKDAYS
 from searchcrawl.sources.values import LIST, PositiveAmount, Table, Text, not_available, once, refused
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")

@@ -13,13 +13,13 @@ from twisted.python.failure import Failure
 from searchcrawl.checksum.digest import CHECKSUM_VERSION
 from searchcrawl.codes import Code
 from searchcrawl.convert.registry import CONVERT_VERSION
-from searchcrawl.fetch.ending import VisitEnded, claim_of, failing_of, one_line, trail_of
 from searchcrawl.html.page import HTML_VERSION
+from searchcrawl.http.visit_end import VisitEnded, claim_of, failing_of, one_line, trail_of
 from searchcrawl.items import Document, Outcome
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
 
 VERSIONS = {"html": HTML_VERSION, "convert": CONVERT_VERSION, "checksum": CHECKSUM_VERSION}
 
@@ -59,7 +59,7 @@ class SourceSpider(Spider):
         raise NotImplementedError
 
     def failed(self, failure: Failure) -> list[Outcome]:
-        """The end of a visit without a page; every claimed row is settled (findings D3)."""
+        """The end of a visit without a page; every claimed row is settled (X-D3)."""
         request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
         error = failure.value
         if isinstance(error, VisitEnded):

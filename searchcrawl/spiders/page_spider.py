@@ -11,11 +11,11 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from searchcrawl import urls
-from searchcrawl.answers.dry_run import DryRun
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.hosts.request_rows import request_of
+from searchcrawl.http.request_rows import request_of
 from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.spiders.web_spider import WebSpider
 
 

@@ -15,10 +15,10 @@ from searchcrawl.convert.convert_pipeline import content_type, robots_tags
 from searchcrawl.convert.judge import judged, refusal_of
 from searchcrawl.convert.registry import Converter, choose_converter, mimetype_of
 from searchcrawl.exceptions import DocumentError
-from searchcrawl.fetch.ending import trail_of
 from searchcrawl.html.link_header import canonical_of
 from searchcrawl.html.oversized import is_oversized
 from searchcrawl.html.page import parse_html
+from searchcrawl.http.visit_end import trail_of
 from searchcrawl.items import Claim, Document, Outcome, Page
 from searchcrawl.spiders.base_spider import SourceSpider, broken
 

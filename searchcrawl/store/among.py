@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy import ARRAY, Column, ColumnElement, bindparam, func, select
 
-from searchcrawl.store.database import Transaction
+from searchcrawl.store.engine.database import Transaction
 
 T = TypeVar("T")
 

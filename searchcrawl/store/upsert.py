@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Table
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-from searchcrawl.store.database import Transaction
+from searchcrawl.store.engine.database import Transaction
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.answers import searching
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.queries import search
 from searchcrawl.sources.loading import load_project
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
@@ -42,7 +42,7 @@ def ask(project: CrawlProject, words: str = "*", **asked: Any) -> dict[str, Any]
     loaded = load_project(project.folder)
     query = SearchQuery(words=words, **{"rows": 100, **asked})
     with closing(open_index(loaded)) as index:
-        answer = searching.search(index, query, fields=searching.known_fields(loaded, query))
+        answer = search.search(index, query, fields=search.known_fields(loaded, query))
     return answer | {"hits": [hit | {"url": hit["url"].rpartition("/")[2]} for hit in answer["hits"]]}
 
 

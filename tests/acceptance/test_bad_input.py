@@ -1,4 +1,4 @@
-"""Hostile pages, servers that are not there, broken configuration: a code or an exit code each, and no more (R1-R16)."""
+"""Hostile pages, servers that are not there, broken configuration: a code or an exit code each, and no more (X-R1-R16)."""
 
 from __future__ import annotations
 

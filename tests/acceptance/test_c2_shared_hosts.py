@@ -1,4 +1,4 @@
-"""Hosts are shared: by the sources of a store, which keep one delay and one pause, and under a cap on sites (C2, C3, R10)."""
+"""Hosts are shared: by the sources of a store, which keep one delay and one pause, and under a cap on sites (C2, C3, X-R10)."""
 
 from __future__ import annotations
 

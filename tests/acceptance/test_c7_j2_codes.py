@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from searchcrawl.answers.case import witness_of
-from searchcrawl.answers.explanation import explained
-from searchcrawl.answers.meanings import meaning_of
 from searchcrawl.codes import Code
 from searchcrawl.convert.document import MAX_PAGES
+from searchcrawl.queries.code_meanings import meaning_of
+from searchcrawl.queries.explain import explained
+from searchcrawl.queries.explain_context import witness_of
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.spiders.base_spider import VERSIONS
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.certificates import write_certificate

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.dispatch import main
+from searchcrawl.cli.dispatch import main
 from tests import backends
 from tests.crawl_forks import COMMANDS
 from tests.site.client import ADDRESS, SiteProcess, source_toml, write_project

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from searchcrawl.sources.loading import load_project
-from searchcrawl.store import outlink_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.urls import outlink_table
 from tests.acceptance.support_project import CrawlProject, Ended, new_project
 from tests.site import expected
 from tests.site.client import SiteProcess

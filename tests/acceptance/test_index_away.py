@@ -1,4 +1,4 @@
-"""An index that is down, slow, not Solr, or that refuses a document: nothing is lost, nothing fetched again (I1-I7)."""
+"""An index that is down, slow, not Solr, or that refuses a document: nothing is lost, nothing fetched again (X-I1-I7)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.index.solr_receiver import REQUIRED_FIELDS, SolrReceiver
+from searchcrawl.index.solr.solr_receiver import REQUIRED_FIELDS, SolrReceiver
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.scripted_solr import Exchange, Received, ScriptedSolr, Step, good, status, tolerant

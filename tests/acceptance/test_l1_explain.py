@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.answers.case import witness_of
-from searchcrawl.answers.explanation import explained
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.queries.explain import explained
+from searchcrawl.queries.explain_context import witness_of
 from searchcrawl.sources.loading import boundary_of, load_project, load_source
 from searchcrawl.spiders.base_spider import VERSIONS
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.crawl_forks import Forks

@@ -1,4 +1,4 @@
-"""A site of hundreds of hosts, as wildcard DNS gives them: no host costs anything once it was visited (T6)."""
+"""A site of hundreds of hosts, as wildcard DNS gives them: no host costs anything once it was visited (X-T6)."""
 
 from __future__ import annotations
 

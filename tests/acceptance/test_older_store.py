@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.store.database import HEAD
+from searchcrawl.store.engine.database import HEAD
 from searchcrawl.store.states import FetchState
 from tests import kill_site
 from tests.crawl_forks import Forks

@@ -1,4 +1,4 @@
-"""A store that another process locks: fetching pauses, nothing is lost; for good: exit 7 (S4, S2)."""
+"""A store that another process locks: fetching pauses, nothing is lost; for good: exit 7 (X-S4, X-S2)."""
 
 from __future__ import annotations
 

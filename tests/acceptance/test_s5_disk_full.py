@@ -1,4 +1,4 @@
-"""A disk that is full: the run ends with exit 7 and one line, and goes on when there is room (S5, D18)."""
+"""A disk that is full: the run ends with exit 7 and one line, and goes on when there is room (X-S5, X-D18)."""
 
 from __future__ import annotations
 

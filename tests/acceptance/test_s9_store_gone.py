@@ -1,4 +1,4 @@
-"""A PostgreSQL that goes away in the middle of a crawl, of a transaction, of a commit (S9)."""
+"""A PostgreSQL that goes away in the middle of a crawl, of a transaction, of a commit (X-S9)."""
 
 from __future__ import annotations
 

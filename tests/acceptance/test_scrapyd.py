@@ -1,4 +1,4 @@
-"""A real scrapyd with the configuration of deploy/ starts, shows and cancels crawls (D14, O1)."""
+"""A real scrapyd with the configuration of deploy/ starts, shows and cancels crawls (X-D14, X-O1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C twice while an index that is away is waited for: the process ends at once, the documents wait (I1)."""
+"""Ctrl-C twice while an index that is away is waited for: the process ends at once, the documents wait (X-I1)."""
 
 from __future__ import annotations
 

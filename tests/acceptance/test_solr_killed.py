@@ -1,4 +1,4 @@
-"""A real Solr that dies or loses an answer in the middle of a crawl: nothing is lost, nothing doubled (I2, I7, I8)."""
+"""A real Solr that dies or loses an answer in the middle of a crawl: nothing is lost, nothing doubled (X-I2, X-I7, X-I8)."""
 
 from __future__ import annotations
 

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock, urls
-from searchcrawl.answers.case import witness_of
-from searchcrawl.answers.explanation import explained
+from searchcrawl.queries.explain import explained
+from searchcrawl.queries.explain_context import witness_of
 from searchcrawl.sources.config import Source
-from searchcrawl.store import batch_table, likeness_table, robots_table
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.hosts import robots_table
 from searchcrawl.store.states import DocumentState, FetchState
 from tests.answer_store import SITE, FilledStore
 
@@ -119,7 +121,7 @@ def test_explain_when_a_rule_about_the_whole_source_refused_then_it_is_named(fil
 def test_explain_when_copies_are_known_then_each_names_the_other(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
     with filled.database.write() as transaction:
-        likeness_table.set_standing(
+        duplicate_key_table.set_standing(
             transaction, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
         )
     filled.settle("/second", 909)
@@ -136,7 +138,7 @@ def test_explain_when_a_display_url_is_asked_for_then_the_page_behind_it_is_expl
     shown = "https://www.example.test/page"
     filled.fetch("/page")
     with filled.database.write() as transaction:
-        likeness_table.set_keys(transaction, "display_key", {filled.ids["/page"]: urls.key(shown)})
+        duplicate_key_table.set_keys(transaction, "display_key", {filled.ids["/page"]: urls.key(shown)})
     filled.send()
 
     told = ask(filled, shown)

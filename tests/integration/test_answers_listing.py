@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock, urls
-from searchcrawl.answers.listing import Wanted, url_rows
-from searchcrawl.answers.url_state import UrlState
-from searchcrawl.store import batch_table, likeness_table
+from searchcrawl.queries.url_state import UrlState
+from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.states import DocumentState, FetchState
 from tests.answer_store import SITE, FilledStore
 
@@ -118,7 +119,7 @@ def test_url_rows_when_the_index_refuses_a_document_then_it_failed_with_that_rea
 def test_url_rows_when_a_copy_is_known_then_its_survivor_is_named(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
     with filled.database.write() as transaction:
-        likeness_table.set_standing(
+        duplicate_key_table.set_standing(
             transaction, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
         )
     filled.settle("/second", 909)

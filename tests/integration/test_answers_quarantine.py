@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.answers import approval
-from searchcrawl.answers.listing import Wanted, url_rows
-from searchcrawl.answers.overview import status_of
-from searchcrawl.answers.verification import verify
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, SourceBusy
 from searchcrawl.index.receiver import Batch, Receipt
-from searchcrawl.store import lease
+from searchcrawl.operations import quarantine
+from searchcrawl.queries.status import status_of
+from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.queries.verify import verify
+from searchcrawl.store.runs import lease
 from tests.answer_store import SITE, FilledStore
 
 
@@ -68,7 +68,7 @@ def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: Fi
     filled.hold_back("/a", "/b")
     filled.end(exit_code=9)
 
-    done = approval.approve(filled.project, filled.source, filled.database, filled.index)
+    done = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
 
     assert done == {"source": "demo", "documents": 2, "removed": 2, "failed": 0}
     assert filled.indexed_urls() == ["/c"]
@@ -77,7 +77,7 @@ def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: Fi
         "/b": "gone",
         "/c": "indexed",
     }
-    assert approval.held_back(filled.database, filled.source) == []
+    assert quarantine.held_back(filled.database, filled.source) == []
     assert verified(filled)["ok"]
 
 
@@ -87,7 +87,7 @@ def test_approve_when_the_index_refuses_one_then_it_is_counted(filled: FilledSto
     filled.hold_back("/a", "/b")
     filled.end(exit_code=9)
 
-    done = approval.approve(filled.project, filled.source, filled.database, Deaf(refused=f"{SITE}/a"))
+    done = quarantine.approve(filled.project, filled.source, filled.database, Deaf(refused=f"{SITE}/a"))
 
     assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1}
 
@@ -101,10 +101,10 @@ def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: Fill
     broken = type(filled.index)(tmp_path / "file")
 
     with pytest.raises(IndexMisconfigured):
-        approval.approve(filled.project, filled.source, filled.database, broken)
+        quarantine.approve(filled.project, filled.source, filled.database, broken)
 
-    assert len(approval.held_back(filled.database, filled.source)) == 1
-    assert approval.reject(filled.project, filled.source, filled.database)["documents"] == 1
+    assert len(quarantine.held_back(filled.database, filled.source)) == 1
+    assert quarantine.reject(filled.project, filled.source, filled.database)["documents"] == 1
 
 
 def test_approve_when_the_index_goes_away_then_the_removals_are_sent_once_it_is_back(filled: FilledStore) -> None:
@@ -115,8 +115,8 @@ def test_approve_when_the_index_goes_away_then_the_removals_are_sent_once_it_is_
 
     away = Away()
     with pytest.raises(IndexUnavailable):
-        approval.approve(filled.project, filled.source, filled.database, away, patience_seconds=0)
-    done = approval.approve(filled.project, filled.source, filled.database, filled.index)
+        quarantine.approve(filled.project, filled.source, filled.database, away, patience_seconds=0)
+    done = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
 
     assert away.outcomes == ["failed"]
     assert done == {"source": "demo", "documents": 1, "removed": 1, "failed": 0}
@@ -129,8 +129,8 @@ def test_quarantine_when_the_source_is_being_crawled_then_busy(filled: FilledSto
     filled.hold_back("/a")
 
     for call in (
-        lambda: approval.approve(filled.project, filled.source, filled.database, filled.index),
-        lambda: approval.reject(filled.project, filled.source, filled.database),
+        lambda: quarantine.approve(filled.project, filled.source, filled.database, filled.index),
+        lambda: quarantine.reject(filled.project, filled.source, filled.database),
     ):
         with pytest.raises(SourceBusy):
             call()
@@ -144,11 +144,11 @@ def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) 
     filled.hold_back("/a")
     filled.end(exit_code=9)
 
-    done = approval.reject(filled.project, filled.source, filled.database)
+    done = quarantine.reject(filled.project, filled.source, filled.database)
 
     assert done == {"source": "demo", "documents": 1, "removed": 0, "failed": 0}
     assert filled.indexed_urls() == ["/a", "/b"]
-    assert approval.held_back(filled.database, filled.source) == []
+    assert quarantine.held_back(filled.database, filled.source) == []
     with filled.database.read() as transaction:
         assert not lease.held(transaction, filled.run.source_id, clock.now_ms())
 
@@ -159,9 +159,9 @@ def test_quarantine_when_nothing_waits_or_never_ran_then_nothing_is_done(filled:
 
     for source in (filled.source, never):
         nothing = {"source": source.name, "documents": 0, "removed": 0, "failed": 0}
-        assert approval.approve(filled.project, source, filled.database, filled.index) == nothing
-        assert approval.reject(filled.project, source, filled.database) == nothing
-        assert approval.held_back(filled.database, source) == []
+        assert quarantine.approve(filled.project, source, filled.database, filled.index) == nothing
+        assert quarantine.reject(filled.project, source, filled.database) == nothing
+        assert quarantine.held_back(filled.database, source) == []
 
 
 def test_held_back_when_removals_wait_then_run_reason_and_time_are_told(filled: FilledStore) -> None:
@@ -170,6 +170,6 @@ def test_held_back_when_removals_wait_then_run_reason_and_time_are_told(filled: 
     filled.hold_back("/a", code=410)
     filled.end(exit_code=9)
 
-    [row] = approval.held_back(filled.database, filled.source)
+    [row] = quarantine.held_back(filled.database, filled.source)
 
     assert row == {"run": filled.run.id, "url": f"{SITE}/a", "reason": "410", "since": status(filled)["run"]["ended"]}

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from searchcrawl.answers.cache_figures import cache_figures
-from searchcrawl.answers.overview import status_of
-from searchcrawl.store import batch_table, lease
+from searchcrawl.queries.cache_figures import cache_figures
+from searchcrawl.queries.status import status_of
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.runs import lease
 from searchcrawl.store.schema import documents
 from tests.answer_store import FilledStore
 

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl import urls
-from searchcrawl.answers.verification import being_crawled, verify
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.items import Removal
+from searchcrawl.queries.verify import being_crawled, verify
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
 from tests.answer_store import SITE, FilledStore

@@ -1,4 +1,4 @@
-"""Values and ids that an index cannot take as they are, in both indexes: cleaned, cut, or the document is named (I9, I10)."""
+"""Values and ids that an index cannot take as they are, in both indexes: cleaned, cut, or the document is named (X-I9, X-I10)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.index.local_receiver import LocalReceiver
+from searchcrawl.index.local.local_receiver import LocalReceiver
 from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
-from searchcrawl.index.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.solr_receiver import SolrReceiver
 from tests.solr_documents import batch, document
 
 #: 40 KB, as one word and of two bytes a character, and as one that a cut may hit in its middle.

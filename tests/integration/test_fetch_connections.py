@@ -1,4 +1,4 @@
-"""Connections that are used again: an answer belongs to the request before it, or to nobody (R7)."""
+"""Connections that are used again: an answer belongs to the request before it, or to nobody (X-R7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The replies of curl's own tests, through the real handler: each ends in a status or a code (R7)."""
+"""The replies of curl's own tests, through the real handler: each ends in a status or a code (X-R7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that answer wrong: each fault a code and a line, and nothing else suffers (R1-R8, D6, D11)."""
+"""Servers that answer wrong: each fault a code and a line, and nothing else suffers (X-R1-R8, X-D6, X-D11)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SLOW: Final[dict[str, dict[str, Expected]]] = {
     "r5": {"/reset": (905, True), "/reset-length": (958, True)},
     "r6": {"/reset-no-length": (958, True)},
 }
-#: What only our own handler ends, or sees (findings D6, D11).
+#: What only our own handler ends, or sees (X-D6, X-D11).
 AIOHTTP_ONLY: Final = frozenset(
     {
         "/endless-headers",

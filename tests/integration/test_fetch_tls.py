@@ -1,4 +1,4 @@
-"""Certificates that are not to be trusted: 962, unless the source says otherwise (N6)."""
+"""Certificates that are not to be trusted: 962, unless the source says otherwise (X-N6)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from searchcrawl.fetch.ending import CertificateRefused
-from searchcrawl.fetch.guarded_handler import GuardedHandler
+from searchcrawl.http.download_handler import GuardedHandler
+from searchcrawl.http.visit_end import CertificateRefused
 from searchcrawl.sources.config import Fetch
 from searchcrawl.sources.project import Project
 from tests.certificates import DAY, write_certificate

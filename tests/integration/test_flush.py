@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.answers import redelivery
 from searchcrawl.exceptions import IndexUnavailable, SourceBusy
-from searchcrawl.store import batch_table, document_table
+from searchcrawl.operations import redelivery
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.documents import document_table
 from tests.answer_store import CachedStore
 from tests.redelivering import (
     NAMES,

@@ -11,9 +11,9 @@ import pytest
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
+from searchcrawl.delivery import parts
+from searchcrawl.delivery.parts import parts_ahead
 from searchcrawl.exceptions import CacheError
-from searchcrawl.index import parts
-from searchcrawl.index.parts import parts_ahead
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 from tests.answer_store import SITE, CachedStore

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.answers import approval
 from searchcrawl.exceptions import IndexUnavailable
-from searchcrawl.store import batch_table, document_table, resend_table
+from searchcrawl.operations import quarantine
+from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.documents import document_table
 from tests.answer_store import SITE, CachedStore
 from tests.redelivering import (
     NAMES,
@@ -81,7 +82,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
     assert done == sent(4)
     assert filled.indexed_urls() == list(NAMES)
     assert verified(filled)["ok"]
-    assert [row["url"].removeprefix(SITE) for row in approval.held_back(filled.database, filled.source)] == [
+    assert [row["url"].removeprefix(SITE) for row in quarantine.held_back(filled.database, filled.source)] == [
         "/a",
         "/b",
     ]

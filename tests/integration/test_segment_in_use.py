@@ -12,9 +12,9 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import group_rows
 from searchcrawl.commit.group_commit import GroupCommit, Listeners
-from searchcrawl.index.shipping import free_segments
+from searchcrawl.delivery.batch_delivery import free_segments
 from searchcrawl.items import Document
-from searchcrawl.store import run_table
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents
 from tests.answer_store import SITE, FilledStore
 from tests.factories import claim, document

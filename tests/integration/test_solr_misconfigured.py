@@ -1,4 +1,4 @@
-"""What answers in place of Solr: delivering stops with one line that names the key to mend (D13, I6)."""
+"""What answers in place of Solr: delivering stops with one line that names the key to mend (X-D13, X-I6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured
 from searchcrawl.index.receiver import Receipt
-from searchcrawl.index.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.solr_receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.certificates import write_certificate
 from tests.scripted_solr import ScriptedSolr, Step, small_batch

@@ -1,4 +1,4 @@
-"""Commit, search, scan and ping of an ill Solr, and addresses that are none (D13, I1, I6–I8)."""
+"""Commit, search, scan and ping of an ill Solr, and addresses that are none (X-D13, X-I1, X-I6–X-I8)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.receiver import Receipt, SearchQuery
-from searchcrawl.index.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.solr_receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, Step, small_batch
 

@@ -1,4 +1,4 @@
-"""Delivery to a real Solr: receipts, versions, tombstones, kill -9 (G3, I3, I8, decision 6)."""
+"""Delivery to a real Solr: receipts, versions, tombstones, kill -9 (G3, X-I3, X-I8, decision 6)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
-from searchcrawl.index import solr_receiver as solr_receiver_module
 from searchcrawl.index.receiver import Batch, Receipt, SearchIndex
-from searchcrawl.index.solr_receiver import REQUIRED_FIELDS, SolrReceiver
+from searchcrawl.index.solr import solr_receiver as solr_receiver_module
+from searchcrawl.index.solr.solr_receiver import REQUIRED_FIELDS, SolrReceiver
 from searchcrawl.items import IndexedDocument
 from tests.solr_documents import answer, batch, document, found, put, when_up
 from tests.solr_server import RunningSolr

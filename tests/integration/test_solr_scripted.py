@@ -1,4 +1,4 @@
-"""What becomes of the documents of a delivery, by what Solr says of them (D13, I3, I4, I9, I10)."""
+"""What becomes of the documents of a delivery, by what Solr says of them (X-D13, X-I3, X-I4, X-I9, X-I10)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.receiver import Receipt
-from searchcrawl.index.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.solr_receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, small_batch
 

@@ -1,4 +1,4 @@
-"""A Solr that is down, slow, cut, busy or too small for a request: tried again, and nothing is lost (I1, I2, I5, I7)."""
+"""A Solr that is down, slow, cut, busy or too small for a request: tried again, and nothing is lost (X-I1, X-I2, X-I5, X-I7)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from email.utils import format_datetime
 import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
-from searchcrawl.index import solr_transport
 from searchcrawl.index.receiver import Batch, Receipt
-from searchcrawl.index.solr_receiver import SolrReceiver
+from searchcrawl.index.solr import solr_transport
+from searchcrawl.index.solr.solr_receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, Step, small_batch

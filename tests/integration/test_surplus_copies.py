@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.index.delivery import Delivery
+from searchcrawl.delivery.delivery import Delivery
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
 from tests.answer_store import CachedStore

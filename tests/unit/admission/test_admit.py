@@ -16,8 +16,9 @@ from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import Named
-from searchcrawl.store import host_table, run_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls as url_rows
 
 SITE = "http://a.test/"

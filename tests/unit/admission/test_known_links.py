@@ -12,10 +12,11 @@ from searchcrawl import urls
 from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.store import document_table, run_table
 from searchcrawl.store import schema as tables
-from searchcrawl.store.database import Database
-from searchcrawl.store.document_table import StoredDocument
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents.document_table import StoredDocument
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import DocumentState
 
 SITE = "http://a.test/"

@@ -12,8 +12,9 @@ import pytest
 
 from searchcrawl.admission.trap_watch import MAX_URLS, TRAP_AFTER, TrapWatch
 from searchcrawl.items import Claim, Document, Page
-from searchcrawl.store import pattern_table, run_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.urls import pattern_table
 from tests.factories import claim, document
 
 SITE = "http://a.test"

@@ -1,4 +1,4 @@
-"""A disk with little room left is refused before it is full (D18)."""
+"""A disk with little room left is refused before it is full (X-D18)."""
 
 from __future__ import annotations
 

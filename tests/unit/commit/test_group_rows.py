@@ -16,13 +16,17 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.segment import Place
 from searchcrawl.commit import group_rows
 from searchcrawl.commit.decide import decide
-from searchcrawl.dedup.standing import rank
+from searchcrawl.duplicates.resolution import rank
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.sources.config import Source
-from searchcrawl.store import batch_table, host_table, likeness_table, run_table, url_table
-from searchcrawl.store.batch_table import SealedBatch
-from searchcrawl.store.database import Database, Transaction
-from searchcrawl.store.url_table import NewUrl
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import NewUrl
 from tests.factories import document, outcome
 
 SITE: Final = "http://a.test/"
@@ -116,7 +120,7 @@ class World:
     def _send(self, batch: SealedBatch) -> None:
         with self.database.read() as transaction:
             rows = batch_table.shipments(transaction, batch.number, after=0, limit=1000)
-            duplicates = likeness_table.duplicates(transaction, [row.url_id for row in rows])
+            duplicates = duplicate_key_table.duplicates(transaction, [row.url_id for row in rows])
         assert all(row.segment is not None for row in rows), "a document without a record was sent"
         for row in rows:
             self.index[row.url.removeprefix(SITE)] = [
@@ -381,7 +385,7 @@ def statements(database: Database, *containing: str) -> Iterator[list[str]]:
     found: list[str] = []
     READ.clear()
     engine = database._engine
-    original = group_rows.likeness_table.Member._make
+    original = group_rows.duplicate_key_table.Member._make
 
     def noted(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         if not containing or any(one in statement for one in containing):
@@ -392,9 +396,9 @@ def statements(database: Database, *containing: str) -> Iterator[list[str]]:
         return original(row)
 
     event.listen(engine, "before_cursor_execute", noted)
-    group_rows.likeness_table.Member._make = make  # type: ignore[method-assign]  # counts what is read
+    group_rows.duplicate_key_table.Member._make = make  # type: ignore[method-assign]  # counts what is read
     try:
         yield found
     finally:
-        group_rows.likeness_table.Member._make = original  # type: ignore[method-assign]
+        group_rows.duplicate_key_table.Member._make = original  # type: ignore[method-assign]
         event.remove(engine, "before_cursor_execute", noted)

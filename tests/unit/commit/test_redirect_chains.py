@@ -12,9 +12,11 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.commit import redirect_chains
 from searchcrawl.items import Claim, Link, Outcome
-from searchcrawl.store import host_table, run_table, url_table
-from searchcrawl.store.database import Database
-from searchcrawl.store.url_table import NewUrl
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import NewUrl
 
 
 @pytest.fixture

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.admission.naming import named_parts
+from searchcrawl.admission.url_normalisation import named_parts
 from searchcrawl.commit.sitemap_rows import SitemapRows
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.store import run_table, sitemap_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.sitemaps import sitemap_table
 from tests.unit.store.support_store import SOURCE, add, row
 
 URL = "http://a.test:80/sitemap.xml"

@@ -1,4 +1,4 @@
-"""A log that cannot be written is told of once, and never again (S5)."""
+"""A log that cannot be written is told of once, and never again (X-S5)."""
 
 from __future__ import annotations
 

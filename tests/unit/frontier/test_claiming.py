@@ -12,11 +12,12 @@ from sqlalchemy import select
 
 from searchcrawl import urls
 from searchcrawl.frontier.claiming import Claiming
-from searchcrawl.frontier.host_state import FAILURES_TO_PARK
 from searchcrawl.frontier.window import Window
-from searchcrawl.store import host_table, url_table
+from searchcrawl.politeness.host_state import FAILURES_TO_PARK
+from searchcrawl.store.hosts import host_table
 from searchcrawl.store.schema import hosts
-from searchcrawl.store.url_table import NewUrl
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import NewUrl
 from tests.answer_store import FilledStore
 
 #: Long enough for dozens of looks of a thread that does not rest.

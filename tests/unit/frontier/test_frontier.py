@@ -1,4 +1,4 @@
-"""Nothing is requested that could not be written down, or that another process may be requesting (S4, S9)."""
+"""Nothing is requested that could not be written down, or that another process may be requesting (X-S4, X-S9)."""
 
 from __future__ import annotations
 

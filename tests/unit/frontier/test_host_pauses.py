@@ -1,4 +1,4 @@
-"""Pauses of hosts that fail, turns that processes share, delays by the hour, and the cap on sites (C2, C3, R10)."""
+"""Pauses of hosts that fail, turns that processes share, delays by the hour, and the cap on sites (C2, C3, X-R10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.frontier.window import Window
-from searchcrawl.rules.pace import DelayPlan, DelayWindow, days_of
+from searchcrawl.rules.delay_schedule import DelayPlan, DelayWindow, days_of
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, met, popped
 

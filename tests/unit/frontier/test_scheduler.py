@@ -13,14 +13,14 @@ from scrapy import Request
 from sqlalchemy import select
 
 from searchcrawl import clock
-from searchcrawl.frontier import host_state
-from searchcrawl.frontier.host_state import FAILURES_TO_PARK
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.items import Claim, Outcome
-from searchcrawl.store import url_table
+from searchcrawl.politeness import host_state
+from searchcrawl.politeness.host_state import FAILURES_TO_PARK
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.url_table import Settled
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import Settled
 from tests.answer_store import FilledStore
 
 DEAD = "dead.acme.test:80"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.frontier.host_state import FAILURES_TO_PARK
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
+from searchcrawl.politeness.host_state import FAILURES_TO_PARK
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, met, popped
 

@@ -1,4 +1,4 @@
-"""Western pages that declare nothing: seven languages, short and long, with markup and without (C9, findings D5)."""
+"""Western pages that declare nothing: seven languages, short and long, with markup and without (C9, X-D5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No character that XML, PostgreSQL or a terminal does not take leaves the parser (R12)."""
+"""No character that XML, PostgreSQL or a terminal does not take leaves the parser (X-R12)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.fetch.ending import one_line
 from searchcrawl.html.page import parse_html, parse_page
 from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines, legal
+from searchcrawl.http.visit_end import one_line
 from searchcrawl.items import Page
 from searchcrawl.sources.checking import one_line as escaped_line
 from tests.conformance.corpus import cases

@@ -1,4 +1,4 @@
-"""Nothing is deleted by a query that data had a hand in (I10)."""
+"""Nothing is deleted by a query that data had a hand in (X-I10)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_i10_package_when_searched_then_the_only_deletion_by_query_is_that_of_to
         if isinstance(key, ast.Constant) and key.value == "delete"
     ]
 
-    assert queries == [("index/solr_receiver.py", "{'query': 'tombstone_b:true'}")]
+    assert queries == [("index/solr/solr_receiver.py", "{'query': 'tombstone_b:true'}")]
 
 
 def test_i10_package_when_searched_then_nobody_calls_the_deletion_of_pysolr() -> None:

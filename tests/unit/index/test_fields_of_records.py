@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.index.fields import indexed_document
-from searchcrawl.store.batch_table import Shipment
+from searchcrawl.store.batches.batch_table import Shipment
 
 SHIPMENT = Shipment(
     url_id=1, url="http://site.test/a", depth=0, segment=1, record_offset=0, response_bytes=0, fields_bytes=0,

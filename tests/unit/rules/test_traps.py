@@ -1,4 +1,4 @@
-"""Patterns: URLs alike but for numbers, ids and parameter values, and the wider ones (L8, T1–T6)."""
+"""Patterns: URLs alike but for numbers, ids and parameter values, and the wider ones (L8, X-T1–X-T6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The [login] table: what each type must have and may have, and that nothing of it is shown (C10, O3)."""
+"""The [login] table: what each type must have and may have, and that nothing of it is shown (C10, X-O3)."""
 
 from __future__ import annotations
 

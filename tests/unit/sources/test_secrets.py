@@ -1,4 +1,4 @@
-"""Values from the environment and from files: used, and never shown (O3)."""
+"""Values from the environment and from files: used, and never shown (X-O3)."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.store import run_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import run_table
 from tests.unit.store.support_store import SOURCE
 
 

@@ -8,12 +8,14 @@ from typing import Any, Final
 from sqlalchemy import select
 
 from searchcrawl import urls as identity
-from searchcrawl.store import document_table, host_table, url_table
-from searchcrawl.store.database import Database
-from searchcrawl.store.document_table import StoredDocument
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents.document_table import StoredDocument
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState
-from searchcrawl.store.url_table import NewUrl, Settled
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import NewUrl, Settled
 
 SOURCE: Final = 1
 NOW_MS: Final = 1_000_000

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.store import batch_table, document_table, likeness_table
-from searchcrawl.store.batch_table import SealedBatch
-from searchcrawl.store.database import Database
-from searchcrawl.store.document_table import Confirmed
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents.document_table import Confirmed
+from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import BatchState, DocumentState
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, settle, states, store
 
@@ -283,10 +284,10 @@ def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(da
     ids = present(database, ["a", "b"])
 
     with database.write() as transaction:
-        likeness_table.set_standing(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
+        duplicate_key_table.set_standing(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
     with database.read() as transaction:
         surplus = [row.url_id for row in batch_table.surplus_copies(transaction, SOURCE)]
-        duplicates = likeness_table.duplicates(transaction, ids)
+        duplicates = duplicate_key_table.duplicates(transaction, ids)
 
     assert surplus == ids[1:]
     assert duplicates == {ids[0]: [("http://a.test:80/b", None)]}
@@ -298,7 +299,7 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     store(database, survivor)
 
     with database.write() as transaction:
-        likeness_table.set_standing(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
+        duplicate_key_table.set_standing(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
     with database.read() as transaction:
         assert batch_table.surplus_copies(transaction, SOURCE) == []
 

@@ -14,10 +14,12 @@ import pytest
 from sqlalchemy import event, text
 
 from searchcrawl.exceptions import ConfigurationError, StoreError
-from searchcrawl.store import host_table, likeness_table, outlink_table, url_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState
-from searchcrawl.store.url_table import NewUrl
+from searchcrawl.store.urls import outlink_table, url_table
+from searchcrawl.store.urls.url_table import NewUrl
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle, store
@@ -26,8 +28,8 @@ from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, sett
 _USE_SQLITE = """
 import sys
 from pathlib import Path
-from searchcrawl.store import host_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.engine.database import Database
 database = Database("sqlite:///store.db", Path(sys.argv[1]))
 with database.write() as transaction:
     host_table.ids(transaction, ["a.test:80"])
@@ -116,10 +118,10 @@ def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_t
     store(database, [survivor, *copies], body=b"same")
     with database.write() as transaction:
         changes = [(copy, 909, survivor, DocumentState.WITHHELD) for copy in copies]
-        likeness_table.set_standing(transaction, changes)
+        duplicate_key_table.set_standing(transaction, changes)
 
     with database.read() as transaction:
-        found = likeness_table.duplicates(transaction, [survivor])
+        found = duplicate_key_table.duplicates(transaction, [survivor])
 
     assert found == {survivor: [(f"http://a.test:80/{name}", None) for name in ("B", "C", "a")]}
 

@@ -1,12 +1,12 @@
-"""The host table: turns under a delay, pauses that grow, and hosts that are left alone (C2, R10)."""
+"""The host table: turns under a delay, pauses that grow, and hosts that are left alone (C2, X-R10)."""
 
 from __future__ import annotations
 
 import pytest
 
-from searchcrawl.store import host_table
-from searchcrawl.store.database import Database
-from searchcrawl.store.host_table import CLOSED_MOST_MS, Closed, Turn, Weather
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.hosts.host_table import CLOSED_MOST_MS, Closed, Turn, Weather
 
 NOW_MS = 1_900_000_000_000
 HOST = "a.test:80"

@@ -16,10 +16,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
 from searchcrawl.exceptions import StoreError, StoreNewer
-from searchcrawl.store import run_table, url_table
-from searchcrawl.store.database import HEAD, Database
-from searchcrawl.store.migrating import migrate, newest
+from searchcrawl.store.engine.database import HEAD, Database
+from searchcrawl.store.engine.migration import migrate, newest
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import metadata
+from searchcrawl.store.urls import url_table
 from tests.older_store import copy_to_older, opened, revision_of, tables_of
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
@@ -30,7 +31,7 @@ URL = "sqlite:///var/store.db"
 _OPEN = """
 import sys
 from pathlib import Path
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
 Database(sys.argv[1], Path(sys.argv[2])).close()
 """
 

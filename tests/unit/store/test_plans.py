@@ -11,21 +11,16 @@ import pytest
 from sqlalchemy import Connection, event, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from searchcrawl.store import (
-    answer_queries,
-    batch_table,
-    document_table,
-    resend_table,
-    review_table,
-    run_table,
-    sitemap_table,
-    url_table,
-)
-from searchcrawl.store.answer_queries import RowFilter
-from searchcrawl.store.database import Database, Transaction
-from searchcrawl.store.scanned import scanned
+from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
-from searchcrawl.store.sitemap_table import Dates
+from searchcrawl.store.sitemaps import sitemap_table
+from searchcrawl.store.sitemaps.sitemap_table import Dates
+from searchcrawl.store.urls import review_table, url_queries, url_table
+from searchcrawl.store.urls.scanned import scanned
+from searchcrawl.store.urls.url_queries import RowFilter
 from tests.unit.store.support_store import NOW_MS, SOURCE
 
 
@@ -60,8 +55,8 @@ def plans(database: Database) -> Iterator[list[str]]:
     [
         lambda transaction: document_table.totals(transaction, SOURCE),
         lambda transaction: url_table.count_todo(transaction, SOURCE, NOW_MS),
-        lambda transaction: answer_queries.indexed_without_record(transaction, SOURCE),
-        lambda transaction: answer_queries.warned_urls(transaction, SOURCE),
+        lambda transaction: url_queries.indexed_without_record(transaction, SOURCE),
+        lambda transaction: url_queries.warned_urls(transaction, SOURCE),
     ],
     ids=["totals", "todo", "without record", "warned"],
 )
@@ -77,7 +72,7 @@ def test_count_when_sqlite_plans_then_an_index_is_enough(
 
 def test_refused_documents_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps, sqlite_store.read() as transaction:
-        answer_queries.refused_documents(transaction, SOURCE)
+        url_queries.refused_documents(transaction, SOURCE)
 
     assert steps == ["SEARCH documents USING INDEX ix_documents_refused (source_id=?)"]
 
@@ -108,8 +103,8 @@ def test_dates_when_sitemaps_were_read_then_only_what_they_list_is_looked_at(sql
 
 def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps:
-        list(islice(answer_queries.listed_urls(sqlite_store, SOURCE, RowFilter(code=404)), 5))
-        list(answer_queries.indexed_rows(sqlite_store, SOURCE))
+        list(islice(url_queries.listed_urls(sqlite_store, SOURCE, RowFilter(code=404)), 5))
+        list(url_queries.indexed_rows(sqlite_store, SOURCE))
         with sqlite_store.write() as transaction:
             run_table.count_urls(transaction, SOURCE, without=[955])
             review_table.rows_after(transaction, SOURCE, 0)

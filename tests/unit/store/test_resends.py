@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from searchcrawl.store import batch_table, document_table, resend_table, run_table
-from searchcrawl.store.database import Database
-from searchcrawl.store.resend_table import Chunk
+from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.batches.resend_table import Chunk
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState, DocumentState
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, settle, states, store
 

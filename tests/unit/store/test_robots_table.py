@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from searchcrawl.store import robots_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import robots_table
 
 ORIGIN = "https://a.test:8443"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from searchcrawl.store import answer_queries, host_table
-from searchcrawl.store.database import Database
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.urls import url_queries
 from tests.unit.store.support_store import SOURCE, add, settle
 
 HOST = "a.test:80"
@@ -25,8 +26,8 @@ def test_warned_urls_when_counted_then_are_those_of_the_source_by_code(database:
         settle(database, add(database, [name]), code=code)
 
     with database.read() as transaction:
-        counted = answer_queries.warned_urls(transaction, SOURCE)
-        elsewhere = answer_queries.warned_urls(transaction, SOURCE + 1)
+        counted = url_queries.warned_urls(transaction, SOURCE)
+        elsewhere = url_queries.warned_urls(transaction, SOURCE + 1)
 
     assert counted == {965: 2, 959: 1}
     assert elsewhere == {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.store import sitemap_table
-from searchcrawl.store.database import Database
-from searchcrawl.store.sitemap_table import Dates, Reading, SitemapRow
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.sitemaps import sitemap_table
+from searchcrawl.store.sitemaps.sitemap_table import Dates, Reading, SitemapRow
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle
 
 INDEX, URL, OTHER = (f"http://a.test/{name}.xml" for name in ("index", "one", "two"))

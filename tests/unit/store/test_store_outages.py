@@ -1,4 +1,4 @@
-"""Which errors of a store are waited out, and that what is repeated is done once (S4, S5, S9)."""
+"""Which errors of a store are waited out, and that what is repeated is done once (X-S4, X-S5, X-S9)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import select, text, update
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
-from searchcrawl.store import sqlite_engine
-from searchcrawl.store.database import Database, Transaction
+from searchcrawl.store.engine import sqlite_engine
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.schema import sources
 from tests.postgres_server import PASSWORD, USER, RunningPostgres
 from tests.store_outages import CuttableProxy

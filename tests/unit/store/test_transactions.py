@@ -13,9 +13,11 @@ import pytest
 from sqlalchemy import make_url
 
 from searchcrawl.exceptions import LeaseLost, SourceBusy, StoreError
-from searchcrawl.store import host_table, lease, run_table, url_table
-from searchcrawl.store.database import Database
-from searchcrawl.store.lease import EXPIRY_MS, Lease
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.runs import lease, run_table
+from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
+from searchcrawl.store.urls import url_table
 from tests.postgres_server import RunningPostgres
 from tests.unit.store.support_store import NOW_MS, SOURCE, add
 

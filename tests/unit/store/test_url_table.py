@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from searchcrawl.store import document_table, url_table
-from searchcrawl.store.database import Database
-from searchcrawl.store.document_table import Confirmed
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents.document_table import Confirmed
+from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import FetchState
+from searchcrawl.store.urls import url_table
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, fetch_states, row, settle, store
 
 TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED

@@ -1,0 +1,48 @@
+"""``searchcrawl cache count [NAME]``: what the document cache holds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import closing
+from typing import Final
+
+from scrapy.exceptions import UsageError
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Exit, print_objects, print_table
+from searchcrawl.queries.cache_figures import cache_figures
+from searchcrawl.queries.source_names import existing, source_names
+from searchcrawl.store.engine.database import Database
+
+_LATER: Final = frozenset({"list", "show", "check", "repair", "compact", "export", "import", "migrate"})
+_COLUMNS: Final = ("source", "records", "segments", "bytes")
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, None)
+    example = "searchcrawl cache count intranet"
+
+    def syntax(self) -> str:
+        return "count [NAME]"
+
+    def short_desc(self) -> str:
+        return "Count the documents and bytes that the cache holds of each source"
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+        action, *names = args
+        if action in _LATER:
+            print(f"searchcrawl cache {action}: not available yet", file=sys.stderr)
+            return Exit.WRONG_USE
+        if action != "count" or len(names) > 1:
+            raise UsageError(f"unrecognized argument: {action if action != 'count' else names[1]}")
+        project = self.load_project()
+        wanted = [existing(project, names[0])] if names else source_names(project)
+        with closing(Database(project.database_url, project.root)) as database:
+            figures = [cache_figures(project, database, name) for name in wanted]
+        if opts.json:
+            print_objects(figures)
+        else:
+            print_table(_COLUMNS, [tuple(each[column] for column in _COLUMNS) for each in figures])
+        return Exit.DONE

@@ -1,0 +1,216 @@
+"""One run over one source, initial or maintenance, whichever is due."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import logging
+import os
+import sys
+from itertools import islice
+from typing import Any, ClassVar, Final, NoReturn
+
+from scrapy import Spider
+from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.exceptions import UsageError
+from scrapy.settings import Settings
+
+from searchcrawl import settings as shipped
+from searchcrawl.cli.command import Command, Exit, print_error, print_object, print_table
+from searchcrawl.cli.commands.urls import url_line
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.queries.status import status_of
+from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.run import Run, begin
+from searchcrawl.sources.checking import one_line, shown
+from searchcrawl.sources.loading import start_urls
+from searchcrawl.sources.refused_settings import changed_promise, is_credential, why_refused_on_command_line
+from searchcrawl.sources.secrets import Concealed, hide
+from searchcrawl.spiders.base_spider import VERSIONS, SourceSpider
+from searchcrawl.spiders.spider_loader import SourceSpiderLoader
+from searchcrawl.store.engine.database import Database
+
+_STARTS_SHOWN: Final = 3
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+#: scrapyd names each of its jobs so.
+_JOB: Final = "_job"
+#: Each of a page's native calls hands the interpreter over; whoever has it then keeps it so long at most.
+_SWITCH_SECONDS: Final = 0.001
+
+
+class CrawlCommand(Command):
+    """Also what ``scrapy crawl`` and scrapyd run."""
+
+    requires_project = True
+    requires_crawler_process = True
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+    arguments = (1, 1)
+    example = "searchcrawl crawl intranet"
+
+    def syntax(self) -> str:
+        return "NAME"
+
+    def short_desc(self) -> str:
+        return "Crawl a source: everything at first, then what may have changed"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "-a",
+            dest="arguments",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="limit=N ends the run after N documents",
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
+        arguments = _arguments(opts.arguments)
+        log_file, level = self._log_options(opts)
+        loader = SourceSpiderLoader.from_settings(self.loaded_settings())
+        try:
+            spider = loader.load(args[0])
+        except KeyError:
+            raise UnknownSource(f"unknown source: {one_line(args[0])}") from None
+        if not issubclass(spider, SourceSpider):
+            return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
+        self._check_settings(opts)
+        # Scrapy's own handlers would write what ours take out (X-O3).
+        self.loaded_settings().set("LOG_ENABLED", False, priority="cmdline")
+        if spider.source.start.files:
+            # A line that is no URL is an error of the configuration: nothing has begun yet.
+            start_urls(spider.project, spider.source)
+        logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
+        patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
+        database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
+        run = begin(spider.project, spider.source, database, VERSIONS)
+        for log in logs:
+            log.on_failure(run.fail)
+        if not self._crawl(spider, {**arguments, "run": run}):
+            raise StoreError(f"the crawl of {args[0]} could not begin: see its log in {spider.project.logs_dir}")
+        return self._report(run, as_json=opts.json)
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        level = self.loaded_settings()["LOG_LEVEL"]
+        # Before Scrapy looks at it.
+        if level not in _LEVELS:
+            raise UsageError(f"the log level must be one of {', '.join(_LEVELS)} (got {level})")
+
+    def _log_options(self, opts: argparse.Namespace) -> tuple[str | None, str | None]:
+        """The file that scrapyd or ``--logfile`` asks for, and the level of the command line."""
+        settings = self.loaded_settings()
+        given = {pair.partition("=")[0] for pair in opts.set}
+        level = settings["LOG_LEVEL"] if opts.loglevel or "LOG_LEVEL" in given else None
+        return settings["LOG_FILE"] or None, level
+
+    def _check_settings(self, opts: argparse.Namespace) -> None:
+        """Refuses settings that would break what a source promises, wherever they are made."""
+        for pair in opts.set:
+            name, _, text = pair.partition("=")
+            reason = why_refused_on_command_line(name, text)
+            if reason is not None:
+                raise UsageError(f"-s {name}: {reason}")
+        settings = self.loaded_settings()
+        ours = {name: value for name, value in vars(shipped).items() if name.isupper()}
+        changed = changed_promise(ours, settings)
+        if changed is not None:
+            message = "must stay as it is in searchcrawl.settings: begin with from searchcrawl.settings import *"
+            got = f" (got {shown(settings[changed])})"
+            raise ConfigurationError("settings module", changed, message + got)
+        _conceal(settings)
+
+    def _crawl(self, spider: type[Spider], arguments: dict[str, Any]) -> bool:
+        """Runs the reactor until the spider is closed; whether the crawl began at all."""
+        process = self.crawler_process
+        if not isinstance(process, AsyncCrawlerProcess):
+            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        # What is loaded by now and here lives as long as the process: the collector need not look at it.
+        gc.disable()
+        crawler = process.create_crawler(spider)
+        process.crawl(crawler, **arguments)
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
+        gc.enable()
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        process.start()
+        # Asked in this order: a crawler that did not begin has no engine to ask for.
+        return not process.bootstrap_failed and crawler.engine is not None
+
+    def _report(self, run: Run, *, as_json: bool) -> int:
+        # Why documents wait was said when the delivery stopped.
+        if isinstance(run.failure, SearchcrawlError):
+            print_error(run.failure)
+        try:
+            self._show_status(run, as_json=as_json)
+        except StoreError as error:
+            # That the store is gone was said already, where it ended the run.
+            if run.failure is None:
+                print_error(error)
+        if run.exit_code is None:
+            _leave_at_once()
+        run.database.close()
+        return run.exit_code if run.failure is None else Exit.STORE_FAILED
+
+    def _show_status(self, run: Run, *, as_json: bool) -> None:
+        status = status_of(run.source, run.database, VERSIONS, preserve=run.project.cache.preserve)
+        if as_json:
+            print_object(status)
+        else:
+            show_summary(status)
+        if run.exit_code == Exit.NO_START:
+            _print_failed_starts(run)
+
+
+def _conceal(settings: Settings) -> None:
+    """Keeps credentials of the settings module or of ``-s`` out of the log, into which Scrapy writes settings."""
+    for name in settings:
+        priority, value = settings.getpriority(name), settings[name]
+        if priority and is_credential(name) and isinstance(value, str) and value:
+            hide(value)
+            settings.set(name, Concealed(value), priority=priority)
+
+
+def _leave_at_once() -> NoReturn:
+    """Ends the process after a second signal: the run is not over, the next one goes on with it.
+
+    Threads that are still delivering would keep the process for as long as the index is waited for.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(Exit.ENDED_EARLY)
+
+
+def _arguments(pairs: list[str]) -> dict[str, str]:
+    arguments = dict(pair.partition("=")[::2] for pair in pairs)
+    arguments.pop(_JOB, None)
+    for name, value in arguments.items():
+        if name != "limit":
+            # Its value is not repeated: who asks for a password here learns better, and no log has it.
+            raise UsageError(f"unknown spider argument: -a {name} (there is limit=N)")
+        if not value.isdigit() or int(value) < 1:
+            raise UsageError(f"-a limit={value}: must be a whole number of at least 1")
+    return arguments
+
+
+def show_summary(status: dict[str, Any]) -> None:
+    """The one table at the end of a run."""
+    run = status["run"]
+    rows = [(name.replace("_", " "), value) for name, value in status["counts"].items()]
+    rows += [("documents in the index", status["documents"]), ("waiting", status["waiting"])]
+    if status["quarantined"]:
+        rows.append(("deletions in quarantine", status["quarantined"]))
+    title = f"{status['source']}: {run['kind']} run {run['id']}, {run['end_reason'] or 'interrupted'}"
+    print_table(("", "count"), rows, title=title)
+    for warning in status["warnings"]:
+        print(f"{status['source']}: {one_line(warning['message'])}")
+
+
+def _print_failed_starts(run: Run) -> None:
+    """Why there was nothing to crawl, to standard error: the first start URLs, as ``urls`` shows them."""
+    shown = min(_STARTS_SHOWN, len(start_urls(run.project, run.source)))
+    starts = (row for row in url_rows(run.database, run.source, Wanted()) if row["depth"] == 0)
+    for row in islice(starts, shown):
+        print(f"searchcrawl: start URL: {url_line(row)}", file=sys.stderr)

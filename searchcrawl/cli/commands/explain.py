@@ -1,0 +1,97 @@
+"""``searchcrawl explain URL``: why it is or is not in the index."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from scrapy.crawler import AsyncCrawlerProcess
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import error_lines, print_object
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.queries.explain import Explanation, explanations, has_a_say
+from searchcrawl.queries.reason import advice
+from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import load_source, load_sources
+from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    example = "searchcrawl explain https://www.example.org/old/page.html"
+
+    def syntax(self) -> str:
+        return "URL"
+
+    def short_desc(self) -> str:
+        return "Say why a URL is or is not in the index, and which rule decided"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--live", action="store_true", help="ask the site too (one request, and its robots.txt)")
+        parser.add_argument("--source", metavar="NAME", help="as this source sees it; else the one that decides")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        # The stages' versions come with their libraries: loaded only where they are asked for.
+        from searchcrawl.spiders.base_spider import VERSIONS  # noqa: PLC0415
+
+        project = self.load_project()
+        sources = _sources(project, opts.source)
+        with closing(Database(project.database_url, project.root)) as database:
+            first, *others = explanations(project, sources, database, args[0], versions=VERSIONS)
+            if opts.live:
+                first = self._with_live_step(first, project, database)
+        others = [other for other in others if has_a_say(other)]
+        if opts.json:
+            print_object(first.as_json(others))
+        else:
+            for line in _lines(first, others):
+                sys.stdout.write(f"{one_line(line) if line.strip() else ''}\n")
+
+    def _with_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
+        """The explanation with what the site answers now."""
+        # They bring all that fetches and reads with them.
+        from searchcrawl.operations.dry_run import dry_run  # noqa: PLC0415
+        from searchcrawl.queries.live_view import live_step  # noqa: PLC0415
+        from searchcrawl.spiders.page_spider import look_at  # noqa: PLC0415
+
+        case = found.case
+        run = dry_run(project, case.source, database)
+        seen = look_at(AsyncCrawlerProcess(self.loaded_settings()), run, case.url, depth=case.depth or 0)
+        return replace(found, steps=(*found.steps, live_step(found, seen)))
+
+
+def _sources(project: Project, name: str | None) -> list[Source]:
+    """The source asked for, or all good ones; broken ones are warned about."""
+    if name is not None:
+        return [load_source(project, name)]
+    good, errors = load_sources(project)
+    for error in errors:
+        for line in error_lines(error):
+            print(f"warning: {line}", file=sys.stderr)
+    if not good:
+        raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
+    return list(good.values())
+
+
+def _lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[str]:
+    """The verdict, what decided, then the way of the URL, a line a step."""
+    verdict = found.verdict
+    yield found.case.url
+    yield verdict.text
+    for name, reason in [("decided by", verdict.decided), *(("also", reason) for reason in verdict.also)]:
+        yield f"  {name:<10}  {reason.step}: {reason.text}"
+        if reason.proposal is not None:
+            yield f"  {'to admit it':<10} {advice(reason.proposal, reason.file)}"
+    yield ""
+    for step in found.steps:
+        yield f"  {step.step:<10}  {step.outcome:<12}  {step.detail}"
+    for other in others:
+        yield f"source {other.case.source.name}: {other.verdict.text}"

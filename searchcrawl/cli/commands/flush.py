@@ -1,0 +1,74 @@
+"""``searchcrawl flush [NAME]``: pushes what the cache holds to the index, now."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Exit, exit_of, print_error, print_object, progress_bar
+from searchcrawl.exceptions import ConfigurationError, SourceBusy
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.index.opening import open_index
+from searchcrawl.operations import redelivery
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import load_source, load_sources
+from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (0, 1)
+    example = "searchcrawl flush intranet"
+
+    def syntax(self) -> str:
+        return "[NAME]"
+
+    def short_desc(self) -> str:
+        return "Push what the cache holds to the index, of one source or of all"
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+        project = self.load_project()
+        sources: Sequence[Source]
+        errors: Sequence[ConfigurationError]
+        if args:
+            sources, errors = [load_source(project, args[0])], []
+        else:
+            good, errors = load_sources(project)
+            sources = list(good.values())
+        for error in errors:
+            print_error(error)
+        ended = [int(exit_of(error)) for error in errors]
+        with closing(Database(project.database_url, project.root)) as database:
+            ended += [self._flush(project, each, database, as_json=opts.json) for each in sources]
+        return max(ended, default=Exit.DONE)
+
+    def _flush(self, project: Project, source: Source, database: Database, *, as_json: bool) -> int:
+        """The exit code for one source; one that is being crawled keeps the others from nothing."""
+        install_run_log(project, source)
+        patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+        try:
+            with closing(open_index(project)) as index, progress_bar(source.name) as told:
+                done = redelivery.flush(project, source, database, index, patience_seconds=patience_seconds, told=told)
+        except SourceBusy as error:
+            print_error(error)
+            return exit_of(error)
+        show_sent(done, as_json=as_json)
+        return Exit.DONE
+
+
+def show_sent(done: Mapping[str, Any], *, as_json: bool) -> None:
+    """What became of the documents of a source."""
+    if as_json:
+        print_object(done)
+        return
+    removed = f", {done['removed']} removed" if done["removed"] else ""
+    failed = (
+        f", {done['failed']} could not be sent: the index refuses them, or the cache has them no more"
+        if done["failed"]
+        else ""
+    )
+    print(f"{done['source']}: {done['documents']} documents sent{removed}{failed}")

@@ -1,0 +1,32 @@
+"""``searchcrawl list``: the sources, and spiders written in Python, that can be crawled."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import error_lines, print_objects
+from searchcrawl.spiders.spider_loader import SourceSpiderLoader
+
+
+class Command(BaseCommand):
+    requires_project = True
+    example = "searchcrawl list"
+
+    def short_desc(self) -> str:
+        return "List the sources that can be crawled"
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Prints a name a line, good ones only: scrapyd schedules nothing where this fails."""
+        loader = SourceSpiderLoader.from_settings(self.loaded_settings())
+        if loader.project_error is not None:
+            raise loader.project_error
+        names = sorted(loader.list())
+        for error in loader.errors:
+            for line in error_lines(error):
+                print(f"warning: {line}", file=sys.stderr)
+        if opts.json:
+            print_objects({"name": name} for name in names)
+        else:
+            sys.stdout.writelines(f"{name}\n" for name in names)

@@ -1,0 +1,73 @@
+"""``searchcrawl quarantine list|approve|reject NAME``: deletions that wait for somebody's word."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from scrapy.exceptions import UsageError
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Exit, print_object, print_objects, print_table
+from searchcrawl.index.opening import open_index
+from searchcrawl.operations import quarantine
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+_ACTIONS: Final = ("list", "approve", "reject")
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (2, 2)
+    example = "searchcrawl quarantine approve intranet"
+
+    def syntax(self) -> str:
+        return "list|approve|reject NAME"
+
+    def short_desc(self) -> str:
+        return "Show deletions held back by the limits, carry them out, or keep the documents"
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        if args[0] not in _ACTIONS:
+            raise UsageError(f"unrecognized argument: {args[0]} (there are {', '.join(_ACTIONS)})")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+        action, name = args
+        project = self.load_project()
+        source = load_source(project, name)
+        with closing(Database(project.database_url, project.root)) as database:
+            if action == "list":
+                _show_list(quarantine.held_back(database, source), as_json=opts.json)
+                return Exit.DONE
+            if action == "reject":
+                done = quarantine.reject(project, source, database)
+            else:
+                with closing(open_index(project)) as index:
+                    done = quarantine.approve(project, source, database, index)
+        if opts.json:
+            print_object(done)
+        else:
+            _show(action, done)
+        return Exit.DONE
+
+
+def _show_list(waiting: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print_objects(waiting)
+    elif waiting:
+        columns = ("run", "url", "reason", "since")
+        print_table(columns, [tuple(row[name] for name in columns) for row in waiting])
+    else:
+        print("no deletion waits")
+
+
+def _show(action: str, done: Mapping[str, Any]) -> None:
+    if action == "reject":
+        print(f"{done['source']}: {done['documents']} documents stay in the index")
+    else:
+        failed = f", {done['failed']} refused by the index" if done["failed"] else ""
+        print(f"{done['source']}: {done['removed']} of {done['documents']} documents removed{failed}")

@@ -1,0 +1,41 @@
+"""``searchcrawl resend NAME``: everything again from the cache to the index, with no request (E7)."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Exit, progress_bar
+from searchcrawl.cli.commands.flush import show_sent
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.index.opening import open_index
+from searchcrawl.operations import redelivery
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    example = "searchcrawl resend intranet"
+
+    def syntax(self) -> str:
+        return "NAME"
+
+    def short_desc(self) -> str:
+        return "Send every document again from the cache to the index; no page is requested"
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+        project = self.load_project()
+        source = load_source(project, args[0])
+        install_run_log(project, source)
+        patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+        with (
+            closing(Database(project.database_url, project.root)) as database,
+            closing(open_index(project)) as index,
+            progress_bar(source.name) as told,
+        ):
+            done = redelivery.resend(project, source, database, index, patience_seconds=patience_seconds, told=told)
+        show_sent(done, as_json=opts.json)
+        return Exit.DONE

@@ -1,0 +1,142 @@
+"""``searchcrawl search WORDS``: asks the index."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any, Final
+
+from rich.padding import Padding
+from rich.text import Text
+from scrapy.exceptions import UsageError
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Exit, console_for_answers, print_object, print_table
+from searchcrawl.index.opening import open_index
+from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.queries import search
+from searchcrawl.queries.source_names import existing
+from searchcrawl.sources.checking import one_line
+
+_MAX_ROWS: Final = 1000
+_MARKED: Final = re.compile(f"{search.HIT_START}(.*?){search.HIT_END}", re.DOTALL)
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, None)
+    example = "searchcrawl search '\"a phrase\" word -without' --filter mimetype:application/pdf --sort=-last_modified"
+
+    def syntax(self) -> str:
+        return "WORDS"
+
+    def short_desc(self) -> str:
+        return "Search the index"
+
+    def long_desc(self) -> str:
+        return (
+            'Search the index. All words are required; "a phrase", -word, OR, field:word; * finds everything.'
+            " Put a query with quotes or a leading minus into single quotes, after -- where it begins with a minus."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--source", metavar="NAME", help="documents of this source only")
+        parser.add_argument("--group", metavar="NAME", help="not available yet")
+        parser.add_argument("--rows", type=int, default=10, metavar="N", help="so many hits (default 10, at most 1000)")
+        parser.add_argument(
+            "--sort", metavar="NAME", help="by an attribute; --sort=-NAME or 'NAME desc' begins with the largest"
+        )
+        parser.add_argument(
+            "--filter",
+            action="append",
+            default=[],
+            metavar="NAME:VALUE",
+            help="exact value of an attribute (may be repeated)",
+        )
+        parser.add_argument(
+            "--facet", action="append", default=[], metavar="NAME", help="count an attribute's values (may be repeated)"
+        )
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Takes ``-word`` for what it is in a query; what begins with two minus signs is an option nobody knows."""
+        end = args.index("--") if "--" in args else len(args)
+        unknown = [arg for arg in args[:end] if re.match(r"--\w", arg)]
+        if unknown:
+            raise UsageError(f"unrecognized option: {unknown[0]}")
+        args[:] = ["--", *args[:end], *args[end + 1 :]]
+        if opts.loglevel is not None and opts.loglevel.upper() not in logging.getLevelNamesMapping():
+            # A word such as -London would be missing from the query, and nobody would know.
+            raise UsageError(f"-L: not a log level; put -L{opts.loglevel} after -- to exclude that word")
+        super().process_options(args, opts)
+        if not 0 <= opts.rows <= _MAX_ROWS:
+            raise UsageError(f"--rows: must be 0 to {_MAX_ROWS} (got {opts.rows})")
+        opts.sort = _order(opts.sort)
+        for text in opts.filter:
+            if not all(text.partition(":")[::2]):
+                raise UsageError(f"--filter: must be NAME:VALUE (got {text!r})")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
+        if opts.group is not None:
+            print("searchcrawl search --group: not available yet", file=sys.stderr)
+            return Exit.WRONG_USE
+        project = self.load_project()
+        query = SearchQuery(
+            words=" ".join(args),
+            source=None if opts.source is None else existing(project, opts.source),
+            filters=[text.partition(":")[::2] for text in opts.filter],
+            rows=opts.rows,
+            sort=opts.sort,
+            facets=list(dict.fromkeys(opts.facet)),
+        )
+        fields = search.known_fields(project, query)
+        with closing(open_index(project)) as index:
+            found = search.search(index, query, fields=fields)
+        if opts.json:
+            print_object(search.without_marks(found))
+        else:
+            _show(found)
+        return None
+
+
+def _order(text: str | None) -> str | None:
+    """``NAME``, ``-NAME``, ``NAME asc`` or ``NAME desc`` as ``NAME`` or ``-NAME``; raises UsageError."""
+    if text is None:
+        return None
+    name, _, direction = text.strip().partition(" ")
+    direction = direction.strip().lower()
+    if not name.removeprefix("-") or direction not in {"", "asc", "desc"} or (direction and name.startswith("-")):
+        raise UsageError(f"--sort: must be NAME, -NAME, 'NAME asc' or 'NAME desc' (got {text!r})")
+    return f"-{name}" if direction == "desc" else name
+
+
+def _show(found: dict[str, Any]) -> None:
+    """Numbered hits with title, URL and snippet, then the facets."""
+    console = console_for_answers()
+    hits: Sequence[dict[str, Any]] = found["hits"]
+    shown = "" if len(hits) == found["total"] else f", the first {len(hits)}"
+    console.print(f"{found['total']} hit{'' if found['total'] == 1 else 's'}{shown}")
+    for number, hit in enumerate(hits, start=1):
+        console.print()
+        console.print(Text(f"{number}. ").append(one_line(hit["title"]) or "(no title)", style="bold"))
+        # Soft wrapping: an address must come in one piece to whoever copies it.
+        console.print(Text(f"   {one_line(hit['url'])}", style="green"), soft_wrap=True)
+        if hit["snippet"]:
+            console.print(Padding(_highlighted(hit["snippet"]), (0, 0, 0, 3), expand=False))
+        if hit["duplicates"]:
+            console.print(Text(f"   also at {', '.join(map(one_line, hit['duplicates']))}"), soft_wrap=True)
+    for name, counts in found["facets"].items():
+        console.print()
+        print_table((one_line(name), "documents"), counts.items())
+
+
+def _highlighted(snippet: str) -> Text:
+    """The snippet with its hits in bold; nothing in it steers the terminal."""
+    text = Text()
+    for number, part in enumerate(_MARKED.split(snippet)):
+        text.append(one_line(part), style="bold" if number % 2 else "")
+    return text

@@ -1,0 +1,107 @@
+"""``searchcrawl status [NAME]``: where each source stands."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import error_lines, print_object, print_table
+from searchcrawl.queries.status import status_of
+from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.loading import load_source, load_sources
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (0, 1)
+    example = "searchcrawl status intranet"
+
+    def syntax(self) -> str:
+        return "[NAME]"
+
+    def short_desc(self) -> str:
+        return "Show the state of a source, or of all: runs, counts, what waits"
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        # The stages' versions come with their libraries: loaded only where they are asked for.
+        from searchcrawl.spiders.base_spider import VERSIONS  # noqa: PLC0415
+
+        project = self.load_project()
+        if args:
+            sources = [load_source(project, args[0])]
+        else:
+            good, errors = load_sources(project)
+            sources = list(good.values())
+            for error in errors:
+                for line in error_lines(error):
+                    print(f"warning: {line}", file=sys.stderr)
+        with closing(Database(project.database_url, project.root)) as database:
+            found = [status_of(each, database, VERSIONS, preserve=project.cache.preserve) for each in sources]
+        if opts.json:
+            print_object(found[0] if args else {"sources": found})
+        elif args:
+            _show_one(found[0])
+        else:
+            _show_all(found)
+
+
+def _show_one(status: Mapping[str, Any]) -> None:
+    """State, run, counts and warnings of one source."""
+    run = status["run"]
+    lines = [("state", status["state"])]
+    if run is not None:
+        lines += [
+            ("run", f"{run['id']} ({run['kind']})"),
+            ("started", run["started"]),
+            ("ended", f"{run['ended']} ({run['end_reason']})" if run["ended"] else "not yet"),
+        ]
+    lines += [
+        ("documents in the index", str(status["documents"])),
+        ("waiting for the index", str(status["waiting"])),
+        ("deletions in quarantine", str(status["quarantined"])),
+        ("force_recrawl", status["force_recrawl"] or "no"),
+    ]
+    print_table((status["source"], ""), lines)
+    if run is not None:
+        counts = [(name.replace("_", " "), value) for name, value in status["counts"].items()]
+        print_table(("count of the run", ""), counts)
+    _show_warnings(status)
+
+
+def _show_all(found: list[dict[str, Any]]) -> None:
+    """A line a source, no wider than a terminal of 80 columns; what is out of the ordinary comes below."""
+    if not found:
+        print("no sources: put one into sources/NAME.toml")
+        return
+    columns = ("source", "state", "last run", "to fetch", "documents", "waiting")
+    rows = [
+        (
+            status["source"],
+            status["state"],
+            None if status["run"] is None else _minute(status["run"]["ended"] or status["run"]["started"]),
+            status["counts"]["to_fetch"],
+            status["documents"],
+            status["waiting"],
+        )
+        for status in found
+    ]
+    print_table(columns, rows)
+    for status in found:
+        if status["force_recrawl"]:
+            print(f"{status['source']}: the next run visits everything again: {one_line(status['force_recrawl'])}")
+        _show_warnings(status)
+
+
+def _minute(moment: str) -> str:
+    """An ISO 8601 moment in UTC without its seconds."""
+    return f"{moment[:10]} {moment[11:16]}Z"
+
+
+def _show_warnings(status: Mapping[str, Any]) -> None:
+    for warning in status["warnings"]:
+        print(f"{status['source']}: {one_line(warning['message'])}")

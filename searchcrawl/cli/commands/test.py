@@ -1,0 +1,88 @@
+"""``searchcrawl test URL --source NAME``: one page as it would be stored."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.exceptions import UsageError
+
+from searchcrawl import urls
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import print_object
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.operations.dry_run import dry_run
+from searchcrawl.queries.code_meanings import meaning_of
+from searchcrawl.queries.page_view import page_view
+from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+_MAX_SHOWN_CHARACTERS = 600
+
+
+class Command(BaseCommand):
+    requires_project = True
+    requires_crawler_process = True
+    arguments = (1, 1)
+    example = "searchcrawl test https://www.example.org/page.html --source intranet"
+
+    def syntax(self) -> str:
+        return "URL --source NAME"
+
+    def short_desc(self) -> str:
+        return "Fetch one page and show what would be stored; stores nothing"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--source", metavar="NAME", help="by the rules of this source")
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        if opts.source is None:
+            raise UsageError("missing option: --source NAME")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        # It brings all that fetches and reads with it.
+        from searchcrawl.spiders.page_spider import look_at  # noqa: PLC0415
+
+        project = self.load_project()
+        source = load_source(project, opts.source)
+        url = urls.resolve(args[0])
+        if not isinstance(self.crawler_process, AsyncCrawlerProcess):
+            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        with closing(Database(project.database_url, project.root)) as database:
+            run = dry_run(project, source, database)
+            run.rewriting.open(source.name)
+            with closing(run.rewriting):
+                url = run.rewriting.named(url).url
+                view = page_view(url, look_at(self.crawler_process, run, url), run)
+        if opts.json:
+            print_object(view)
+        else:
+            for line in _lines(view):
+                sys.stdout.write(f"{line}\n")
+
+
+def _lines(view: Mapping[str, Any]) -> Iterator[str]:
+    """The code first, then the fields, the beginning of the text, and the links, refused ones with their rule."""
+    yield one_line(view["url"])
+    yield one_line(": ".join(filter(None, [meaning_of(view["code"]), view["rule"] or view["error"]])))
+    for hop in view["redirects"]:
+        yield one_line(f"  redirected from {hop['url']} ({hop['code']})")
+    for name, value in view["fields"].items():
+        yield one_line(f"  {name:<14}  {value}")
+    if view["text"]:
+        text = view["text"]
+        yield ""
+        yield from (f"  {one_line(line)}" for line in text[:_MAX_SHOWN_CHARACTERS].splitlines())
+        if len(text) > _MAX_SHOWN_CHARACTERS:
+            yield f"  … {len(text)} characters in all"
+    if view["links"]:
+        yield ""
+    for link in view["links"]:
+        yield one_line(f"  {link['url']}" if link["allowed"] else f"  refused: {link['url']}  ({link['rule']})")

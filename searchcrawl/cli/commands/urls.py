@@ -1,0 +1,88 @@
+"""``searchcrawl urls NAME``: the URL table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+from scrapy.exceptions import UsageError
+
+from searchcrawl import clock
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import print_objects
+from searchcrawl.queries.url_state import UrlState
+from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    example = "searchcrawl urls intranet --state failed --since 2030-01-31"
+
+    def syntax(self) -> str:
+        return "NAME"
+
+    def short_desc(self) -> str:
+        return "List the URLs of a source: state, code, the rule that decided"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        states = [state.value for state in UrlState]
+        parser.add_argument("--state", choices=states, metavar="STATE", help=", ".join(states))
+        parser.add_argument("--code", type=int, metavar="N", help="an HTTP status or a code of searchcrawl")
+        parser.add_argument(
+            "--rule", metavar="RULE", help="the rule that decided, its key, or both with a colon between"
+        )
+        parser.add_argument("--host", metavar="HOST[:PORT]", help="a host, on any port where none is named")
+        parser.add_argument(
+            "--since", metavar="DATE", help="visited, or first seen, since an ISO date or date-time (UTC by default)"
+        )
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        opts.since_ms = None if opts.since is None else _moment_ms(opts.since)
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        project = self.load_project()
+        source = load_source(project, args[0])
+        wanted = Wanted(
+            state=None if opts.state is None else UrlState(opts.state),
+            code=opts.code,
+            rule=opts.rule,
+            host=opts.host,
+            since_ms=opts.since_ms,
+        )
+        with closing(Database(project.database_url, project.root)) as database:
+            rows = url_rows(database, source, wanted)
+            if opts.json:
+                print_objects(rows)
+            else:
+                _show(rows)
+
+
+def _moment_ms(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+        return clock.to_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise UsageError(f"--since: must be an ISO date or date-time (got {text!r})") from None
+
+
+def _show(rows: Iterable[Mapping[str, Any]]) -> None:
+    """A line a URL: a table would have to hold all of them to know its widths."""
+    for row in rows:
+        sys.stdout.write(f"{url_line(row)}\n")
+
+
+def url_line(row: Mapping[str, Any]) -> str:
+    """A row of the URL table on one line: state, code, URL, and why."""
+    why = row["rule"] or row["error"] or row["duplicate_of"] or ""
+    kept = " (in the index)" if row["in_index"] and row["state"] != UrlState.INDEXED else ""
+    return f"{row['state']:<9} {row['code']:>4}  {one_line(row['url'])}  {one_line(why)}{kept}".rstrip()

@@ -1,0 +1,62 @@
+"""``searchcrawl verify [NAME]``: compares the index with the URL table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import Exit, print_object
+from searchcrawl.index.opening import open_index
+from searchcrawl.queries.source_names import existing, source_names
+from searchcrawl.queries.verify import being_crawled, verify
+from searchcrawl.sources.checking import one_line
+from searchcrawl.store.engine.database import Database
+
+_KINDS: Final = ("missing", "extra", "stale", "foreign")
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (0, 1)
+    example = "searchcrawl verify intranet"
+
+    def syntax(self) -> str:
+        return "[NAME]"
+
+    def short_desc(self) -> str:
+        return "Compare index and URL table: missing, extra, stale, foreign documents; 1 where they differ"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--repair", action="store_true", help="not available yet")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+        if opts.repair:
+            print("searchcrawl verify --repair: not available yet", file=sys.stderr)
+            return Exit.WRONG_USE
+        project = self.load_project()
+        only = existing(project, args[0]) if args else None
+        with (
+            closing(Database(project.database_url, project.root)) as database,
+            closing(open_index(project)) as index,
+        ):
+            names = source_names(project)
+            for name in being_crawled(database, names if only is None else [only]):
+                print(f"warning: {name} is being crawled: what is on its way may show as a difference", file=sys.stderr)
+            found = verify(database, index, names, only=only)
+        if opts.json:
+            print_object(found)
+        else:
+            _show(found)
+        return Exit.DONE if found["ok"] else Exit.DIFFERENT
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    for kind in _KINDS:
+        for entry in found[kind]:
+            print(f"{kind:<8} {one_line(entry['url'] or entry['id'])}  {one_line(entry['why'])}")
+    print(", ".join(f"{kind} {len(found[kind])}" for kind in _KINDS))

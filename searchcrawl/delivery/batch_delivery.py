@@ -1,0 +1,186 @@
+"""One batch on its way: documents read from the cache, delivered in parts, receipts noted (decision 6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.codes import Code
+from searchcrawl.delivery.outage_retry import Patience
+from searchcrawl.delivery.parts import parts_ahead
+from searchcrawl.failpoints import passing
+from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
+from searchcrawl.items import IndexedDocument, Removal
+from searchcrawl.run import Run
+from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.batches.batch_table import Leaving, SealedBatch
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.states import BatchState
+from searchcrawl.store.urls import url_table
+
+logger = logging.getLogger(__name__)
+
+_REMOVALS_A_PART: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Shipping:
+    """Delivers sealed batches of one run; each method may be repeated without harm (D8).
+
+    ``told`` hears how many documents went on; without ``counted`` the run's counters stay as they are.
+    """
+
+    run: Run
+    receiver: Receiver
+    cache: DocumentCache
+    patience: Patience
+    counted: bool = True
+    told: Callable[[int], None] | None = None
+    _checked: Event = field(default_factory=Event)
+
+    def documents(self, batch: SealedBatch) -> tuple[int, int]:
+        """Sends what of a batch has no receipt yet; raises DeliveryError, LeaseLost, StoreError.
+
+        Returns how many documents the index took, and how many it refused or the cache has lost.
+        """
+        self._check_index()
+        taken = failed = 0
+        with closing(parts_ahead(self.run, self.cache, batch.number)) as parts:
+            for part in parts:
+                accepted = self._part(batch, part.documents) if part.documents else 0
+                if part.lost:
+                    self.run.write(partial(_fetch_again, batch=batch, url_ids=part.lost))
+                taken += accepted
+                failed += len(part.documents) - accepted + len(part.lost)
+        self._set_state(batch, BatchState.ACKNOWLEDGED)
+        return taken, failed
+
+    def commit(self, batch: SealedBatch) -> None:
+        """Makes an acknowledged batch durable and visible."""
+        if isinstance(self.receiver, SearchIndex):
+            self.patience.attempt(self.receiver.commit)
+        passing("commit.sent")
+        self._set_state(batch, BatchState.COMMITTED)
+
+    def removals(self, batch: SealedBatch, leaving: Sequence[Leaving], *, counted: bool = False) -> int:
+        """Sends removals; how many the index acknowledged. ``counted`` in the run too, but for copies."""
+        self._check_index()
+        done = 0
+        for start in range(0, len(leaving), _REMOVALS_A_PART):
+            part = leaving[start : start + _REMOVALS_A_PART]
+            done += self._removals(batch, part, counted=counted)
+        self._set_state(batch, BatchState.ACKNOWLEDGED)
+        return done
+
+    def _check_index(self) -> None:
+        """Once: an index with a foreign schema would take documents and forget their versions."""
+        if isinstance(self.receiver, SearchIndex) and not self._checked.is_set():
+            self.patience.attempt(self.receiver.ping)
+            self._checked.set()
+
+    def _part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:
+        parcel = Batch(
+            number=batch.number,
+            source=self.run.source.name,
+            crawl_version=batch.crawl_version,
+            documents=[document for _, document in part],
+        )
+        receipts = self._deliver(parcel, expected=len(part))
+        accepted = [url_id for (url_id, _), receipt in zip(part, receipts, strict=True) if receipt.accepted]
+        refused = [
+            (url_id, receipt.error or "refused")
+            for (url_id, _), receipt in zip(part, receipts, strict=True)
+            if not receipt.accepted
+        ]
+        for url_id, reason in refused:
+            logger.error("the index refuses document %d: %s", url_id, reason)
+
+        def note(transaction: Transaction) -> Mapping[str, int]:
+            batch_table.accept(transaction, batch, accepted)
+            batch_table.refuse(transaction, batch, refused)
+            return {"indexed": len(accepted)}
+
+        self._write(note, counted=True)
+        passing("batch.marked")
+        if self.told is not None:
+            self.told(len(part))
+        return len(accepted)
+
+    def _deliver(self, batch: Batch, *, expected: int) -> Sequence[Receipt]:
+        passing("batch.post.begin")
+        receipts = self.patience.attempt(lambda: self.receiver.deliver(batch))
+        if len(receipts) != expected:
+            raise RuntimeError(f"{type(self.receiver).__name__} gave {len(receipts)} receipts for {expected}")
+        passing("index.acked")
+        return receipts
+
+    def _removals(self, batch: SealedBatch, part: Sequence[Leaving], *, counted: bool) -> int:
+        source = self.run.source.name
+        parcel = Batch(
+            number=batch.number,
+            source=source,
+            crawl_version=batch.crawl_version,
+            removals=[Removal(id=urls.document_id(source, row.url), url=row.url, code=row.code) for row in part],
+        )
+        receipts = self.patience.attempt(lambda: self.receiver.deliver(parcel))
+        passing("delete.sent")
+        gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
+
+        def note(transaction: Transaction) -> Mapping[str, int]:
+            batch_table.removed(transaction, [row.url_id for row in gone])
+            copies = (Code.DUPLICATE, Code.NOT_CANONICAL)
+            return {"deleted": sum(1 for row in gone if row.code not in copies)}
+
+        self._write(note, counted=counted)
+        passing("delete.marked")
+        return len(gone)
+
+    def _write(self, note: Callable[[Transaction], Mapping[str, int]], *, counted: bool) -> None:
+        if counted and self.counted:
+            self.run.write_counted(note)
+        else:
+            self.run.write(note)
+
+    def _set_state(self, batch: SealedBatch, state: BatchState) -> None:
+        self.run.write(lambda transaction: batch_table.set_state(transaction, batch.number, state))
+
+
+def free_segments(run: Run, cache: DocumentCache) -> None:
+    """Gives up records that the index has: all of them without ``cache.preserve``, else the oldest beyond ``max_gb``.
+
+    Nothing is given up while everything is being sent again.
+    """
+    preserve, max_bytes = run.project.cache.preserve, run.project.cache.max_bytes
+    sizes = dict(cache.segments())
+    used = run.read(lambda transaction: _needed(transaction, run.source_id))
+    if used is None:
+        return
+    total = sum(sizes.values())
+    for number in sorted(sizes):
+        if number in used or (preserve and total <= max_bytes):
+            continue
+        run.write(partial(batch_table.forget_segment, source_id=run.source_id, number=number))
+        cache.delete(number)
+        total -= sizes[number]
+
+
+def _needed(transaction: Transaction, source_id: int) -> set[int] | None:
+    """The segments that may not be given up now; None: none at all may."""
+    if resend_table.version(transaction, source_id) is not None:
+        return None
+    opened, _ = run_table.open_segment(transaction, source_id)
+    return {opened, *batch_table.segments_in_use(transaction, source_id)}
+
+
+def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:
+    lost = batch_table.still_of(transaction, batch, url_ids)
+    batch_table.lost_records(transaction, lost)
+    url_table.reopen(transaction, lost)

@@ -1,0 +1,77 @@
+"""Delivers the batches of a run and ends it once everything is sent.
+
+An extension and no pipeline: it takes batches, not items, and has to end after the scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.delivery.delivery import Delivery
+from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.index.opening import open_index
+from searchcrawl.run import Run
+
+logger = logging.getLogger(__name__)
+
+
+class IndexExtension:
+    """Opens the project's index with the spider, closes it with the run."""
+
+    def __init__(self, run: Run, *, patience_seconds: float) -> None:
+        self._run = run
+        self._patience_seconds = patience_seconds
+        self._delivery: Delivery | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> IndexExtension:
+        run: Run | None = getattr(crawler.spider, "run", None)
+        if run is None:
+            raise NotConfigured("the spider is not that of a source")
+        extension = cls(run, patience_seconds=crawler.settings.getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"))
+        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    async def spider_opened(self, spider: Spider) -> None:
+        try:
+            self._delivery = await asyncio.to_thread(self._open)
+        except SearchcrawlError as error:
+            logger.warning("the delivery cannot begin: %s", error)
+            self._run.fail(error)
+            return
+        except Exception as error:
+            logger.exception("the delivery cannot begin")
+            self._run.fail(error)
+            return
+        self._run.wires.sealed.append(self._delivery.submit)
+        self._run.wires.may_claim = self._delivery.has_room
+
+    async def spider_closed(self, spider: Spider, reason: str) -> None:
+        if self._delivery is None and self._run.failure is None:
+            # Something else kept the crawl from beginning: the next run goes on with this one.
+            return
+        try:
+            if self._delivery is not None:
+                await asyncio.to_thread(self._delivery.finish, reason)
+        except Exception as error:
+            logger.exception("the delivery cannot end")
+            self._run.fail(error)
+        for tell in self._run.wires.finished:
+            # In a thread: the store may have to be waited for.
+            await asyncio.to_thread(tell, reason)
+
+    def _open(self) -> Delivery:
+        run = self._run
+        return Delivery(
+            run,
+            open_index(run.project),
+            DocumentCache(run.project.cache_dir / run.source.name),
+            patience_seconds=self._patience_seconds,
+        )

@@ -1,0 +1,48 @@
+"""Lets no row be requested that the source's boundary refuses (B1-B9, B12, X-N4)."""
+
+from __future__ import annotations
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.http.run_state import Wires, run_of
+from searchcrawl.http.visit_end import claim_of, ended, trail_of
+from searchcrawl.rules.boundary import Boundary, refusal_code
+
+
+class BoundaryMiddleware:
+    """Ends visits outside the boundary (955, 1004, 961; ``rule`` is ``KEY: RULE``).
+
+    The target of a followed redirect may lie anywhere (requirements.md, decision 3), but on http(s).
+    """
+
+    def __init__(self, boundary: Boundary, wires: Wires) -> None:
+        self._boundary = boundary
+        self._wires = wires
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BoundaryMiddleware:
+        run = run_of(crawler.spider)
+        return cls(run.boundary, run.wires)
+
+    def process_request(self, request: Request) -> None:
+        claim = claim_of(request)
+        if claim is None:
+            return
+        if not request.url.startswith(("http://", "https://")):
+            raise ended(request, claim, Code.MALFORMED_URL, error="not an http or https URL")
+        if trail_of(request):
+            return
+        try:
+            decision = self._boundary.decide(claim.url, claim.depth)
+        except InvalidUrl as error:
+            raise ended(request, claim, Code.MALFORMED_URL, error=str(error)) from error
+        traps = self._wires.traps
+        if decision.allowed and traps is not None:
+            # Its pattern was cut after it had been claimed.
+            decision = traps.refusal(claim) or decision
+        if not decision.allowed:
+            rule = f"{decision.key}: {decision.rule}"
+            raise ended(request, claim, refusal_code(decision), rule=rule, error=f"outside the boundary ({rule})")

@@ -1,0 +1,91 @@
+"""Asks for pages only if they changed, and ends the visit of those that did not (D2, L5, X-R16)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from searchcrawl import clock
+from searchcrawl.admission.admit import rule_text
+from searchcrawl.codes import Code
+from searchcrawl.html.robots_meta import robots_directives
+from searchcrawl.http.run_state import run_of
+from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.index_filter import NO_METAS, NOINDEX, KeepRules, modified_ms
+
+
+class ConditionalMiddleware:
+    """Sends the validators of the last good body with a row's own URL, never with a redirect's target.
+
+    A 304 to them ends the visit with 304; one that nobody asked for is a passing failure. ``keep`` judges again
+    how old a page is that has not changed: one that has become too old ends with 952, as does one whose 304 says
+    noindex to ``user_agent`` (None: nobody listens).
+    """
+
+    def __init__(self, keep: KeepRules | None = None, *, user_agent: str | None = None) -> None:
+        self._keep = keep if keep is not None and keep.asks_for_age else None
+        self._user_agent = user_agent
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ConditionalMiddleware:
+        run = run_of(crawler.spider)
+        agent = run.source.robots.user_agent or run.project.user_agent
+        return cls(run.keep, user_agent=agent if run.source.keep.meta_robots else None)
+
+    def process_request(self, request: Request) -> None:
+        claim = claim_of(request)
+        if claim is None or trail_of(request):
+            return
+        if self._keep is not None and claim.code == Code.NOT_INDEXED and not self._refusal(claim.last_modified):
+            # Too old before, and not by now: a 304 would not bring the page.
+            return
+        if claim.etag is not None:
+            _set(request, b"If-None-Match", claim.etag)
+        if claim.last_modified is not None:
+            _set(request, b"If-Modified-Since", claim.last_modified)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if response.status != 304:
+            return response
+        claim = claim_of(request)
+        if claim is None:
+            return response
+        if b"If-None-Match" not in request.headers and b"If-Modified-Since" not in request.headers:
+            raise ended(request, claim, 304, error="304 without a condition", transient=True)
+        tags = response.headers.getlist(b"X-Robots-Tag")
+        if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
+            raise ended(request, claim, Code.NOT_INDEXED, rule=f"{NO_METAS}: {NOINDEX}")
+        last_modified = _text(response.headers.get(b"Last-Modified"))
+        refusal = self._refusal(last_modified or claim.last_modified) if self._keep is not None else None
+        if refusal is not None:
+            raise ended(request, claim, Code.NOT_INDEXED, rule=rule_text(refusal))
+        outcome = replace(
+            ended(request, claim, 304).outcome,
+            etag=_text(response.headers.get(b"ETag")),
+            last_modified=last_modified,
+        )
+        raise VisitEnded(outcome)
+
+    def _says_noindex(self, tags: Sequence[str]) -> bool:
+        agent = self._user_agent
+        return (
+            agent is not None and robots_directives(metas=(), headers=tags, user_agent=agent, now=clock.now()).noindex
+        )
+
+    def _refusal(self, last_modified: str | None) -> Decision | None:
+        return None if self._keep is None else self._keep.age_refusal(modified_ms(last_modified), clock.now_ms())
+
+
+def _set(request: Request, name: bytes, value: str) -> None:
+    # A validator that is not plain text can't be sent back as it came (RFC 9110 §5.5).
+    if value.isascii() and value.isprintable():
+        request.headers[name] = value
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")

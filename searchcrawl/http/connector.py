@@ -1,0 +1,141 @@
+"""aiohttp's connections, only to addresses that may be reached, and kept open within limits (L7, C12)."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from collections.abc import Sequence
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.resolver import ThreadedResolver
+
+from searchcrawl.http.address_guard import AddressGuard
+from searchcrawl.http.dns_cache import DnsCache
+
+#: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
+MAX_IDLE_HOSTS: Final = 64
+_DNS_HOSTS: Final = 10_000
+
+
+class Forbidden(OSError):
+    """An address was refused; an OSError, so that aiohttp tries the next address."""
+
+
+class GuardedResolver(AbstractResolver):
+    """Asks ``resolve`` of the source, then DNS, and leaves out what may not be reached.
+
+    Requests that need the same host at the same time share one lookup.
+    """
+
+    def __init__(self, guard: AddressGuard) -> None:
+        self._guard = guard
+        self._dns = ThreadedResolver()
+        self._known = DnsCache(most_hosts=_DNS_HOSTS)
+        self._under_way: dict[str, asyncio.Task[tuple[str, ...]]] = {}
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found: Sequence[str] | None = self._guard.addresses_for(host) or self._known.find(host)
+        if found is None:
+            found = await self._asked(host, family)
+        allowed = [address for address in found if self._guard.may_connect(host, address)]
+        if found and not allowed:
+            raise forbidden(self._guard, found[0])
+        return [_resolved(host, address, port) for address in allowed]
+
+    async def close(self) -> None:
+        for task in list(self._under_way.values()):
+            task.cancel()
+        await self._dns.close()
+
+    async def _asked(self, host: str, family: socket.AddressFamily) -> tuple[str, ...]:
+        task = self._under_way.get(host)
+        if task is None:
+            task = self._under_way[host] = asyncio.ensure_future(self._ask(host, family))
+            task.add_done_callback(functools.partial(self._answered, host))
+        # One request that is cancelled must not take the answer from the others.
+        return await asyncio.shield(task)
+
+    async def _ask(self, host: str, family: socket.AddressFamily) -> tuple[str, ...]:
+        addresses = tuple(dict.fromkeys(result["host"] for result in await self._dns.resolve(host, 0, family)))
+        self._known.keep(host, addresses)
+        return addresses
+
+    def _answered(self, host: str, task: asyncio.Task[tuple[str, ...]]) -> None:
+        del self._under_way[host]
+        if not task.cancelled():
+            # Looked at, so that asyncio does not complain where nobody waits any more.
+            task.exception()
+
+
+class Connection(ResponseHandler):
+    """Knows a body without a length that ended by a reset from one that ended well (X-R6).
+
+    Ends itself when a server speaks although nothing was asked: it would be taken for the next answer.
+    """
+
+    idle = False
+
+    def set_response_params(self, **parameters: Any) -> None:
+        self.idle = False
+        super().set_response_params(**parameters)
+
+    def data_received(self, data: bytes) -> None:
+        if self.idle and data:
+            self.abort()
+        else:
+            super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        body = self._payload
+        if exc is not None and body is not None and not body.is_eof():
+            body.set_exception(aiohttp.ClientPayloadError(f"connection lost: {exc}"))
+        super().connection_lost(exc)
+
+
+class GuardedConnector(aiohttp.TCPConnector):
+    """Connects where the guard allows it, and keeps connections to the last MAX_IDLE_HOSTS hosts only."""
+
+    def __init__(self, guard: AddressGuard, *, limit: int) -> None:
+        # The resolver remembers answers, and checks them each time.
+        super().__init__(
+            limit=limit,
+            resolver=GuardedResolver(guard),
+            use_dns_cache=False,
+            socket_factory=functools.partial(_socket_for, guard),
+        )
+        # There is no public way to name the class of a connection's protocol; test_fetch_faults sees that it works.
+        protocols: functools.partial[Any] = functools.partial(Connection, loop=asyncio.get_running_loop())
+        self._factory = protocols
+
+    # There is no public limit on idle connections; test_many_hosts sees that this one holds.
+    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        if isinstance(protocol, Connection):
+            protocol.idle = True
+        super()._release(key, protocol, should_close=should_close)
+        while len(self._conns) > MAX_IDLE_HOSTS:
+            for idle, _ in self._conns.pop(next(iter(self._conns))):
+                idle.close()
+
+
+def forbidden(guard: AddressGuard, address: str) -> Forbidden:
+    """The error of an address that was refused."""
+    return Forbidden(f"{address} may not be reached ({guard.decide(address).rule}; fetch.private_networks)")
+
+
+def _socket_for(guard: AddressGuard, address: aiohttp.AddrInfoType) -> socket.socket:
+    """The one place through which each connection goes, whatever its name was or where it came from."""
+    family, kind, protocol, _, peer = address
+    if not guard.may_connect(None, str(peer[0])):
+        raise forbidden(guard, str(peer[0]))
+    return socket.socket(family, kind, protocol)
+
+
+def _resolved(host: str, address: str, port: int) -> ResolveResult:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)

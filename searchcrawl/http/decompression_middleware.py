@@ -1,0 +1,75 @@
+"""Undoes content codings, with limits, and sees whether the body is whole (X-D6, X-R1, X-R2, L6)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Final
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.utils.asyncio import run_in_thread
+
+from searchcrawl.codes import Code
+from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, codings_of, undo
+from searchcrawl.http.outcome_middleware import PAGES
+from searchcrawl.http.run_state import run_of
+from searchcrawl.http.visit_end import claim_of, ended
+from searchcrawl.items import Claim
+
+#: Larger coded bodies are undone off the reactor.
+_THREAD_FROM_BYTES: Final = 256 * 1024
+
+
+class DecompressionMiddleware:
+    """Hands on the body as it was before it was coded; a cut or broken one is 958, one too large 960."""
+
+    def __init__(self, *, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> DecompressionMiddleware:
+        return cls(max_bytes=run_of(crawler.spider).source.fetch.max_bytes)
+
+    def process_request(self, request: Request) -> None:
+        dict.setdefault(request.headers, b"Accept-Encoding", [ACCEPTED])
+
+    def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
+        # The body of an error is not read to its end, and means nothing.
+        if response.status not in PAGES or b"Content-Encoding" not in response.headers:
+            return response
+        claim = claim_of(request)
+        if claim is None:
+            return response
+        if len(response.body) >= _THREAD_FROM_BYTES:
+            return self._decoded_in_thread(request, response, claim)
+        return self._decoded(request, response, claim)
+
+    async def _decoded_in_thread(self, request: Request, response: Response, claim: Claim) -> Response:
+        return await run_in_thread(self._decoded, request, response, claim)
+
+    def _decoded(self, request: Request, response: Response, claim: Claim) -> Response:
+        codings = codings_of(response.headers.getlist(b"Content-Encoding"))
+        try:
+            body = undo(response.body, codings, max_bytes=self._max_bytes)
+        except BrokenCoding as error:
+            raise ended(request, claim, Code.READ_ERROR, error=str(error), transient=error.cut) from error
+        except DecodedTooLarge as error:
+            raise ended(request, claim, Code.TOO_LARGE, error=str(error)) from error
+        headers = response.headers.copy()
+        # They are about the bytes as sent.
+        for name in (b"Content-Encoding", b"Content-Length"):
+            headers.pop(name, None)
+        # Not replace(): that would guess the charset of the coded body.
+        decoded = type(response)(
+            response.url,
+            status=response.status,
+            body=body,
+            flags=response.flags,
+            request=response.request,
+            certificate=response.certificate,
+            ip_address=response.ip_address,
+            protocol=response.protocol,
+        )
+        decoded.headers = headers
+        return decoded

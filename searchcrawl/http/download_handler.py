@@ -1,0 +1,268 @@
+"""Downloads http and https with aiohttp, and only from addresses that may be reached (L7).
+
+It asks for exactly the URL it is given, follows nothing, decodes nothing, keeps no cookies and
+knows no proxy but that of the source. What Scrapy's own aiohttp handler does per answer for signals and guessed types
+is left out: it costs more than the download.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from typing import Final, NoReturn
+
+import aiohttp
+import yarl
+from scrapy import Request
+from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.crawler import Crawler
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+from scrapy.http import Headers, HtmlResponse, Response, TextResponse, XmlResponse
+
+from searchcrawl import clock
+from searchcrawl.failpoints import passing
+from searchcrawl.http.connector import Forbidden, GuardedConnector
+from searchcrawl.http.run_state import guard_of, proxy_of, run_of
+from searchcrawl.http.visit_end import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
+from searchcrawl.sources.tls_files import files_of, load_into
+
+MAX_HEADER_LINE_BYTES: Final = 16 * 1024
+MAX_HEADER_BYTES: Final = 64 * 1024
+MAX_HEADERS: Final = 200
+#: How much of the body of an error or a redirect is read before the connection is given up.
+_UNWANTED_BODY_BYTES: Final = 64 * 1024
+_PROXY_AUTHENTICATION: Final = 407
+#: How aiohttp's parser begins what it says of a broken chunk; what the server sent comes behind.
+_BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
+#: We ask for no transfer coding, and aiohttp undoes none but this one (RFC 9112 §6.1).
+_TRANSFER_CODINGS: Final = frozenset({b"chunked", b"identity"})
+_TYPES: Final[dict[bytes, type[Response]]] = {
+    b"text/html": HtmlResponse,
+    b"application/xhtml+xml": HtmlResponse,
+    b"text/xml": XmlResponse,
+    b"application/xml": XmlResponse,
+    b"text/plain": TextResponse,
+}
+
+
+class GuardedHandler(BaseDownloadHandler):
+    """The download handler for http and https; one connection pool a crawl.
+
+    Times out after ``request.meta["download_timeout"]`` (default: the source's) seconds in all.
+    Raises Scrapy's download errors and those of ``fetch.ending``. With
+    ``request.meta["body_prefix_bytes"]`` the body is cut there instead of refused.
+    """
+
+    lazy = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._run = run = run_of(crawler.spider)
+        fetch = run.source.fetch
+        self._timeout_seconds = float(fetch.timeout_seconds)
+        self._max_bytes = int(fetch.max_bytes)
+        self._guard = guard_of(run)
+        self._verify = fetch.verify_certificates
+        self._tls_files = files_of(run.project, fetch)
+        route = proxy_of(run)
+        self._proxy = yarl.URL(route.url) if route is not None else None
+        self._proxy_auth = None
+        if route is not None and route.username is not None:
+            self._proxy_auth = aiohttp.BasicAuth(route.username, route.password, "utf-8")
+        self._tls: ssl.SSLContext | None = None
+        self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._session: aiohttp.ClientSession | None = None
+
+    async def download_request(self, request: Request) -> Response:
+        """Fetches one URL; the answer's body is as sent, codings and all."""
+        meta = request.meta
+        seconds: float = meta.get("download_timeout") or self._timeout_seconds
+        session = self._session or self._open()
+        headers = _header_pairs(request.headers)
+        started = clock.monotonic()
+        passing("fetch.sent")
+        try:
+            async with session.request(
+                request.method,
+                yarl.URL(request.url, encoded=True),
+                data=request.body or None,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=seconds),
+                allow_redirects=False,
+                ssl=self._tls_context() if request.url.startswith("https:") else True,
+                proxy=self._proxy,
+                proxy_auth=self._proxy_auth,
+            ) as answer:
+                meta["download_latency"] = clock.monotonic() - started
+                passing("fetch.headers")
+                return await self._read(answer, request)
+        except (aiohttp.ClientError, ValueError, TimeoutError) as error:
+            _raise_scrapys(error, request.url, seconds)
+        finally:
+            if self._run.politeness is not None:
+                self._run.politeness.rest(meta["download_slot"])
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        if self._session is not None:
+            await self._session.close()
+            # One turn of the loop, so that the transports are closed before it is.
+            await asyncio.sleep(0)
+
+    def _open(self) -> aiohttp.ClientSession:
+        connector = GuardedConnector(self._guard, limit=self._concurrency)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            max_line_size=MAX_HEADER_LINE_BYTES,
+            max_field_size=MAX_HEADER_LINE_BYTES,
+            max_headers=MAX_HEADERS,
+        )
+        return self._session
+
+    def _tls_context(self) -> ssl.SSLContext:
+        # Made when it is needed: reading all authorities takes its time.
+        if self._tls is None:
+            context = ssl.create_default_context()
+            load_into(context, self._tls_files)
+            if not self._verify:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            context.set_alpn_protocols(["http/1.1"])
+            self._tls = context
+        return self._tls
+
+    async def _read(self, answer: aiohttp.ClientResponse, request: Request) -> Response:
+        status = answer.status
+        raw_headers = answer.raw_headers
+        if not 100 <= status <= 999 or status == 101:
+            raise BrokenHeader(f"status {status}")
+        if status == _PROXY_AUTHENTICATION and self._proxy is not None:
+            raise DownloadFailedError(f"the proxy {self._proxy} refuses us: 407 {answer.reason or ''}")
+        if sum(len(name) + len(value) for name, value in raw_headers) > MAX_HEADER_BYTES:
+            raise BrokenHeader(f"headers of more than {MAX_HEADER_BYTES} bytes")
+        headers = _scrapys_headers(raw_headers)
+        if b"Transfer-Encoding" in headers:
+            _check_transfer(headers)
+        if 200 <= status <= 299:
+            body = await self._body(answer, request)
+        else:
+            body = await _unwanted_body(answer)
+        kind = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
+        response = _TYPES.get(kind, Response)(request.url, status=status, body=body, request=request)
+        # Set afterwards, because the constructor would copy them.
+        response.headers = headers
+        return response
+
+    async def _body(self, answer: aiohttp.ClientResponse, request: Request) -> bytes:
+        prefix_bytes: int = request.meta.get("body_prefix_bytes", 0)
+        limit = prefix_bytes or self._max_bytes
+        announced = answer.content_length
+        if limit and not prefix_bytes and announced is not None and announced > limit:
+            answer.close()
+            raise BodyTooLarge(f"{announced} bytes announced, more than {limit}")
+        pieces: list[bytes] = []
+        size = 0
+        async for piece in answer.content.iter_any():
+            pieces.append(piece)
+            size += len(piece)
+            if limit and size > limit:
+                answer.close()
+                if not prefix_bytes:
+                    raise BodyTooLarge(f"more than {limit} bytes sent")
+                return b"".join(pieces)[:limit]
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _header_pairs(headers: Headers) -> list[tuple[str, str]]:
+    # dict's own items: those of Headers look each name up again.
+    return [
+        (name.decode("latin-1"), value.decode("latin-1")) for name, values in dict.items(headers) for value in values
+    ]
+
+
+def _scrapys_headers(raw_headers: tuple[tuple[bytes, bytes], ...]) -> Headers:
+    """What ``Headers(raw_headers)`` is, at a third of its cost."""
+    headers = Headers()
+    for name, value in raw_headers:
+        dict.setdefault(headers, name.title(), []).append(value)
+    return headers
+
+
+def _check_transfer(headers: Headers) -> None:
+    """Refuses a body in a coding that would be taken for the page (X-R7)."""
+    transfer = b", ".join(dict.__getitem__(headers, b"Transfer-Encoding")).strip().lower()
+    if transfer not in _TRANSFER_CODINGS:
+        raise BrokenHeader(f"Transfer-Encoding {transfer[:60]!r}")
+
+
+async def _unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
+    """The beginning of a body that nobody needs: read so that the connection can be used again."""
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        async for piece in answer.content.iter_any():
+            pieces.append(piece)
+            size += len(piece)
+            if size > _UNWANTED_BODY_BYTES:
+                answer.close()
+                break
+    except (aiohttp.ClientError, TimeoutError):
+        # Status and header are whole, and all that counts here.
+        answer.close()
+    return b"".join(pieces)
+
+
+def _raise_scrapys(error: Exception, url: str, seconds: float) -> NoReturn:
+    """Raises the Scrapy error that says the same as aiohttp's."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, TimeoutError):
+        raise DownloadTimeoutError(f"no whole answer within {seconds:g} s") from error
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+        raise _tls_error(error) from error
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        raise _connect_error(error, to="the proxy: ") from error
+    if isinstance(error, aiohttp.ClientConnectorError):
+        raise _connect_error(error) from error
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        raise DownloadFailedError(f"the proxy refuses to connect: {error.status} {error.message}") from error
+    if isinstance(error, aiohttp.ClientPayloadError):
+        raise ResponseDataLossError(text) from error
+    if isinstance(error, aiohttp.ClientResponseError):
+        if _BROKEN_CHUNK.match(error.message):
+            # Came in one piece with its header; otherwise it is a ClientPayloadError.
+            raise ResponseDataLossError(error.message) from error
+        raise BrokenHeader(error.message or text) from error
+    if isinstance(error, aiohttp.InvalidURL | ValueError):
+        raise UnsupportedURLSchemeError(f"cannot be requested: {url[:200]!r}: {text}") from error
+    raise DownloadFailedError(text) from error
+
+
+def _tls_error(error: aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError) -> Exception:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return CertificateRefused(str(error.certificate_error))
+    return DownloadFailedError(f"TLS: {error.os_error}")
+
+
+def _connect_error(error: aiohttp.ClientConnectorError, *, to: str = "") -> Exception:
+    cause = error.os_error
+    if isinstance(cause, Forbidden):
+        return ForbiddenAddress(str(cause))
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return CannotResolveHostError(f"{to}no address for {error.host}: {cause.strerror or cause}")
+    if isinstance(cause, ConnectionRefusedError):
+        return DownloadConnectionRefusedError(f"{to}{cause}")
+    if isinstance(cause, TimeoutError):
+        return DownloadTimeoutError(f"{to}{cause}")
+    return DownloadFailedError(f"{to}{cause}")

@@ -1,0 +1,58 @@
+"""Says who asks, and sends the source's own headers to the origin they are meant for (X-N7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+
+from searchcrawl import urls
+from searchcrawl.http.run_state import run_of
+from searchcrawl.http.visit_end import claim_of, trail_of
+
+_ACCEPT: Final = "text/html,application/xhtml+xml,application/pdf,text/plain;q=0.9,*/*;q=0.8"
+
+
+class HeadersMiddleware:
+    """Sets the headers and limits of each request; a redirect to another origin gets the common ones only."""
+
+    def __init__(self, *, user_agent: str, headers: Mapping[str, str], timeout_seconds: float, max_bytes: int) -> None:
+        self._common = _encoded({"User-Agent": user_agent, "Accept": _ACCEPT})
+        self._own = self._common | _encoded(headers)
+        self._has_own = bool(headers)
+        self._timeout_seconds = timeout_seconds
+        self._max_bytes = max_bytes
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> HeadersMiddleware:
+        run = run_of(crawler.spider)
+        return cls(
+            user_agent=run.project.user_agent_header,
+            headers=run.source.fetch.headers,
+            timeout_seconds=float(run.source.fetch.timeout_seconds),
+            max_bytes=run.source.fetch.max_bytes,
+        )
+
+    def process_request(self, request: Request) -> None:
+        headers = self._own if self._has_own and _at_home(request) else self._common
+        # dict's own methods: the names and values are in their final form.
+        sent = request.headers
+        for name, value in headers.items():
+            dict.setdefault(sent, name, [value])
+        meta = request.meta
+        meta.setdefault("download_timeout", self._timeout_seconds)
+        meta.setdefault("download_maxsize", self._max_bytes)
+
+
+def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:
+    return {name.title().encode("ascii"): value.encode("latin-1", "replace") for name, value in headers.items()}
+
+
+def _at_home(request: Request) -> bool:
+    """Whether the request goes to the origin of its row, or to one of the source itself (a sitemap)."""
+    claim = claim_of(request)
+    if claim is None:
+        return bool(request.meta.get("own_headers"))
+    return not trail_of(request) or urls.parse(request.url).origin == urls.parse(claim.url).origin

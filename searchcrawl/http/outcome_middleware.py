@@ -1,0 +1,72 @@
+"""Turns statuses and failures into outcomes: only a page with a body goes on (C7, L6)."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from scrapy import Request
+from scrapy.http import Response
+
+from searchcrawl.codes import Code
+from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, failing_of
+from searchcrawl.politeness.retry_after import retry_after_seconds
+
+#: Statuses besides 5xx that may be gone at the next try.
+_PASSING: Final = frozenset({408, 425, 429})
+PAGES: Final = frozenset({200, 203})
+#: Only ConditionalMiddleware knows whether a 304 was asked for.
+_NOT_OURS: Final = PAGES | {304}
+
+
+class OutcomeMiddleware:
+    """Lets 200, 203 and 304 pass; ends every other visit with its status, or with the code of the failure.
+
+    Answers and failures of robots files, and of requests without a row, are left alone.
+    """
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        status = response.status
+        if status in _NOT_OURS:
+            return response
+        claim = claim_of(request)
+        if claim is None:
+            return response
+        if not 100 <= status <= 999:
+            raise ended(request, claim, Code.HEADER_ERROR, error=status_line(status)[:40], transient=True)
+        raise ended(
+            request,
+            claim,
+            status,
+            error=status_line(status),
+            transient=is_passing(status),
+            retry_after_seconds=retry_after_seconds(response.headers.get(b"Retry-After")),
+        )
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        claim = claim_of(request)
+        if claim is None or isinstance(exception, VisitEnded):
+            return
+        failing = failing_of(exception)
+        if failing is not None:
+            error = described(failing.code, exception)
+            raise ended(request, claim, failing.code, error=error, transient=failing.transient) from exception
+
+
+def is_passing(status: int) -> bool:
+    """Whether a status may be another at the next try: 408, 425, 429 and 5xx."""
+    return status in _PASSING or 500 <= status <= 599
+
+
+def status_line(status: int) -> str:
+    """``404 Not Found``."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"status {status}"
+
+
+def described(code: Code, exception: Exception) -> str:
+    """A failure in words: ``connection refused: …``."""
+    name = code.name.lower().replace("_", " ")
+    return f"{name}: {exception}" if str(exception) else name

@@ -1,0 +1,126 @@
+"""Follows, moves or ends redirects as ``rules.redirects`` decides (C6, X-R8, X-N7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from searchcrawl import urls
+from searchcrawl.codes import Code
+from searchcrawl.http.run_state import Politeness, run_of
+from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
+from searchcrawl.items import Claim
+from searchcrawl.politeness.retry_after import retry_after_seconds
+from searchcrawl.rules import redirects
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.freshness import BUSY_CODES, MAX_RETRY_PAUSE_SECONDS
+from searchcrawl.rules.redirects import Redirect, RedirectKind
+from searchcrawl.rules.rewriting import Rewriting
+
+
+class RedirectMiddleware:
+    """A followed redirect becomes a new Request of the same row; every other one ends the visit.
+
+    It sees each answer, also of robots files and sitemaps, and heeds its Retry-After.
+
+    The new request has no header of the old one: validators, credentials and Referer stay behind.
+    """
+
+    def __init__(
+        self,
+        *,
+        boundary: Boundary,
+        max_redirects: int,
+        rewriting: Rewriting,
+        politeness: Callable[[], Politeness | None] = lambda: None,
+    ) -> None:
+        self._boundary = boundary
+        self._rewriting = rewriting
+        self._politeness = politeness
+        self._max_redirects = max_redirects
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> RedirectMiddleware:
+        run = run_of(crawler.spider)
+        return cls(
+            boundary=run.boundary,
+            max_redirects=run.source.fetch.max_redirects,
+            rewriting=run.rewriting,
+            # Asked for each time: the host table's clock starts after the middlewares.
+            politeness=lambda: run.politeness,
+        )
+
+    def process_response(self, request: Request, response: Response) -> Response | Request:
+        # dict's own: the names are in their final form.
+        if dict.__contains__(response.headers, b"Retry-After"):
+            self._heed(request, response)
+        if not 300 < response.status < 309:
+            return response
+        claim = claim_of(request)
+        if claim is None:
+            return response
+        verdict = redirects.decide(
+            response.status,
+            response.headers.getlist(b"Location"),
+            base_url=request.url,
+            boundary=self._boundary,
+            hops=trail_of(request),
+            max_redirects=self._max_redirects,
+            depth=claim.depth,
+            rewriting=self._rewriting,
+            own_url=claim.url,
+        )
+        if verdict.kind is RedirectKind.FOLLOW and verdict.url is not None:
+            return _following(request, verdict.url, verdict)
+        if verdict.kind is RedirectKind.NONE:
+            return response
+        raise _ending(request, claim, verdict)
+
+    def _heed(self, request: Request, response: Response) -> None:
+        """Leaves the host alone for as long as an answer asks, a minute at most.
+
+        429 and 503 for a page may mean more; the frontier hears of them with the end of the visit.
+        """
+        seconds = retry_after_seconds(response.headers.get(b"Retry-After"))
+        politeness = self._politeness()
+        told_otherwise = response.status in BUSY_CODES and claim_of(request) is not None
+        if seconds and politeness is not None and not told_otherwise:
+            politeness.pause(slot_of(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
+
+
+def _following(request: Request, target: str, verdict: Redirect) -> Request:
+    # Scrapy's own notes about the download are those of the old request.
+    meta: dict[str, Any] = {name: value for name, value in request.meta.items() if not name.startswith("download_")}
+    meta |= {"redirects": verdict.hops, "download_slot": slot_of(target), "verbatim_url": True}
+    return Request(
+        target,
+        callback=request.callback,
+        errback=request.errback,
+        meta=meta,
+        priority=request.priority,
+        dont_filter=True,
+        cb_kwargs=request.cb_kwargs,
+    )
+
+
+def _ending(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
+    if verdict.kind is RedirectKind.FAIL:
+        code = Code.NO_LOCATION if verdict.code is None else verdict.code
+        return ended(request, claim, code, error=verdict.error)
+    decision = verdict.decision
+    rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
+    links = () if verdict.link is None else (verdict.link,)
+    outcome = ended(request, claim, Code.MOVED, rule=rule).outcome
+    error = None if verdict.url is None else redirects.moved_to(verdict.url)
+    return VisitEnded(replace(outcome, links=links, redirects=verdict.hops, error=error))
+
+
+def slot_of(url: str) -> str:
+    """``host:port`` of a URL: its downloader slot, and its name in the host table."""
+    parsed = urls.parse(url)
+    return f"{parsed.host}:{parsed.port}"

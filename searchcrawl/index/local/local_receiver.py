@@ -1,0 +1,388 @@
+"""The embedded index: a folder that several sources and processes share (architecture.md, decision 10).
+
+There is no log of updates, so every ``deliver`` commits: its receipts survive the death of the
+process and a loss of power. A writer is opened for a delivery only, under a lock on the folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import tantivy
+
+from searchcrawl import clock, failpoints
+from searchcrawl.cache.disk_space import free_bytes
+from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailable, SearchcrawlError
+from searchcrawl.index.attribute_fields import name_and_suffix
+from searchcrawl.index.local import local_schema
+from searchcrawl.index.local.local_order import MAX_VALUES, in_order
+from searchcrawl.index.local.local_query import QueryBuilder, column, facet_value, has_ties, sort_field, tokens_of
+from searchcrawl.index.local.local_snippet import hit_pattern, snippet
+from searchcrawl.index.query import parse, positive_terms
+from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.sanitising import fault_of_id
+
+# One delivery is one segment then: smaller ones cost more in merging than they save in memory.
+_HEAP_BYTES: Final = 30_000_000
+_PAGE_DOCUMENTS: Final = 5000
+_MAX_FACET_VALUES: Final = 100
+_POLL_SECONDS: Final = 0.05
+_USERS_TURN: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
+_LOCK_NAME: Final = "searchcrawl.lock"
+#: How the library, and Python, quote ENOSPC and EDQUOT.
+_FULL: Final = tuple(f"{mark} {number}" for number in (errno.ENOSPC, errno.EDQUOT) for mark in ("os error", "Errno"))
+#: With less than this no delivery succeeds.
+_NO_ROOM_BYTES: Final = 64 * 1024
+
+logger = logging.getLogger(__name__)
+
+
+class LocalReceiver:
+    """A SearchIndex in the folder ``path``, created by the first delivery; an index that is missing is empty.
+
+    A delivery waits ``lock_timeout_seconds`` for that of another process, then raises IndexUnavailable.
+    IndexMisconfigured where the folder holds something else, or the index of another release; DiskFull.
+    Documents and removals that are not newer than what the index holds are acknowledged and ignored.
+    """
+
+    def __init__(self, path: Path, *, lock_timeout_seconds: float = 30) -> None:
+        self._path = path
+        self._lock_timeout_seconds = lock_timeout_seconds
+        self._queries = QueryBuilder(local_schema.schema())
+        self._analyzer = local_schema.analyzer()
+        self._index: tantivy.Index | None = None
+        self._inode: int | None = None
+        self._opening = threading.Lock()
+
+    def begin(self, source: str, run: int) -> None:
+        """Nothing is to be prepared."""
+
+    def deliver(self, batch: Batch) -> Sequence[Receipt]:
+        """Stores and removes, durably; a document that cannot be stored is refused with the reason."""
+        ids = [*(each.id for each in batch.documents), *(each.id for each in batch.removals)]
+        with self._locked(), self._writer() as (writer, searcher):
+            return _put(writer, self._held(searcher, ids), batch)
+
+    def end(self, outcome: str) -> None:
+        """Nothing is left to be done."""
+
+    def commit(self) -> None:
+        """Returns at once: what was delivered is durable and visible."""
+
+    def scan(self, source: str | None) -> Iterator[IndexEntry]:
+        """Every document of a source (None: of all), by rising id, as of one moment; 5,000 at a time in memory."""
+        index = self._opened()
+        if index is None:
+            return
+        for document_id, fields in self._living(index.searcher(), source):
+            yield IndexEntry(
+                id=document_id,
+                crawl_version=fields["crawl_version"],
+                checksum=str(fields.get("checksum", "")),
+                url=str(fields.get("url", "")),
+            )
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """Answers a query; UnsupportedByIndex for a field that is no filter, facet or order."""
+        order_by = sort_field(query.sort)
+        for name in query.facets:
+            column(name)
+        index = self._opened()
+        if index is None:
+            return SearchAnswer(total=0, facets={name: {} for name in query.facets})
+        searcher = index.searcher()
+        wanted = self._queries.query(query)
+        total, found = self._found(searcher, wanted, query, order_by)
+        facets = {name: _facet(searcher, wanted, name) for name in query.facets}
+        return SearchAnswer(
+            total=total, hits=self._hits(searcher, found, query, scored=order_by is None), facets=facets
+        )
+
+    def purge(self) -> int:
+        """Writes every document anew and leaves tombstones and deleted documents behind; how many tombstones."""
+        with self._locked():
+            if self._opened() is None:
+                return 0
+            with self._writer() as (writer, searcher):
+                for document_id, fields in self._living(searcher, None):
+                    made = local_schema.document(
+                        document_id, fields, source=fields["source"], crawl_version=fields["crawl_version"]
+                    )
+                    writer.delete_documents_by_term("id", document_id)
+                    writer.add_document(made)
+                writer.delete_documents_by_term("tombstone", True)
+                return _count(searcher.search(self._queries.tombstones(), limit=1))
+
+    def ping(self) -> None:
+        """Returns if the folder holds an index of this release, or can be made one."""
+        if self._opened() is None:
+            _refuse_foreign(self._path)
+
+    def close(self) -> None:
+        """Lets go of the index; the next call opens it again."""
+        self._index = None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Holds the folder's lock; the system frees it when the process dies."""
+        try:
+            _refuse_foreign(self._path)
+            self._path.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self._path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise self._failure(error) from error
+        try:
+            self._wait_for(lock)
+            yield
+        finally:
+            os.close(lock)
+
+    def _wait_for(self, lock: int) -> None:
+        pause = threading.Event()
+        give_up = clock.monotonic() + self._lock_timeout_seconds
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError as error:
+                if clock.monotonic() >= give_up:
+                    raise IndexUnavailable(
+                        f"{self._path}: another process writes to the index since {self._lock_timeout_seconds:g} s"
+                    ) from error
+            pause.wait(_POLL_SECONDS)
+
+    def _opened(self) -> tantivy.Index | None:
+        """The index with all that is committed, or None where there is none yet."""
+        try:
+            return self._open() if (self._path / "meta.json").is_file() else None
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _open(self) -> tantivy.Index:
+        """The index with all that is committed; created where there is none yet."""
+        try:
+            with self._opening:
+                inode = self._path.stat().st_ino
+                # Another folder in its place is another index.
+                if self._index is None or inode != self._inode:
+                    self._index = local_schema.open_index(self._path)
+                    self._inode = inode
+                self._index.reload()
+                return self._index
+        except (OSError, ValueError) as error:
+            raise self._failure(error) from error
+
+    @contextmanager
+    def _writer(self) -> Iterator[tuple[tantivy.IndexWriter, tantivy.Searcher]]:
+        """A writer, and a reader of what was there before; commits, or leaves the index as it was."""
+        index = self._open()
+        searcher = index.searcher()
+        try:
+            writer = index.writer(_HEAP_BYTES, num_threads=1)
+        except ValueError as error:
+            raise self._unwritten(error) from error
+        try:
+            self._clear(writer)
+            yield writer, searcher
+            failpoints.passing("batch.post.mid")
+            writer.commit()
+        except (ValueError, OSError) as error:
+            raise self._unwritten(error) from error
+        finally:
+            self._release(writer)
+
+    def _clear(self, writer: tantivy.IndexWriter) -> None:
+        """Removes what a killed process left: names of files come again, and a commit would stumble over them."""
+        writer.garbage_collect_files()
+        for left in self._path.glob(".tmp*"):
+            left.unlink(missing_ok=True)
+
+    def _release(self, writer: tantivy.IndexWriter) -> None:
+        """Waits for merges and frees the writer, also where a traceback still refers to it."""
+        try:
+            writer.wait_merging_threads()
+        except ValueError as error:
+            # What was committed is safe without the merge; the next delivery merges again.
+            logger.warning("%s: segments were not merged: %s", self._path, error)
+
+    def _held(self, searcher: tantivy.Searcher, ids: Sequence[str]) -> dict[str, int]:
+        """The versions of those of ``ids`` that the index has, tombstones included."""
+        if not ids or not searcher.num_docs:
+            return {}
+        found = searcher.search(
+            self._queries.ids(ids), limit=len(ids), count=False, order_by_field="id", order=tantivy.Order.Asc
+        ).hits
+        versions = searcher.fast_field_values("crawl_version", [address for _, address in found])
+        return {str(key): int(version or 0) for (key, _), version in zip(found, versions, strict=True)}
+
+    def _living(self, searcher: tantivy.Searcher, source: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Id and stored fields of every document, by rising id; a page of them at a time in memory."""
+        query = self._queries.living(source)
+        for offset in range(0, searcher.num_docs, _PAGE_DOCUMENTS):
+            page = searcher.search(
+                query,
+                limit=_PAGE_DOCUMENTS,
+                offset=offset,
+                count=False,
+                order_by_field="id",
+                order=tantivy.Order.Asc,
+            ).hits
+            for document_id, address in page:
+                yield document_id, _stored(searcher, address)
+
+    def _found(
+        self, searcher: tantivy.Searcher, wanted: tantivy.Query, query: SearchQuery, order_by: str | None
+    ) -> tuple[int, list[tuple[Any, tantivy.DocAddress]]]:
+        """How many documents there are, and score or sort value and address of those asked for."""
+        skips_all = query.rows < 1 or query.start >= searcher.num_docs
+        if order_by is not None and has_ties(order_by):
+            total = _count(searcher.search(wanted, limit=1))
+            return total, [] if skips_all else self._by_values(searcher, wanted, query, order_by)
+        ascending = order_by is not None and not (query.sort or "").startswith("-")
+        result = searcher.search(
+            wanted,
+            limit=1 if skips_all else min(query.rows, searcher.num_docs),
+            offset=0 if skips_all else query.start,
+            order_by_field=order_by,
+            order=tantivy.Order.Asc if ascending else tantivy.Order.Desc,
+        )
+        return _count(result), [] if skips_all else result.hits
+
+    def _by_values(
+        self, searcher: tantivy.Searcher, wanted: tantivy.Query, query: SearchQuery, field: str
+    ) -> list[tuple[Any, tantivy.DocAddress]]:
+        found = in_order(
+            searcher,
+            wanted,
+            field if name_and_suffix(field) is None else local_schema.attribute_path(field),
+            lambda key: self._queries.value_term(field, key),
+            descending=(query.sort or "").startswith("-"),
+            wanted_documents=min(query.start + query.rows, searcher.num_docs),
+        )
+        return [(None, address) for address in found[query.start :]]
+
+    def _hits(
+        self,
+        searcher: tantivy.Searcher,
+        found: list[tuple[Any, tantivy.DocAddress]],
+        query: SearchQuery,
+        *,
+        scored: bool,
+    ) -> list[Hit]:
+        pattern = hit_pattern(
+            positive_terms(parse(query.words, query.attributes)),
+            is_stop_word=lambda word: not tokens_of(self._analyzer, word),
+            cjk=local_schema.CJK_RUN,
+        )
+        hits = []
+        for key, address in found:
+            document = searcher.doc(address)
+            fields = orjson.loads(document["stored"][0])
+            text = str(fields.pop("content", "") or fields.get("description", ""))
+            hits.append(
+                Hit(
+                    id=document["id"][0],
+                    score=float(key) if scored else 0.0,
+                    snippet=snippet(text, pattern),
+                    fields=fields,
+                )
+            )
+        return hits
+
+    def _unwritten(self, error: OSError | ValueError) -> SearchcrawlError:
+        """What it means that a delivery could not be written."""
+        # Which error stopped a thread of the library, it does not always say.
+        if any(mark in str(error) for mark in _FULL) or free_bytes(self._path) < _NO_ROOM_BYTES:
+            return DiskFull(f"{self._path}: no space left on its disk")
+        return IndexUnavailable(f"{self._path}: {error}")
+
+    def _failure(self, error: OSError | ValueError) -> SearchcrawlError:
+        """What trouble with the folder means: to be tried again, or something for the user to mend."""
+        if isinstance(error, OSError):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                return self._unwritten(error)
+            reason = f"{self._path}: {error.strerror or error}"
+            return _misconfigured(reason) if error.errno in _USERS_TURN else IndexUnavailable(reason)
+        if not (self._path / "meta.json").is_file():
+            return IndexUnavailable(f"{self._path}: {error}")
+        return _misconfigured(
+            f"{self._path}: damaged, or the index of another release ({error}); move the folder away, then send each"
+            " source again with `searchcrawl resend NAME`"
+        )
+
+
+def _put(writer: tantivy.IndexWriter, held: dict[str, int], batch: Batch) -> list[Receipt]:
+    """Hands the batch to the writer, but for what is not newer than what is held."""
+    receipts: list[Receipt] = []
+    for each in batch.documents:
+        if fault := fault_of_id(each.id):
+            receipts.append(Receipt(each.id, accepted=False, error=fault))
+            continue
+        try:
+            made = local_schema.document(each.id, each.fields, source=batch.source, crawl_version=batch.crawl_version)
+        except (ValueError, TypeError, OverflowError) as error:
+            receipts.append(Receipt(each.id, accepted=False, error=str(error)))
+            continue
+        _replace(writer, held, each.id, made, batch.crawl_version)
+        receipts.append(Receipt(each.id, accepted=True))
+    for removal in batch.removals:
+        if fault := fault_of_id(removal.id):
+            receipts.append(Receipt(removal.id, accepted=False, error=fault))
+            continue
+        made = local_schema.tombstone(removal.id, source=batch.source, crawl_version=batch.crawl_version)
+        _replace(writer, held, removal.id, made, batch.crawl_version)
+        receipts.append(Receipt(removal.id, accepted=True))
+    return receipts
+
+
+def _replace(
+    writer: tantivy.IndexWriter, held: dict[str, int], document_id: str, made: tantivy.Document, crawl_version: int
+) -> None:
+    if held.get(document_id, -1) >= crawl_version:
+        return
+    writer.delete_documents_by_term("id", document_id)
+    writer.add_document(made)
+    held[document_id] = crawl_version
+
+
+def _count(result: tantivy.SearchResult) -> int:
+    return int(result.count)  # type: ignore[attr-defined]  # tantivy's stub leaves it out
+
+
+def _stored(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> dict[str, Any]:
+    fields: dict[str, Any] = orjson.loads(searcher.doc(address)["stored"][0])
+    return fields
+
+
+def _facet(searcher: tantivy.Searcher, wanted: tantivy.Query, name: str) -> dict[str, int]:
+    """The most frequent values of a field and in how many found documents each is."""
+    # All of them: which of many that are equally frequent are shown is decided here, as Solr does.
+    asked = {"values": {"terms": {"field": column(name), "size": MAX_VALUES, "segment_size": MAX_VALUES}}}
+    buckets = searcher.aggregate(wanted, asked)["values"]["buckets"]
+    frequent = sorted(buckets, key=lambda bucket: (-bucket["doc_count"], bucket["key"]))[:_MAX_FACET_VALUES]
+    return {facet_value(name, bucket): int(bucket["doc_count"]) for bucket in frequent}
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raises IndexMisconfigured where the path is a file, or a folder that holds files but no index."""
+    if not path.exists() or (path / "meta.json").is_file():
+        return
+    if not path.is_dir():
+        raise _misconfigured(f"{path}: not a folder")
+    for name in sorted(entry.name for entry in path.iterdir()):
+        if name != _LOCK_NAME and not name.startswith("."):
+            raise _misconfigured(f"{path}: not an index (it holds {name}); name another folder")
+
+
+def _misconfigured(reason: str) -> IndexMisconfigured:
+    """What the user has to mend, in the file or in the folder that it names."""
+    return IndexMisconfigured(f"searchcrawl.toml: index.path: {reason}")

@@ -1,0 +1,127 @@
+"""Values that an index can take: the last look at a document before it is sent (X-I9). Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Final
+
+#: What Lucene takes as one untokenised term.
+MAX_TERM_BYTES: Final = 32_766
+#: Fields whose values are split into words, and so may be of any length.
+TEXT_FIELDS: Final = frozenset({"title", "content", "description", "anchor", "author", "subject"})
+
+Scalar = str | int | float | bool
+
+# XML 1.0 knows no such characters (2.2); U+E000 and U+E001 stand around the hits of a snippet.
+_CONTROLS: Final = tuple(chr(code) for code in range(32) if chr(code) not in "\t\n\r")
+_MARKS: Final = ("\ue000", "\ue001")
+_NONCHARACTERS: Final = ("\ufffe", "\uffff")
+_UNWANTED: Final = (*_CONTROLS, *_MARKS, *_NONCHARACTERS)
+_UNWANTED_PATTERN: Final = re.compile("[" + re.escape("".join(_UNWANTED)) + "\ud800-\udfff]")
+_SHORT: Final = 500
+_MAX_LONG: Final = 2**63 - 1
+
+
+def clean_fields(fields: Mapping[str, object]) -> dict[str, Scalar | list[Scalar]]:
+    """Fields as JSON can carry and an index can store them; those without a value are left out.
+
+    Texts lose lone surrogates and characters that XML forbids, untokenised ones are cut at 32,766
+    bytes of UTF-8; times become ISO 8601 in UTC; NaN, infinities and numbers beyond 64 bits are dropped.
+    """
+    cleaned: dict[str, Scalar | list[Scalar]] = {}
+    texts: dict[int, Scalar | None] = {}
+    for name, value in fields.items():
+        if isinstance(value, str) and len(value) >= _SHORT and is_text_field(name):
+            # The content is there twice, for the analysis by language.
+            key = id(value)
+            if key not in texts:
+                texts[key] = clean_value(name, value)
+            if (text := texts[key]) is not None:
+                cleaned[name] = text
+            continue
+        if isinstance(value, (list, tuple, set, frozenset)):
+            found = [kept for item in value if (kept := clean_value(name, item)) is not None]
+            if found:
+                cleaned[name] = found
+        elif (single := clean_value(name, value)) is not None:
+            cleaned[name] = single
+    return cleaned
+
+
+def clean_value(name: str, value: object) -> Scalar | None:
+    """One value of the field ``name``, or None where nothing of it can be stored."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        text = clean_text(value)
+        return text if is_text_field(name) else cut_bytes(text, MAX_TERM_BYTES)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if -_MAX_LONG <= value <= _MAX_LONG else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, date):
+        return iso_utc(value)
+    return None if value is None else clean_value(name, str(value))
+
+
+def fault_of_id(document_id: str) -> str | None:
+    """Why no index can take the id, or None: an empty one would be anybody's, a long one is no term (X-I10)."""
+    if not document_id.strip():
+        return "the id is empty"
+    if clean_text(document_id) != document_id:
+        return "the id has characters that cannot be stored"
+    if len(document_id.encode()) > MAX_TERM_BYTES:
+        return f"the id is longer than {MAX_TERM_BYTES} bytes"
+    return None
+
+
+def is_text_field(name: str) -> bool:
+    """Whether an index splits the values of the field into words."""
+    return name in TEXT_FIELDS or name.endswith("_t") or name.startswith(("content_txt_", "title_txt_"))
+
+
+def clean_text(text: str) -> str:
+    """The text without lone surrogates, control characters, non-characters and the marks of snippets."""
+    # In a long text, looking for each character costs a tenth of one pass of a regular expression.
+    if len(text) < _SHORT:
+        return _UNWANTED_PATTERN.sub("", text)
+    if any(character in text for character in _UNWANTED) or not _is_encodable(text):
+        return _UNWANTED_PATTERN.sub("", text)
+    return text
+
+
+def cut_bytes(text: str, max_bytes: int) -> str:
+    """The longest beginning of the text that fits into so many bytes of UTF-8."""
+    if len(text) * 4 <= max_bytes:
+        return text
+    encoded = text.encode("utf-8")
+    return text if len(encoded) <= max_bytes else encoded[:max_bytes].decode("utf-8", "ignore")
+
+
+def iso_utc(moment: date) -> str:
+    """A day or a moment as ISO 8601 in UTC with ``Z``; a moment without a zone is taken as UTC."""
+    if not isinstance(moment, datetime):
+        return f"{moment.isoformat()}T00:00:00Z"
+    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    try:
+        aware = aware.astimezone(UTC)
+    except OverflowError:
+        # The first or last day of the calendar, in a zone that would leave it.
+        aware = aware.replace(tzinfo=UTC)
+    precision = "milliseconds" if aware.microsecond else "seconds"
+    return aware.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _is_encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,235 @@
+"""Solr as a SearchIndex: updates of our own, pysolr for search, ping and administration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import pysolr
+
+from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
+from searchcrawl.index.attribute_fields import name_and_suffix, number_text
+from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.solr.solr_query import parameters, value_field
+from searchcrawl.index.solr.solr_transport import Refused, SolrSession, misconfigured, shown_url
+from searchcrawl.index.solr.solr_update import SolrUpdates
+
+#: The fields of interface.md §4, and the mark of a tombstone.
+REQUIRED_FIELDS: Final = frozenset(
+    {
+        "id",
+        "url",
+        "access_url",
+        "source",
+        "groups",
+        "host",
+        "depth",
+        "title",
+        "content",
+        "description",
+        "author",
+        "subject",
+        "mimetype",
+        "language",
+        "last_modified",
+        "content_length",
+        "checksum",
+        "first_seen",
+        "crawled_at",
+        "crawl_version",
+        "anchor",
+        "duplicates",
+        "tombstone_b",
+    }
+)
+_SCAN_ROWS: Final = 1000
+_PROBE_SECONDS: Final = 5.0
+# The ordinal of UpdateLog.State.REPLAYING.
+_REPLAYING: Final = 0
+_BETWEEN_SNIPPETS: Final = " … "
+
+
+class SolrReceiver:
+    """Delivers to and searches one core, collection or alias of Solr.
+
+    ``url`` ends in its name and may carry user and password. ``timeout_seconds`` is the total for
+    one exchange, ``purge_timeout_seconds`` for the merge of a purge. Nothing is requested before
+    the first call. Tries once: pauses and repetitions are the delivery's.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_seconds: float = 60,
+        purge_timeout_seconds: float = 3600,
+        max_answer_bytes: int = 64 * 1024 * 1024,
+    ) -> None:
+        address, auth = _address(url)
+        self.url = shown_url(address)
+        self._timeout_seconds = timeout_seconds
+        self._purge_timeout_seconds = purge_timeout_seconds
+        self._session = SolrSession(timeout_seconds=timeout_seconds, max_answer_bytes=max_answer_bytes)
+        self._session.auth = auth
+        self._updates = SolrUpdates(self._session, address)
+        self._solr = pysolr.Solr(address, session=self._session, timeout=timeout_seconds, auth=auth)
+
+    def begin(self, source: str, run: int) -> None:
+        """Nothing is to be prepared."""
+
+    def deliver(self, batch: Batch) -> Sequence[Receipt]:
+        """Stores and removes; one receipt a document or removal, in their order (Receiver)."""
+        self._check_replay()
+        receipts: list[Receipt] = []
+        if batch.documents:
+            receipts += self._updates.add(batch.documents, batch.crawl_version)
+        if batch.removals:
+            receipts += self._updates.remove(batch.removals, batch.crawl_version)
+        return receipts
+
+    def end(self, outcome: str) -> None:
+        """Nothing is kept from run to run."""
+
+    def commit(self) -> None:
+        """Makes all that was delivered durable and visible; returns once searches see it."""
+        self._check_replay()
+        self._updates.command({"commit": {"openSearcher": True, "waitSearcher": True}})
+
+    def scan(self, source: str | None) -> Iterator[IndexEntry]:
+        """Every committed document of a source (None: of all), by rising id, without tombstones."""
+        self._check_replay()
+        filters = [] if source is None else [f"{{!term f=source}}{source}"]
+        mark = "*"
+        while True:
+            found = self._select(
+                "*:*",
+                fq=filters,
+                fl="id,crawl_version,checksum,url",
+                sort="id asc",
+                rows=_SCAN_ROWS,
+                cursorMark=mark,
+            )
+            for stored in found.docs:
+                yield IndexEntry(
+                    stored["id"], int(stored.get("crawl_version", 0)), stored.get("checksum", ""), stored.get("url", "")
+                )
+            if found.nextCursorMark == mark:
+                return
+            mark = found.nextCursorMark
+
+    def search(self, query: SearchQuery) -> SearchAnswer:
+        """Answers a query; raises UnsupportedByIndex for a field, filter or order that Solr refuses."""
+        wanted = parameters(query)
+        try:
+            found = self._select(wanted.pop("q"), **wanted)
+        except Refused as refused:
+            raise UnsupportedByIndex(f"{self.url}: {refused.reason}") from refused
+        counts = found.facets.get("facet_fields", {})
+        return SearchAnswer(
+            total=found.hits,
+            hits=[_hit(stored, found.highlighting) for stored in found.docs],
+            facets={name: _counted(name, counts.get(value_field(name), ())) for name in query.facets},
+        )
+
+    def purge(self) -> int:
+        """Commits, removes tombstones and deleted documents for good; how many tombstones there were (G3)."""
+        self.commit()
+        tombstones = int(self._select("tombstone_b:true", search_handler="tombstones").hits)
+        self._session.timeout_seconds = self._purge_timeout_seconds
+        try:
+            if tombstones:
+                self._updates.command({"delete": {"query": "tombstone_b:true"}})
+            self._updates.command({"commit": {"expungeDeletes": True, "waitSearcher": True}})
+        finally:
+            self._session.timeout_seconds = self._timeout_seconds
+        return tombstones
+
+    def ping(self) -> None:
+        """Returns if the core answers and its schema has our fields."""
+        try:
+            self._solr.ping()
+            known = self._session.get(f"{self._solr.url}/schema/fields", params={"wt": "json"}).json()["fields"]
+            missing = sorted(REQUIRED_FIELDS - {entry["name"] for entry in known})
+        except (Refused, KeyError, TypeError, pysolr.SolrError) as error:
+            raise misconfigured(self.url, f"this is no core of searchcrawl: {error}") from error
+        if missing:
+            reason = f"its schema lacks {', '.join(missing)}: create the core from solr/configset"
+            raise misconfigured(self.url, reason)
+
+    def close(self) -> None:
+        """Closes the connection; the receiver opens another if it is used again."""
+        self._session.close()
+
+    def _check_replay(self) -> None:
+        """Raises IndexUnavailable while Solr, started after a crash, still reads its update log back.
+
+        It answers then, but ignores commits with status 200, shows only a part of what it acknowledged,
+        and compares versions with that part.
+        """
+        node, _, name = self._solr.url.rpartition("/")
+        wanted = {"group": "core", "prefix": "TLOG.state", "wt": "json"}
+        self._session.timeout_seconds = min(_PROBE_SECONDS, self._timeout_seconds)
+        try:
+            registries = self._session.get(f"{node}/admin/metrics", params=wanted).json().get("metrics")
+        except DeliveryError:
+            # Out of reach behind a proxy, or Solr is ill: the request that follows says so.
+            return
+        finally:
+            self._session.timeout_seconds = self._timeout_seconds
+        for registry, metrics in registries.items() if isinstance(registries, dict) else ():
+            ours = f"{registry}.".startswith(f"solr.core.{name}.") and isinstance(metrics, dict)
+            if ours and metrics.get("TLOG.state") == _REPLAYING:
+                raise IndexUnavailable(f"{self.url}: Solr is replaying its update log", retry_after_seconds=1)
+
+    def _select(self, words: str, **wanted: Any) -> pysolr.Results:
+        try:
+            found = self._solr.search(words, **wanted)
+        except pysolr.SolrError as error:
+            raise IndexUnavailable(f"{self.url}: {error}") from error
+        if found.raw_response["responseHeader"].get("partialResults"):
+            raise IndexUnavailable(f"{self.url}: the answer is partial")
+        return found
+
+
+def _address(url: str) -> tuple[str, tuple[str, str] | None]:
+    """The URL without user and password, and these; raises IndexMisconfigured for what cannot be one."""
+    try:
+        parts = urlsplit(url.strip())
+        path = parts.path.rstrip("/")
+        good = parts.scheme in {"http", "https"} and parts.hostname and path.strip("/") and not parts.query
+        _ = parts.port
+    except ValueError:
+        good = False
+    if not good:
+        shown = url.rpartition("@")[2]
+        raise IndexMisconfigured(f"searchcrawl.toml: index.url: must be http(s)://HOST:PORT/solr/NAME (got {shown!r})")
+    auth = None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")), auth
+
+
+def _hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> Hit:
+    snippets = highlighting.get(stored["id"], {}).get("content") or ()
+    fields = {name: _unwrapped(name, value) for name, value in stored.items() if name not in {"id", "score"}}
+    return Hit(
+        id=stored["id"],
+        score=float(stored.get("score") or 0.0),
+        snippet=_BETWEEN_SNIPPETS.join(" ".join(snippet.split()) for snippet in snippets),
+        fields=fields,
+    )
+
+
+def _unwrapped(name: str, value: Any) -> Any:
+    """An attribute as it was sent: in Solr all may have several values, and all numbers have a fraction."""
+    if isinstance(value, list) and name_and_suffix(name) is not None:
+        values = [int(item) if isinstance(item, float) and item.is_integer() else item for item in value]
+        return values[0] if len(values) == 1 else values
+    return value
+
+
+def _counted(name: str, flat: Sequence[Any]) -> dict[str, int]:
+    """Solr's [value, count, value, count …] as a mapping."""
+    counts = zip(flat[::2], flat[1::2], strict=True)
+    if name.endswith("_l"):
+        return {number_text(float(value)): int(count) for value, count in counts}
+    return {str(value): int(count) for value, count in counts}

@@ -1,0 +1,306 @@
+"""One exchange with Solr: bounded in time and size, no redirect followed, each answer classified (X-D13, X-I1–X-I7).
+
+answer                                             raises
+─────────────────────────────────────────────────  ─────────────────────────────────────
+no connection, reset, cut, too slow, 408, 429, 5xx  IndexUnavailable: the outcome is unknown
+not JSON, not Solr, too long, 3xx, 401, 403, 404 …  IndexMisconfigured
+400, 409, 413, 422                                  Refused: something in the request is at fault
+200 whose responseHeader.status is not 0            as the HTTP status of that number
+
+The time counts from the connection to the last byte of the answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, Self
+from urllib.parse import urlsplit, urlunsplit
+
+import orjson
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError
+
+from searchcrawl import clock
+from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable
+
+_MAX_CONNECT_SECONDS: Final = 10.0
+_MAX_RETRY_AFTER_SECONDS: Final = 3600.0
+_REFUSALS: Final = frozenset({400, 409, 413, 422})
+_HINTS: Final = {
+    401: "it asks for a login: user and password may stand in the URL",
+    403: "access is forbidden",
+    404: "there is no such core or collection",
+    405: "there is no such core or collection",
+}
+
+# What OpenSSL calls an answer that is plain HTTP, in its old and new releases.
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
+
+
+class Refused(DeliveryError):
+    """Solr refuses what was sent; ``status`` is 400, 409, 413 or 422, ``reason`` its words."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        self.status = status
+        self.reason = reason
+        super().__init__(f"HTTP {status}: {reason}")
+
+
+class SolrSession(requests.Session):
+    """A keep-alive session for one Solr; every ``request`` either answers 200 with Solr's JSON or raises.
+
+    ``timeout_seconds`` is the total for one exchange, from the connection to the last byte of the
+    answer; ``max_answer_bytes`` bounds the decoded answer. Proxies and .netrc are not looked at.
+    """
+
+    def __init__(self, *, timeout_seconds: float, max_answer_bytes: int) -> None:
+        super().__init__()
+        self.timeout_seconds = timeout_seconds
+        self.max_answer_bytes = max_answer_bytes
+        self.trust_env = False
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, _WatchedAdapter(max_retries=0, pool_connections=1, pool_maxsize=1))
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Nowhere: a redirect is an answer, mostly a login page's (X-I6)."""
+        return None
+
+    def request(self, method: str, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:
+        """Answers 200 with JSON that has a responseHeader of status 0; raises what the module's table says."""
+        address = url if isinstance(url, str) else url.decode()
+        shown = shown_url(address)
+        limit = self.timeout_seconds
+        kwargs |= {"stream": True, "timeout": (min(limit, _MAX_CONNECT_SECONDS), limit)}
+        with _Deadline(limit) as deadline:
+            try:
+                response = super().request(method, address, *args, **kwargs)
+                body = self._read(response, shown)
+            except (requests.RequestException, HTTPError, OSError) as error:
+                if deadline.is_over:
+                    raise _too_late(shown, limit) from error
+                raise _unanswered(shown, error) from error
+            if deadline.expired:
+                # Shut in its headers, an answer looks like one without a body.
+                raise _too_late(shown, limit)
+        check_answer(shown, response.status_code, response.headers.get("Retry-After"), body)
+        # The body was read here, within its bounds; whoever asks for it gets it from memory.
+        response.raw = io.BytesIO(body)
+        return response
+
+    def _read(self, response: requests.Response, shown: str) -> bytes:
+        body = bytearray()
+        for piece in response.raw.stream(65_536, decode_content=True):
+            body += piece
+            if len(body) > self.max_answer_bytes:
+                response.close()
+                raise misconfigured(shown, f"the answer is longer than {self.max_answer_bytes} bytes")
+        return bytes(body)
+
+
+def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) -> None:
+    """Returns if the answer is Solr's and good; raises what the module's table says."""
+    answer = _json_object(body)
+    header = None if answer is None else answer.get("responseHeader")
+    if status == 200 and isinstance(header, dict):
+        inner = header.get("status", 0)
+        if inner == 0:
+            if not _are_errors(header.get("errors")):
+                raise misconfigured(shown, f"the answer is not Solr's: {_excerpt(body)}")
+            return
+        status = inner if isinstance(inner, int) and 400 <= inner < 600 else 500
+    elif status == 200 and (not body.strip() or (answer is None and body.lstrip()[:1] == b"{")):
+        raise IndexUnavailable(f"{shown}: the answer ends in its middle")
+    elif status == 200:
+        raise misconfigured(shown, f"the answer is not Solr's: {_excerpt(body)}")
+    reason = _reason(answer) or _excerpt(body)
+    if status in _REFUSALS:
+        raise Refused(status, reason)
+    if status in {408, 429} or status >= 500:
+        raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=_seconds(retry_after))
+    hint = "it redirects, and redirects are not followed" if 300 <= status < 400 else _HINTS.get(status, reason)
+    raise misconfigured(shown, f"HTTP {status}: {hint}")
+
+
+def misconfigured(shown: str, reason: str) -> IndexMisconfigured:
+    """The error for what only an edit of the project, or of the server, can mend; names both (X-I6)."""
+    return IndexMisconfigured(f"searchcrawl.toml: index.url: {shown}: {reason}")
+
+
+def _are_errors(errors: object) -> bool:
+    """Whether it is what ``errors_of`` reads."""
+    return errors is None or (isinstance(errors, list) and all(isinstance(error, dict) for error in errors))
+
+
+def shown_url(url: str) -> str:
+    """The URL as messages may show it: without user, password and parameters."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+
+
+def _unanswered(shown: str, error: Exception) -> DeliveryError:
+    if isinstance(error, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
+        return misconfigured(shown, str(error))
+    if isinstance(error, requests.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return misconfigured(shown, f"its certificate is refused: {error}")
+    if isinstance(error, requests.exceptions.SSLError) and any(sign in str(error) for sign in _NO_TLS):
+        return misconfigured(shown, "it does not speak HTTPS")
+    return IndexUnavailable(f"{shown}: {_cause(error)}")
+
+
+def _too_late(shown: str, seconds: float) -> IndexUnavailable:
+    return IndexUnavailable(f"{shown}: no complete answer within {seconds:g} s")
+
+
+def _cause(error: BaseException) -> str:
+    """What the operating system says, from below the layers of the HTTP libraries."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, OSError) and found.strerror:
+            return found.strerror
+        found = found.__cause__ or found.__context__
+    return str(error) or type(error).__name__
+
+
+def _json_object(body: bytes) -> dict[str, Any] | None:
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _reason(answer: dict[str, Any] | None) -> str:
+    error = {} if answer is None else answer.get("error")
+    return str(error.get("msg") or "") if isinstance(error, dict) else ""
+
+
+def _excerpt(body: bytes) -> str:
+    return " ".join(body[:200].decode("utf-8", "replace").split()) or "(empty)"
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Retry-After as seconds, at most an hour (RFC 9110 10.2.3: seconds or a date)."""
+    if retry_after is None:
+        return None
+    text = retry_after.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text), _MAX_RETRY_AFTER_SECONDS)
+    try:
+        seconds = parsedate_to_datetime(text).timestamp() - clock.now().timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return min(max(seconds, 0.0), _MAX_RETRY_AFTER_SECONDS)
+
+
+class _Deadline:
+    """Ends the exchange at hand when its time is over, by shutting its connection from another thread.
+
+    A socket's own timeout starts again with each byte: an answer that drips never passes it (X-D13).
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.expired = False
+        self._ends = clock.monotonic() + seconds
+        self._socket: socket.socket | None = None
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time has passed; a busy machine may be late to shut the connection."""
+        return self.expired or clock.monotonic() >= self._ends
+
+    @property
+    def remaining_seconds(self) -> float:
+        """What is left of it, for a socket, to which 0 means something else."""
+        return max(self._ends - clock.monotonic(), 0.001)
+
+    def __enter__(self) -> Self:
+        self._token = _current.set(self)
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._timer.cancel()
+        _current.reset(self._token)
+        with self._lock:
+            self._socket = None
+
+    def watch(self, connection: socket.socket) -> None:
+        """Takes the connection of the exchange; raises TimeoutError if it comes too late."""
+        with self._lock:
+            if self.expired:
+                raise TimeoutError("the time for this exchange is over")
+            self._socket = connection
+        connection.settimeout(self.remaining_seconds)
+
+    def _expire(self) -> None:
+        with self._lock:
+            self.expired = True
+            if self._socket is not None:
+                # That of the base class: a TLS socket would forget its keys while another thread reads.
+                with contextlib.suppress(OSError):
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+
+_current: ContextVar[_Deadline | None] = ContextVar("_current", default=None)
+
+
+class _Watched:
+    """What both kinds of connection do, before the class of urllib3."""
+
+    sock: socket.socket | None
+    timeout: float | None
+
+    def connect(self) -> None:
+        super().connect()  # type: ignore[misc]
+        self._watch()
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        self._watch()
+        super().request(*args, **kwargs)  # type: ignore[misc]
+
+    def _watch(self) -> None:
+        deadline = _current.get()
+        if deadline is not None and self.sock is not None:
+            # urllib3 sets this on a connection that it uses again: it is the time to connect in, up to here.
+            self.timeout = deadline.remaining_seconds
+            deadline.watch(self.sock)
+
+
+class _WatchedConnection(_Watched, HTTPConnection):
+    pass
+
+
+class _WatchedTlsConnection(_Watched, HTTPSConnection):
+    pass
+
+
+class _WatchedPool(HTTPConnectionPool):
+    ConnectionCls = _WatchedConnection
+
+
+class _WatchedTlsPool(HTTPSConnectionPool):
+    ConnectionCls = _WatchedTlsConnection
+
+
+class _WatchedAdapter(HTTPAdapter):
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _WatchedPool, "https": _WatchedTlsPool}
+
+
+def errors_of(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The (id, message) pairs of documents and removals that a tolerant update refused with HTTP 200."""
+    for error in answer["responseHeader"].get("errors") or ():
+        yield str(error.get("id", "")), str(error.get("message", ""))

@@ -1,0 +1,222 @@
+"""Updates of Solr: streamed as JSON, the answer read document by document, the bad one found by halving (X-I3, X-I5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from searchcrawl import failpoints
+from searchcrawl.exceptions import IndexUnavailable
+from searchcrawl.index.receiver import Receipt
+from searchcrawl.index.sanitising import clean_fields, fault_of_id
+from searchcrawl.index.solr.solr_transport import Refused, SolrSession, errors_of, misconfigured, shown_url
+from searchcrawl.items import IndexedDocument, Removal
+
+#: So many documents refused for one and the same reason, and none taken: it is not the documents.
+SAME_REFUSALS_MEAN_MISCONFIGURED: Final = 20
+#: A document is sent so often while the index says 409 and has nothing newer.
+_MOST_CONFLICTS: Final = 3
+_HEADERS: Final = {"Content-Type": "application/json"}
+#: A request goes out in pieces of so many bytes or a little more.
+_PIECE_BYTES: Final = 65_536
+# Messages that begin like this quote the document; whatever they go on with is about it.
+_ABOUT_THE_DOCUMENT: Final = ("ERROR: [doc=", "Exception writing document")
+# A tolerant update names a document also where the server failed on it: nothing is wrong with that document.
+_SERVER_FAILURES: Final = re.compile(
+    r"Server error writing document|No space left|IndexWriter is closed|Input/output error|Too many open files"
+    r"|Read-only file system|OutOfMemory|Java heap space|ZooKeeper|No registered leader|shutting down",
+    re.IGNORECASE,
+)
+# What a version rule answers that does not ignore older updates silently, as the configset of this project does.
+_OLDER: Final = re.compile(r"(user version is not high enough|version conflict for)", re.IGNORECASE)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Entry:
+    """A document or removal on its way; ``body`` is its JSON."""
+
+    id: str
+    body: bytes
+    crawl_version: int
+    error: str | None = None
+    conflicts: int = 0
+
+
+@dataclass(slots=True)
+class _Tally:
+    """How a batch fares: whether anything was taken, and why the rest was not."""
+
+    accepted: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def means_misconfigured(self) -> bool:
+        return (
+            self.accepted == 0 and len(self.reasons) >= SAME_REFUSALS_MEAN_MISCONFIGURED and len(set(self.reasons)) == 1
+        )
+
+
+class SolrUpdates:
+    """Sends documents, removals, commits and purges to one core, collection or alias."""
+
+    def __init__(self, session: SolrSession, url: str) -> None:
+        self._session = session
+        self._core = url
+        self._url = f"{url}/update"
+        self._shown = shown_url(self._url)
+
+    def add(self, documents: Sequence[IndexedDocument], crawl_version: int) -> list[Receipt]:
+        """Stores documents under a version; one receipt each. Raises as ``Receiver.deliver``."""
+        entries = [_document_entry(document, crawl_version) for document in documents]
+        return self._settle(entries, _array, {})
+
+    def remove(self, removals: Sequence[Removal], crawl_version: int) -> list[Receipt]:
+        """Removes ids up to a version, leaving tombstones; one receipt each. Raises as ``Receiver.deliver``."""
+        entries = [_entry(removal.id, removal.id, crawl_version) for removal in removals]
+        return self._settle(entries, _deletion, {"del_version": str(crawl_version)})
+
+    def command(self, commands: dict[str, Any]) -> None:
+        """Does an administrative update such as a commit; raises as ``Receiver.deliver``."""
+        try:
+            answer = self._post(orjson.dumps(commands), {})
+        except Refused as refused:
+            raise misconfigured(self._shown, str(refused)) from refused
+        for _, message in errors_of(answer):
+            raise IndexUnavailable(f"{self._shown}: {message}")
+
+    def _settle(
+        self, entries: list[_Entry], body: Callable[[list[_Entry]], Iterator[bytes]], params: dict[str, str]
+    ) -> list[Receipt]:
+        tally = _Tally()
+        parts = [[entry for entry in entries if entry.error is None]]
+        while parts:
+            part = parts.pop()
+            parts += self._send(part, body, params, tally) if part else []
+            if tally.means_misconfigured():
+                raise misconfigured(self._shown, f"every document is refused: {tally.reasons[0]}")
+        if tally.reasons and not tally.accepted:
+            # Perhaps it takes nothing whatever: an empty update shows that.
+            self._send_nothing()
+        return [Receipt(entry.id, entry.error is None, entry.error) for entry in entries]
+
+    def _send(
+        self,
+        part: list[_Entry],
+        body: Callable[[list[_Entry]], Iterator[bytes]],
+        params: dict[str, str],
+        tally: _Tally,
+    ) -> list[list[_Entry]]:
+        """Notes the fate of each entry; what has to be sent once more for it, the last part first."""
+        try:
+            errors = dict(errors_of(self._post(body(part), params)))
+        except Refused as refused:
+            if len(part) > 1:
+                return _halves(part)
+            if refused.status == 409:
+                return self._conflicting(part, refused.reason, tally)
+            errors = {part[0].id: refused.reason}
+        for message in errors.values():
+            if not message.startswith(_ABOUT_THE_DOCUMENT) and _SERVER_FAILURES.search(message):
+                raise IndexUnavailable(f"{self._shown}: {message}")
+        if not errors.keys() <= {entry.id for entry in part}:
+            # An error that names nobody here.
+            if len(part) > 1:
+                return _halves(part)
+            errors = {part[0].id: "; ".join(errors.values())}
+        again: list[list[_Entry]] = []
+        for entry in part:
+            why = errors.get(entry.id)
+            if why is not None and _OLDER.match(why):
+                again += self._conflicting([entry], why, tally)
+            else:
+                _judge(entry, why, tally)
+        return again
+
+    def _conflicting(self, part: list[_Entry], reason: str, tally: _Tally) -> list[list[_Entry]]:
+        """Decides a version conflict by what the index has: a newer version is what it shall have (X-I4)."""
+        entry = part[0]
+        held = self._held_version(entry.id)
+        if held is not None and held >= entry.crawl_version:
+            _judge(entry, None, tally)
+            return []
+        entry.conflicts += 1
+        if entry.conflicts < _MOST_CONFLICTS:
+            return [part]
+        _judge(entry, f"{reason} (the index has {'none' if held is None else f'version {held}'})", tally)
+        return []
+
+    def _held_version(self, entry_id: str) -> int | None:
+        """The version that the index has of a document or tombstone, committed or not; None where it has none."""
+        wanted = {"id": entry_id, "fl": "crawl_version", "omitHeader": "false", "wt": "json"}
+        try:
+            found = self._session.get(f"{self._core}/get", params=wanted).json()["doc"]
+            return None if found is None else int(found.get("crawl_version", 0))
+        except (Refused, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise misconfigured(shown_url(f"{self._core}/get"), f"no version can be read: {error}") from error
+
+    def _send_nothing(self) -> None:
+        """Returns if an update without documents is taken; raises IndexMisconfigured where nothing is."""
+        try:
+            self._post(b"[]", {})
+        except Refused as refused:
+            raise misconfigured(self._shown, f"every update is refused: {refused.reason}") from refused
+
+    def _post(self, body: bytes | Iterator[bytes], params: dict[str, str]) -> dict[str, Any]:
+        response = self._session.post(self._url, params={"wt": "json", **params}, data=body, headers=_HEADERS)
+        answer: dict[str, Any] = orjson.loads(response.content)
+        return answer
+
+
+def _halves(part: list[_Entry]) -> list[list[_Entry]]:
+    # The last one is taken next: the order of the batch is kept.
+    middle = len(part) // 2
+    return [part[middle:], part[:middle]]
+
+
+def _judge(entry: _Entry, message: str | None, tally: _Tally) -> None:
+    if message is None:
+        tally.accepted += 1
+        return
+    entry.error = message
+    tally.reasons.append(message.replace(entry.id, "…"))
+
+
+def _entry(entry_id: str, value: object, crawl_version: int) -> _Entry:
+    fault = fault_of_id(entry_id)
+    try:
+        body = b"" if fault else orjson.dumps(value)
+    except TypeError as error:
+        body, fault = b"", f"it cannot be written as JSON: {error}"
+    return _Entry(id=entry_id, body=body, crawl_version=crawl_version, error=fault)
+
+
+def _document_entry(document: IndexedDocument, crawl_version: int) -> _Entry:
+    fields = clean_fields(document.fields)
+    fields["id"] = document.id
+    fields["crawl_version"] = crawl_version
+    return _entry(document.id, fields, crawl_version)
+
+
+def _array(part: list[_Entry]) -> Iterator[bytes]:
+    """The documents as one JSON array, piece by piece: the request is never in memory as a whole."""
+    middle = len(part) // 2
+    piece: list[bytes] = []
+    size = 0
+    for number, entry in enumerate(part):
+        if number == middle:
+            yield b"".join(piece)
+            piece, size = [], 0
+            failpoints.passing("batch.post.mid")
+        piece += (b"," if number else b"[", entry.body)
+        size += len(entry.body)
+        if size >= _PIECE_BYTES:
+            yield b"".join(piece)
+            piece, size = [], 0
+    yield b"".join((*piece, b"]"))
+
+
+def _deletion(part: list[_Entry]) -> Iterator[bytes]:
+    yield b'{"delete":[' + b",".join(entry.body for entry in part) + b"]}"

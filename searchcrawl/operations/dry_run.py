@@ -1,0 +1,119 @@
+"""A run that leaves no trace: no lease, no row, nothing in cache or index, for looking at one page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from searchcrawl import clock
+from searchcrawl.run import Run
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import boundary_of
+from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.runs.lease import Lease
+from searchcrawl.store.runs.run_table import RunRow
+from searchcrawl.store.states import RunKind
+
+T = TypeVar("T")
+
+#: A host that others are to leave alone for longer is asked once nevertheless: somebody waits for the answer.
+_MAX_WAIT_SECONDS: Final = 30.0
+
+
+class DryRun(Run):
+    """A run whose writes are rolled back; its lease is nobody's."""
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers, in a transaction that is undone."""
+        answers: list[T] = []
+        try:
+            with self.database.write() as transaction:
+                answers.append(work(transaction))
+                raise _Undone
+        except _Undone:
+            return answers[0]
+
+
+class _Undone(Exception):
+    """Rolls a transaction back."""
+
+
+class Manners:
+    """The turns of a process that asks for one page: its own delay, after that which other processes keep."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._delays: dict[str, float] = {}
+        self._next: dict[str, float] = {}
+
+    async def turn(self, host: str) -> None:
+        """Waits until ``host:port`` may be asked once more."""
+        if host not in self._next:
+            self._next[host] = clock.monotonic() + await asyncio.to_thread(self._wait_seconds, host)
+        pause = min(self._next[host] - clock.monotonic(), _MAX_WAIT_SECONDS)
+        if pause > 0:
+            await asyncio.sleep(pause)
+        self.rest(host)
+
+    async def enter(self, host: str) -> None:
+        """The same; there are no other requests to wait for."""
+        await self.turn(host)
+
+    def leave(self, host: str) -> None:
+        """Nothing: nobody else waits."""
+
+    async def arrive(self, host: str) -> None:
+        """Nothing: one host is asked at a time."""
+
+    def depart(self, host: str) -> None:
+        """Nothing: nobody else waits."""
+
+    def pause(self, host: str, *, seconds: float) -> None:
+        """Asks nothing of a host for so long (Retry-After)."""
+        self._next[host] = max(self._next.get(host, 0.0), clock.monotonic() + seconds)
+
+    def slow_down(self, host: str, *, delay_seconds: float) -> None:
+        """Keeps at least this delay to a host from now on."""
+        self._delays[host] = max(delay_seconds, self._delays.get(host, 0.0))
+
+    def rest(self, host: str) -> None:
+        """A request to the host is over: its delay begins now."""
+        delay_seconds = max(self._run.source.fetch.delay_seconds, self._delays.get(host, 0.0))
+        self._next[host] = max(self._next.get(host, 0.0), clock.monotonic() + delay_seconds)
+
+    def _wait_seconds(self, host: str) -> float:
+        allowed_ms = self._run.read(lambda transaction: host_table.allowed_ms(transaction, host))
+        return 0.0 if allowed_ms is None else (allowed_ms - clock.now_ms()) / 1000
+
+
+def dry_run(project: Project, source: Source, database: Database) -> DryRun:
+    """A run for looking at pages of a source; raises ConfigurationError, StoreError."""
+    with database.read() as transaction:
+        source_id = run_table.find_source(transaction, source.name) or 0
+    now_ms = clock.now_ms()
+    run = DryRun(
+        project=project,
+        source=source,
+        database=database,
+        boundary=boundary_of(source),
+        source_id=source_id,
+        lease=Lease(source_id, 0),
+        row=RunRow(
+            id=0,
+            kind=RunKind.MAINTENANCE,
+            started_ms=now_ms,
+            horizon_ms=now_ms,
+            ended_ms=None,
+            end_reason=None,
+            exit_code=None,
+            counts={},
+            fingerprint=None,
+        ),
+        fingerprint="",
+    )
+    run.politeness = Manners(run)
+    return run

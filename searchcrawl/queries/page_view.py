@@ -1,0 +1,87 @@
+"""``test``: a page as it would be stored, with a verdict on each of its links (interface.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from searchcrawl import clock
+from searchcrawl.admission.admit import rule_text
+from searchcrawl.commit.group_rows import stored_page
+from searchcrawl.index.fields import indexed_document
+from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.run import Run
+from searchcrawl.store.batches.batch_table import Shipment
+
+#: What stands in the index twice, for the analysis of a language.
+_BY_LANGUAGE: Final = ("content_txt_", "title_txt_")
+#: Shown as ``text``, or not known yet.
+_LEFT_OUT: Final = frozenset({"content", "first_seen"})
+
+
+def page_view(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any]:
+    """``{"url", "code", "fields", "text", "links"}`` of interface.md, with ``rule``, ``error`` and ``redirects``.
+
+    ``fields`` are those of the index, what only a delivery knows left out; empty where nothing would be stored.
+    """
+    view: dict[str, Any] = {
+        "url": url,
+        "code": int(seen.code),
+        "rule": seen.rule,
+        "error": seen.error if isinstance(seen, Outcome) else None,
+        "redirects": [{"url": hop.url, "code": hop.code} for hop in seen.redirects],
+        "fields": {},
+        "text": "",
+        "links": [],
+    }
+    if isinstance(seen, Outcome) or seen.page is None:
+        return view
+    if seen.code == 200:
+        view["fields"] = _fields(seen, run)
+    view["text"] = seen.page.text
+    view["links"] = list(_links(seen, seen.page, run))
+    return view
+
+
+def _fields(document: Document, run: Run) -> dict[str, Any]:
+    fetched_ms = clock.to_ms(document.fetched_at)
+    shipment = Shipment(
+        url_id=0,
+        url=document.claim.url,
+        depth=document.claim.depth,
+        segment=None,
+        record_offset=None,
+        response_bytes=None,
+        fields_bytes=None,
+        fields_digest=document.fields_digest,
+        mimetype=document.mimetype,
+        content_length=len(document.body),
+        last_modified=document.last_modified,
+        first_seen_ms=fetched_ms,
+        last_fetched_ms=fetched_ms,
+        in_index=False,
+    )
+    record = stored_page(document).fields
+    found = indexed_document(shipment, record, source=run.source.name, duplicates=(), display=run.display).fields
+    return {
+        name: clock.iso(clock.to_ms(value)) if isinstance(value, datetime) else value
+        for name, value in found.items()
+        if name not in _LEFT_OUT and not name.startswith(_BY_LANGUAGE)
+    }
+
+
+def _links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]:
+    """Each link as a crawl would ask for it, also those that it would not."""
+    depth = document.claim.depth + 1
+    kept, discarded = run.rewriting.of_links(page.links, document.claim.url)
+    for link in kept:
+        decision = run.boundary.decide(link.url, depth)
+        allowed, rule = decision.allowed, rule_text(decision)
+        if link.nofollow or page.nofollow:
+            allowed, rule = False, "rel=nofollow" if link.nofollow else "robots nofollow of the page"
+        elif not run.source.scope.follow_links:
+            allowed, rule = False, "scope.follow_links: false"
+        yield {"url": link.url, "allowed": allowed, "rule": rule}
+    for named in discarded:
+        yield {"url": named.url, "allowed": False, "rule": rule_text(named.decision)}

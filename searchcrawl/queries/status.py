@@ -1,0 +1,173 @@
+"""The state of sources, as ``status`` and the end of ``crawl`` show it (J1, J2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from searchcrawl import clock, urls
+from searchcrawl.codes import Code
+from searchcrawl.queries import run_outcome
+from searchcrawl.run import COUNTS
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.store.batches import resend_table
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import lease, run_table
+from searchcrawl.store.runs.run_table import RunRow
+from searchcrawl.store.sitemaps import sitemap_table
+from searchcrawl.store.states import EndReason
+from searchcrawl.store.urls import pattern_table, url_queries, url_table
+from searchcrawl.store.urls.pattern_table import StoredPattern
+
+#: So many patterns of URLs that are cut are named.
+_MOST_PATTERNS: Final = 500
+
+
+def status_of(
+    source: Source, database: Database, versions: Mapping[str, int], *, preserve: bool = False
+) -> dict[str, Any]:
+    """The status object of interface.md §2; a source that never ran is ``scheduled``.
+
+    With ``preserve`` (the project's) documents that cannot be sent again from the cache are warned about.
+    """
+    with database.read() as transaction:
+        source_id = run_table.find_source(transaction, source.name)
+        run = None if source_id is None else run_table.last(transaction, source_id)
+        if source_id is None or run is None:
+            return _never_run(source)
+        totals = document_table.totals(transaction, source_id)
+        executing = lease.held(transaction, source_id, clock.now_ms())
+        refused = url_queries.refused_documents(transaction, source_id)
+        lost = url_queries.indexed_without_record(transaction, source_id) if preserve else 0
+        named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
+        unread = sitemap_table.failures(transaction, source_id, [urls.resolve(url) for url in named])
+        warned = url_queries.warned_urls(transaction, source_id)
+        resending = resend_table.version(transaction, source_id) is not None
+        return {
+            "source": source.name,
+            "state": _state(run, executing=executing),
+            "run": _shown(run),
+            "counts": _counts(transaction, source_id, run),
+            **totals,
+            "force_recrawl": _force_recrawl(run_table.made_with(transaction, source_id), source, versions),
+            "warnings": [
+                *_warnings_of_source(source),
+                *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
+                *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
+                *_warnings_of_urls(source.name, warned),
+                *_warnings_of_patterns(pattern_table.cut(transaction, source_id)),
+                *(_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
+            ],
+        }
+
+
+def _shown(run: RunRow) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "kind": run.kind.value,
+        "started": clock.iso(run.started_ms),
+        "ended": clock.iso(run.ended_ms),
+        "end_reason": run.end_reason,
+    }
+
+
+def _counts(transaction: Transaction, source_id: int, run: RunRow) -> dict[str, int]:
+    counts = {name: run.counts.get(name, 0) for name in COUNTS}
+    if run.ended_ms is None:
+        counts["to_fetch"] = url_table.count_todo(transaction, source_id, run.horizon_ms)
+        counts["discovered"] = sum(counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected"))
+    return counts
+
+
+def _never_run(source: Source) -> dict[str, Any]:
+    return {
+        "source": source.name,
+        "state": "scheduled",
+        "run": None,
+        "counts": dict.fromkeys(COUNTS, 0),
+        "documents": 0,
+        "waiting": 0,
+        "quarantined": 0,
+        "force_recrawl": None,
+        "warnings": [*_warnings_of_source(source)],
+    }
+
+
+def _state(run: RunRow, *, executing: bool) -> str:
+    if run.ended_ms is None:
+        return "executing" if executing else "waiting_for_resume"
+    if run.end_reason == EndReason.FINISHED:
+        return "finished" if run.exit_code in (0, 9) else "partially_failed" if run.exit_code == 6 else "failed"
+    return "failed" if run.end_reason == EndReason.STORE_FAILED else "stopped"
+
+
+def _force_recrawl(made_with: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
+    """Why the next run visits everything without validators (D9)."""
+    now = fingerprint(source, versions=versions)
+    changed = changed_keys(made_with or now, now)
+    return f"changed: {', '.join(changed)}" if changed else None
+
+
+def _warnings_of_source(source: Source) -> Iterator[dict[str, str]]:
+    if not source.robots.obey:
+        yield _warning("robots", "robots.txt is not obeyed for this source (robots.obey = false)")
+
+
+def _warnings_of_run(
+    name: str, run: RunRow, waiting: int, *, resending: bool, executing: bool
+) -> Iterator[dict[str, str]]:
+    if executing:
+        return
+    if run.ended_ms is None:
+        yield _warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} goes on with it")
+    if run.exit_code == run_outcome.NO_START:
+        yield _warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
+    if waiting:
+        yield _warning(
+            "waiting",
+            f"{waiting} documents or deletions wait for the index: the next run, or searchcrawl flush {name}, sends them",
+        )
+    if resending:
+        yield _warning(
+            "resend", f"a resend was cut off: the next run, or searchcrawl flush {name}, sends what is left of it"
+        )
+
+
+def _warnings_of_documents(name: str, quarantined: int, *, refused: int, lost: int) -> Iterator[dict[str, str]]:
+    if quarantined:
+        yield _warning("quarantine", f"{quarantined} deletions wait for approval: searchcrawl quarantine list {name}")
+    if refused:
+        yield _warning("refused", f"the index refuses {refused} documents: searchcrawl urls {name} --state failed")
+    if lost:
+        yield _warning("cache", f"{lost} documents of the index are no longer in the cache and cannot be sent again")
+
+
+def _warnings_of_urls(name: str, warned: Mapping[int, int]) -> Iterator[dict[str, str]]:
+    if logins := warned.get(Code.LOGIN_FAILED):
+        yield _warning(
+            "login", f"{logins} pages could not be read, the login failed: searchcrawl urls {name} --code 959"
+        )
+    if walls := warned.get(Code.SENTINEL):
+        yield _warning(
+            "sentinel",
+            f"{walls} pages are what their host answers to any path, a login form or an error page, and were not taken; "
+            f"what was known of them stays: searchcrawl urls {name} --code 965",
+        )
+
+
+def _warnings_of_patterns(cut: Sequence[StoredPattern]) -> Iterator[dict[str, str]]:
+    """F5: each pattern of URLs that is cut is named."""
+    for row in cut[:_MOST_PATTERNS]:
+        key = f"{row.cut} = {row.cut_limit}"
+        why = "it has as many URLs as allowed"
+        if row.pages:
+            why = f"its last pages brought {row.new_permille / 10:.1f} % new text"
+        yield _warning("trap", f"URL looping: {row.text} is cut ({key}): {why}; others of it are refused with 961")
+    if len(cut) > _MOST_PATTERNS:
+        yield _warning("trap", f"URL looping: {len(cut) - _MOST_PATTERNS} more patterns are cut")
+
+
+def _warning(code: str, message: str) -> dict[str, str]:
+    return {"code": code, "message": message}

@@ -1,0 +1,91 @@
+"""The one word for a URL, drawn from both axes of its row (interface.md §2); pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Final
+
+from searchcrawl.codes import Code
+from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE, evidence
+from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.urls.url_queries import ListedUrl
+
+
+class UrlState(StrEnum):
+    """Where a URL stands."""
+
+    #: to be fetched
+    TODO = "todo"
+    #: handed out to the running process
+    FETCHING = "fetching"
+    #: fetched, and in no delivery yet
+    CACHED = "cached"
+    #: in a delivery without a receipt
+    SENDING = "sending"
+    #: the index acknowledged it as it is
+    INDEXED = "indexed"
+    #: fetched, but not to be indexed: empty, noindex, moved
+    EXCLUDED = "excluded"
+    #: a rule said no, without a request
+    REJECTED = "rejected"
+    #: another URL has the same content, or is the canonical one
+    DUPLICATE = "duplicate"
+    #: the last fetch failed, or the index refuses the document; the known document may still be in the index
+    FAILED = "failed"
+    #: was a document; its removal is under way or done
+    GONE = "gone"
+
+
+_EXCLUDED: Final = frozenset(
+    {
+        Code.EMPTY,
+        Code.NOT_INDEXED,
+        Code.META_REFRESH,
+        Code.MOVED,
+        Code.DISPLAY_URL_CLASH,
+        Code.INVALID_DISPLAY_URL,
+    }
+)
+_DUPLICATE: Final = frozenset({Code.DUPLICATE, Code.DUPLICATE_IN_RUN, Code.NOT_CANONICAL})
+_WAS_DOCUMENT: Final = frozenset({200, Code.DUPLICATE, Code.NOT_CANONICAL})
+_BY_DOCUMENT: Final = {
+    DocumentState.NONE: UrlState.GONE,
+    DocumentState.CACHED: UrlState.CACHED,
+    DocumentState.SENDING: UrlState.SENDING,
+    DocumentState.PRESENT: UrlState.INDEXED,
+    DocumentState.WITHHELD: UrlState.DUPLICATE,
+    DocumentState.QUARANTINED: UrlState.INDEXED,
+    DocumentState.WANTED: UrlState.TODO,
+}
+
+
+def url_state(row: ListedUrl, remove_on: Collection[int]) -> UrlState:
+    """The word for a row; ``remove_on`` are the statuses that remove a document of the source."""
+    if row.fetch_state != FetchState.SETTLED:
+        return UrlState.TODO if row.fetch_state == FetchState.TODO else UrlState.FETCHING
+    if row.document_state == DocumentState.REMOVING or _was_removed(row, remove_on):
+        return UrlState.GONE
+    if row.code in _EXCLUDED:
+        return UrlState.EXCLUDED
+    if row.code in _DUPLICATE:
+        return UrlState.DUPLICATE
+    if _without_request(row):
+        return UrlState.REJECTED
+    if row.code != 200 or row.document_state is None:
+        return UrlState.FAILED
+    if row.document_state == DocumentState.WITHHELD and row.index_error is not None:
+        return UrlState.FAILED
+    return _BY_DOCUMENT[row.document_state]
+
+
+def _was_removed(row: ListedUrl, remove_on: Collection[int]) -> bool:
+    known = row.document_state == DocumentState.NONE and row.document_code in _WAS_DOCUMENT
+    return known and row.indexed_version is None and evidence(row.code, row.rule, remove_on)
+
+
+def _without_request(row: ListedUrl) -> bool:
+    """Whether a rule settled the row; a redirect into what robots.txt forbids counts as one."""
+    if row.rule is None or row.rule == ROBOTS_UNAVAILABLE:
+        return False
+    return row.last_fetched_ms is None or row.code in {Code.ROBOTS, Code.OUTSIDE_BOUNDARY}

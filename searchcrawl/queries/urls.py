@@ -1,0 +1,79 @@
+"""The URL table as ``urls`` shows it: an object a row (interface.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from searchcrawl import clock, urls
+from searchcrawl.codes import Code
+from searchcrawl.queries.url_state import UrlState, url_state
+from searchcrawl.rules.display import DisplayMap
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import display_of
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.urls import url_queries
+from searchcrawl.store.urls.url_queries import ListedUrl, RowFilter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which rows are asked for; None is no restriction. ``rule`` is the rule, its key, or both as ``KEY: RULE``.
+
+    ``host`` is a host with or without port, ``since_ms`` the earliest last visit (first sight, where there was none).
+    """
+
+    state: UrlState | None = None
+    code: int | None = None
+    rule: str | None = None
+    host: str | None = None
+    since_ms: int | None = None
+
+
+def url_rows(database: Database, source: Source, wanted: Wanted) -> Iterator[dict[str, Any]]:
+    """The rows of a source as interface.md shapes them, by rising row id, in constant memory; raises StoreError."""
+    with database.read() as transaction:
+        source_id = run_table.find_source(transaction, source.name)
+        host_ids = None if wanted.host is None else url_queries.host_ids(transaction, wanted.host.lower())
+    if source_id is None:
+        return
+    row_filter = RowFilter(code=wanted.code, rule=wanted.rule, host_ids=host_ids, since_ms=wanted.since_ms)
+    display = display_of(source)
+    for row in url_queries.listed_urls(database, source_id, row_filter):
+        state = url_state(row, source.lifecycle.remove_on)
+        if wanted.state in {None, state}:
+            yield _shaped(row, source.name, state, display)
+
+
+def _shaped(row: ListedUrl, source: str, state: UrlState, display: DisplayMap | None) -> dict[str, Any]:
+    clash = row.code == Code.DISPLAY_URL_CLASH
+    other = None if clash else row.duplicate_of
+    modified = clock.from_http_date(row.last_modified)
+    return {
+        "url": row.url if display is None else display.shown(row.url, row.display_url),
+        "access_url": row.url,
+        "state": state.value,
+        "in_index": row.indexed_version is not None,
+        "code": row.code,
+        "rule": row.rule,
+        "depth": row.depth,
+        "referrer": row.referrer,
+        # An identity has neither a default port nor user info, and always a path: no parser is needed.
+        "host": row.url.split("/", 3)[2],
+        "first_seen": clock.iso(row.first_seen_ms),
+        "last_fetched": clock.iso(row.last_fetched_ms),
+        "last_changed": clock.iso(row.last_changed_ms),
+        "next_due": clock.iso(row.due_ms),
+        "etag": row.etag,
+        "last_modified": None if modified is None else clock.iso(clock.to_ms(modified)),
+        "checksum": row.fields_digest.hex() if row.fields_digest else None,
+        "duplicate_of": other if other is None or display is None else display.shown(other, row.duplicate_display),
+        "document_id": None if row.document_state is None else urls.document_id(source, row.url),
+        "batch": row.batch_id,
+        "redirects": [] if row.redirects is None else orjson.loads(row.redirects),
+        "error": f"its display URL is that of {row.duplicate_of}" if clash else row.error or row.index_error,
+    }

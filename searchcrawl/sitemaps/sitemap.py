@@ -1,0 +1,252 @@
+"""Reads sitemaps: index, urlset, plain text, RSS and Atom, gzipped or not (sitemaps.org; X-R14).
+
+A scanner and no XML parser: half of the sitemaps at large are not well-formed, and one broken
+entry must cost that entry alone. It knows no entities but the five of XML and character
+references, and no DTD, so there is nothing that could be expanded or fetched.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.encoding_labels import codec_of, encoding_of
+from searchcrawl.http.content_coding import BrokenCoding, pieces_of
+from searchcrawl.items import ListedUrl
+from searchcrawl.sitemaps.sitemap_dates import moment_ms
+from searchcrawl.sitemaps.sitemap_scanner import Entry, FeedScanner, LineScanner, Scanner, SitemapScanner
+
+#: The protocol's limits on one file; what is beyond is not read.
+MAX_URLS: Final = 50_000
+MAX_BYTES: Final = 50 * 1024 * 1024
+BATCH_URLS: Final = 1000
+_HEAD_BYTES: Final = 4096
+_HEAD_CHARACTERS: Final = 64 * 1024
+_GZIP: Final = b"\x1f\x8b"
+_ABSOLUTE: Final = re.compile(r"https?://", re.IGNORECASE).match
+_REFERENCE: Final = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
+_NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+#: What str.strip() takes for blank, and two that have no width.
+_BLANK: Final = "".join(
+    map(chr, (*range(9, 14), *range(0x2000, 0x200C), 0x20, 0x85, 0xA0, 0x2028, 0x2029, 0x3000, 0xFEFF))
+)
+_BOMS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+_DECLARED: Final = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([\w.:-]+)", re.ASCII)
+#: The first element, or what may stand before it.
+_FIRST: Final = re.compile(
+    r"<(?:([\w.-]+):)?(urlset|sitemapindex|url|sitemap|rss|rdf|feed)(?=[\s/>])([^<>]*)>", re.IGNORECASE
+)
+_NO_ELEMENT: Final = re.compile(r"\s+|<!--.*?-->|<\?[^>]*>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
+
+
+class SitemapKind(Enum):
+    """What a sitemap lists, and how."""
+
+    #: other sitemaps
+    INDEX = "index"
+    URLSET = "urlset"
+    #: a URL a line
+    TEXT = "text"
+    #: RSS or Atom
+    FEED = "feed"
+
+
+_KINDS: Final = {
+    "urlset": SitemapKind.URLSET,
+    "url": SitemapKind.URLSET,
+    "sitemapindex": SitemapKind.INDEX,
+    "sitemap": SitemapKind.INDEX,
+}
+
+
+class NotASitemap(Exception):
+    """The body is none of the formats that list URLs."""
+
+
+class SitemapReader:
+    """Reads one body, in constant memory beside it.
+
+    ``codings`` are those of Content-Encoding, ``charset`` that of Content-Type; gzip is known by
+    its first bytes. ``kind`` is set with the first batch. After the last one ``skipped`` counts
+    entries without a usable URL, ``note`` says why less than all was read, and ``whole`` is true
+    where nothing was missing.
+    """
+
+    def __init__(
+        self,
+        body: bytes,
+        *,
+        codings: Sequence[str] = (),
+        charset: str | None = None,
+        max_urls: int = MAX_URLS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._body = body
+        self._codings = list(codings)
+        self._charset = charset
+        self._max_urls = max_urls
+        self._max_bytes = max_bytes
+        self.kind: SitemapKind | None = None
+        self.skipped = 0
+        self.note = ""
+        self.whole = False
+
+    def batches(self) -> Iterator[list[ListedUrl]]:
+        """The entries, BATCH_URLS at a time, in the order of the file.
+
+        Raises NotASitemap, or BrokenCoding where not even the beginning can be decoded.
+        """
+        count = 0
+        batch: list[ListedUrl] = []
+        for entry in self._entries():
+            listed = self._listed(entry)
+            if count == self._max_urls or self.skipped > self._max_urls:
+                self.note = f"more than {self._max_urls} {'URLs' if listed else 'entries without a URL'}"
+                self.whole = False
+                break
+            if listed is None:
+                self.skipped += 1
+                continue
+            count += 1
+            batch.append(listed)
+            if len(batch) == BATCH_URLS:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def _listed(self, entry: Entry) -> ListedUrl | None:
+        text = _unescaped(entry.url).strip(_BLANK)
+        if not _ABSOLUTE(text):
+            text = _unescaped(entry.other).strip(_BLANK)
+            if not _ABSOLUTE(text):
+                return None
+        try:
+            url = urls.resolve(text)
+        except InvalidUrl:
+            return None
+        return ListedUrl(url, moment_ms(_unescaped(entry.date).strip(_BLANK)) if entry.date else None)
+
+    def _entries(self) -> Iterator[Entry]:
+        texts = self._texts()
+        head = ""
+        for text in texts:
+            head += text
+            if len(head) >= _HEAD_CHARACTERS:
+                break
+        scanner = self._scanner(head)
+        yield from scanner.feed(head)
+        for text in texts:
+            yield from scanner.feed(text)
+        yield from scanner.finish()
+        self.whole = scanner.ended and not self.note
+
+    def _scanner(self, head: str) -> Scanner:
+        start = head.lstrip(_BLANK)
+        # Without a tag at its beginning: after what a server's own messages put before it.
+        match = _FIRST.match(start, _after_prolog(start)) if start.startswith("<") else _FIRST.search(start)
+        if match is None:
+            if "<" not in start and any(_ABSOLUTE(line.strip(_BLANK)) for line in start.splitlines()):
+                self.kind = SitemapKind.TEXT
+                return LineScanner()
+            raise NotASitemap(f"no sitemap: {start[:80]!r}" if start else "no sitemap: empty")
+        prefix, name, attributes = match.groups()
+        self.kind = _KINDS.get(name.lower(), SitemapKind.FEED)
+        if self.kind is SitemapKind.FEED:
+            return FeedScanner(name.lower(), prefix)
+        return SitemapScanner(name, prefix, attributes)
+
+    def _texts(self) -> Iterator[str]:
+        """The text, piece by piece; what cannot be decoded ends it with a note."""
+        decoder: codecs.IncrementalDecoder | None = None
+        size = 0
+        pieces = self._pieces()
+        try:
+            for piece in pieces:
+                size += len(piece)
+                if decoder is None:
+                    decoder = codecs.getincrementaldecoder(_encoding(piece, self._charset))("replace")
+                if size > self._max_bytes:
+                    self.note = f"more than {self._max_bytes} bytes"
+                    yield decoder.decode(piece[: len(piece) - (size - self._max_bytes)])
+                    return
+                yield decoder.decode(piece)
+        except BrokenCoding as error:
+            if decoder is None:
+                raise
+            self.note = str(error)
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The body without its codings, in pieces; a gzipped file may be sent with a coding of its own."""
+        body = self._body
+        for coding in reversed(self._codings[-1:]):
+            pieces = pieces_of(body, coding)
+            first = next(pieces, b"")
+            if not first.startswith(_GZIP):
+                yield first
+                yield from pieces
+                return
+            body = _joined(first, pieces, self._max_bytes)
+        if body.startswith(_GZIP):
+            yield from pieces_of(body, "gzip")
+        else:
+            view = memoryview(body)
+            for start in range(0, len(body), _HEAD_CHARACTERS):
+                yield bytes(view[start : start + _HEAD_CHARACTERS])
+
+
+def _joined(first: bytes, pieces: Iterator[bytes], max_bytes: int) -> bytes:
+    found = bytearray(first)
+    for piece in pieces:
+        found += piece
+        if len(found) > max_bytes:
+            break
+    return bytes(found)
+
+
+def _after_prolog(text: str) -> int:
+    position = 0
+    while match := _NO_ELEMENT.match(text, position):
+        position = match.end()
+    return position
+
+
+def _encoding(first: bytes, charset: str | None) -> str:
+    """The codec of a file that begins so: its byte order mark, its declaration, its header, or UTF-8."""
+    for mark, codec in _BOMS:
+        if first.startswith(mark):
+            return codec
+    declared = _DECLARED.match(first[:_HEAD_BYTES])
+    for label in (declared[1].decode("ascii") if declared else None, charset):
+        encoding = encoding_of(label) if label else None
+        # A declaration that could be read as ASCII is not in UTF-16, whatever it says.
+        if encoding and not encoding.startswith("utf-16"):
+            return codec_of(encoding)
+    return "utf-8"
+
+
+def _unescaped(text: str) -> str:
+    return _REFERENCE.sub(_character, text) if "&" in text else text
+
+
+def _character(match: re.Match[str]) -> str:
+    name, decimal, hexadecimal = match.groups()
+    if name:
+        return _NAMED[name]
+    number = int(decimal) if decimal else int(hexadecimal, 16)
+    if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
+        return "\ufffd"
+    return chr(number)

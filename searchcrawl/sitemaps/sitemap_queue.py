@@ -1,0 +1,80 @@
+"""Which sitemaps of a run are still to be read: each once, within limits, indexes before what they name."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.sitemap_rules import may_read
+
+logger = logging.getLogger(__name__)
+
+#: What one run reads at most, those of all origins together.
+MAX_SITEMAPS: Final = 50_000
+#: An index may name indexes; the protocol knows one level.
+MAX_LEVEL: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A sitemap to be read.
+
+    ``level`` counts the indexes above it. ``invited`` ones are named by robots.txt, which is not
+    asked about them then; ``guessed`` is a /sitemap.xml that nobody names. ``origins`` are those
+    whose URLs its lastmods are about; None: all, as where the source file names it.
+    """
+
+    url: str
+    level: int = 0
+    invited: bool = False
+    guessed: bool = False
+    origins: frozenset[str] | None = None
+    attempt: int = 0
+
+
+class SitemapQueue:
+    """Remembers by key what was wanted, so that cycles end and nothing is read twice."""
+
+    def __init__(self, boundary: Boundary, *, max_sitemaps: int = MAX_SITEMAPS, max_level: int = MAX_LEVEL) -> None:
+        self._boundary = boundary
+        self._max_sitemaps = max_sitemaps
+        self._max_level = max_level
+        self._keys: set[int] = set()
+        self._full = False
+
+    def accept(self, wanted: Wanted) -> bool:
+        """Whether this one is to be read; what is refused for another reason than having been here is logged."""
+        key = urls.key(wanted.url)
+        if key in self._keys:
+            return False
+        if len(self._keys) >= self._max_sitemaps:
+            if not self._full:
+                self._full = True
+                logger.warning("more than %d sitemaps: the rest is not read", self._max_sitemaps)
+            return False
+        self._keys.add(key)
+        if wanted.level > self._max_level:
+            logger.warning("sitemap %s is not read: below more than %d indexes", wanted.url, self._max_level)
+            return False
+        decision = may_read(self._boundary, wanted.url)
+        if not decision.allowed:
+            logger.warning("sitemap %s is outside the boundary (%s: %s)", wanted.url, decision.key, decision.rule)
+        return decision.allowed
+
+
+def child_of(index: Wanted, url: str) -> Wanted:
+    """A sitemap that an index names: it inherits what its index may, within its own origin."""
+    same_origin = urls.origin_of(index.url) == urls.origin_of(url)
+    origins = index.origins
+    if origins is not None and not same_origin:
+        # An index elsewhere speaks for those who name it, what it names for itself too.
+        origins = origins | {urls.origin_of(url)}
+    return Wanted(
+        url=url,
+        level=index.level + 1,
+        invited=index.invited and same_origin,
+        origins=origins,
+    )

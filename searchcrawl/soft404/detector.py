@@ -1,0 +1,107 @@
+"""Pages that are no content although they come with status 200: soft 404, login walls (L9, X-R17, 965).
+
+A host is asked for paths that it cannot know. What it answers to two of them shows how much such
+answers differ by themselves (the path repeated, a clock, a token); a page that differs no more is one.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import secrets
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+from urllib.parse import unquote, urlsplit
+
+from searchcrawl import urls
+from searchcrawl.duplicates.similarity import distance, features_of, words_of
+from searchcrawl.items import Page
+
+#: A page may differ half as much again as two answers did, and by a word in two hundred besides.
+_MARGIN: Final = 1.5
+_SLACK: Final = 0.005
+#: Texts of which one has so many times the words of the other cannot be that near.
+_MOST_TIMES: Final = 4
+#: Answers that differ more among themselves are no one page: their host makes them up.
+_MAX_DIFFERENCE: Final = 0.3
+_PROBE_LETTERS: Final = 20
+_SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}")
+
+
+def probe_url(url: str) -> str:
+    """A URL beside ``url`` that nobody can know: its folder and the ending of its name, no query."""
+    parsed = urlsplit(url)
+    folder, name = posixpath.split(parsed.path or "/")
+    ending = _SUFFIX.fullmatch(posixpath.splitext(name)[1])
+    letters = "".join(secrets.choice(string.ascii_lowercase) for _ in range(_PROBE_LETTERS))
+    return urls.resolve(f"{folder.rstrip('/')}/{letters}{ending[0] if ending else ''}", url)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What a page says, word by word, and the words of the URL that was asked for, which it may repeat."""
+
+    title: tuple[str, ...]
+    text: tuple[str, ...]
+    echoes: frozenset[str]
+
+    @classmethod
+    def of(cls, page: Page, *, asked: str) -> Self:
+        """The sample of ``page``, the answer to ``asked``."""
+        return cls(title=tuple(words_of(page.title)), text=tuple(words_of(page.text)), echoes=_echoes(asked))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How far two answers are from each other, whatever they repeat of their URLs."""
+
+    title: float
+    text: float
+
+    @classmethod
+    def between(cls, one: Sample, other: Sample) -> Self:
+        """That of two samples."""
+        echoes = one.echoes | other.echoes
+        return cls(title=_far(one.title, other.title, echoes), text=_far(one.text, other.text, echoes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wall:
+    """What a host answers to any path; ``landing`` is where it sends them, None where it answers itself.
+
+    ``sample`` is one such answer, ``spread`` how far a second one was from it.
+    """
+
+    sample: Sample
+    spread: Difference
+    landing: str | None = None
+
+    @classmethod
+    def between(cls, one: Sample, other: Sample, *, landing: str | None = None) -> Self | None:
+        """The wall that both are; None where they have too little in common, or no text at all."""
+        spread = Difference.between(one, other)
+        if not any(one.text) or not any(other.text) or spread.text > _MAX_DIFFERENCE:
+            return None
+        return cls(sample=one, spread=spread, landing=landing)
+
+    def hides(self, page: Page, *, asked: str) -> bool:
+        """Whether ``page``, the answer to ``asked``, is such an answer, too."""
+        sample, echoes = self.sample, self.sample.echoes | _echoes(asked)
+        # Most pages have a title or a length of their own: their words need not be compared.
+        if _far(words_of(page.title), sample.title, echoes) > self.spread.title:
+            return False
+        words = words_of(page.text)
+        if not any(words) or not len(sample.text) / _MOST_TIMES <= len(words) <= len(sample.text) * _MOST_TIMES:
+            return False
+        return _far(words, sample.text, echoes) <= _MARGIN * self.spread.text + _SLACK
+
+
+def _echoes(asked: str) -> frozenset[str]:
+    parsed = urlsplit(asked)
+    return frozenset(words_of(unquote(f"{parsed.path} {parsed.query}"))) - {""}
+
+
+def _far(one: Sequence[str], other: Sequence[str], echoes: frozenset[str]) -> float:
+    return distance(features_of(one, without=echoes), features_of(other, without=echoes))

@@ -1,0 +1,378 @@
+"""Deliveries: sealed as rows, so that a crash repeats them with the same ids and versions (D8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select, text, update
+
+from searchcrawl.store.documents.document_table import OUT_OF_QUARANTINE
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import batches, documents, urls
+from searchcrawl.store.states import BatchState, DocumentState
+
+_PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
+_LEAVING: Final = text("documents.leaving = 1")
+_SURPLUS: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
+_DUPLICATE: Final = documents.c.code.in_([909, 964])
+
+
+class SealedBatch(NamedTuple):
+    """A delivery; ``number`` is its id, rising."""
+
+    number: int
+    crawl_version: int
+    state: BatchState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shipment:
+    """A document of a sealed batch: its record, and the values of its row that are indexed."""
+
+    url_id: int
+    url: str
+    depth: int
+    segment: int | None
+    record_offset: int | None
+    response_bytes: int | None
+    fields_bytes: int | None
+    fields_digest: bytes
+    mimetype: str
+    content_length: int
+    last_modified: str | None
+    first_seen_ms: int
+    last_fetched_ms: int
+    in_index: bool
+    display_url: str | None = None
+
+
+class Leaving(NamedTuple):
+    """A document to be removed, and why."""
+
+    url_id: int
+    url: str
+    code: int
+    rule: str | None
+
+
+def next_version(transaction: Transaction, now_ms: int) -> int:
+    """The ``crawl_version`` of the next delivery, above all before."""
+    last = transaction.execute(select(func.max(batches.c.crawl_version))).scalar() or 0
+    # Time-based: a store that was lost and made again still delivers newer versions.
+    return max(int(last) + 1, now_ms)
+
+
+def new_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch:
+    """Adds a delivery that has nothing in it yet."""
+    version = next_version(transaction, now_ms)
+    number = transaction.execute(
+        insert(batches)
+        .values(
+            source_id=source_id,
+            run_id=run_id,
+            crawl_version=version,
+            state=int(BatchState.SEALED),
+            created_ms=now_ms,
+        )
+        .returning(batches.c.id)
+    ).scalar_one()
+    return SealedBatch(number, version, BatchState.SEALED)
+
+
+def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch | None:
+    """Puts all cached documents of a source into a new batch; None where there are none."""
+    ready = and_(
+        _PENDING,
+        documents.c.source_id == source_id,
+        documents.c.state == int(DocumentState.CACHED),
+        documents.c.leaving == 0,
+    )
+    if transaction.execute(select(literal(1)).where(ready).limit(1)).scalar() is None:
+        return None
+    batch = new_batch(transaction, source_id, run_id, now_ms)
+    transaction.execute(update(documents).where(ready).values(state=int(DocumentState.SENDING), batch_id=batch.number))
+    return batch
+
+
+def seal_removals(
+    transaction: Transaction, source_id: int, run_id: int, now_ms: int, url_ids: Sequence[int]
+) -> SealedBatch:
+    """Puts removals into a new batch."""
+    batch = new_batch(transaction, source_id, run_id, now_ms)
+    statement = (
+        update(documents)
+        .where(documents.c.url_id == bindparam("row_id"))
+        .values(state=int(DocumentState.REMOVING), batch_id=batch.number, quarantine_run=None)
+    )
+    transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+    return batch
+
+
+def unfinished(transaction: Transaction, source_id: int) -> list[SealedBatch]:
+    """Batches that are not yet committed by the index, oldest first."""
+    query = (
+        select(batches.c.id, batches.c.crawl_version, batches.c.state)
+        .where(batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED))
+        .order_by(batches.c.id)
+    )
+    return [SealedBatch(row.id, row.crawl_version, BatchState(row.state)) for row in transaction.execute(query)]
+
+
+def set_state(transaction: Transaction, number: int, state: BatchState) -> None:
+    """Moves a batch on."""
+    transaction.execute(update(batches).where(batches.c.id == number).values(state=int(state)))
+
+
+def shipments(transaction: Transaction, number: int, *, after: int, limit: int) -> list[Shipment]:
+    """Documents of a batch that have no receipt yet, by rising id."""
+    query = (
+        select(
+            documents.c.url_id,
+            urls.c.url,
+            urls.c.depth,
+            documents.c.segment,
+            documents.c.record_offset,
+            documents.c.response_bytes,
+            documents.c.fields_bytes,
+            documents.c.fields_digest,
+            documents.c.mimetype,
+            documents.c.content_length,
+            documents.c.last_modified,
+            urls.c.first_seen_ms,
+            urls.c.last_fetched_ms,
+            urls.c.display_url,
+            documents.c.indexed_version.is_not(None).label("in_index"),
+        )
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .join(batches, batches.c.id == documents.c.batch_id)
+        .where(
+            documents.c.batch_id == number,
+            or_(
+                documents.c.state == int(DocumentState.SENDING),
+                # Sent again as they are; their removal still waits.
+                and_(
+                    documents.c.state.in_([int(DocumentState.WITHHELD), int(DocumentState.QUARANTINED)]),
+                    documents.c.indexed_version < batches.c.crawl_version,
+                ),
+            ),
+            documents.c.url_id > after,
+        )
+        .order_by(documents.c.url_id)
+        .limit(limit)
+    )
+    return [Shipment(**row._mapping) for row in transaction.execute(query)]
+
+
+def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
+    """Notes receipts: the index holds these documents in this version.
+
+    A document that changed meanwhile stays in its newer state; one that may not be indexed any
+    more is noted as leaving.
+    """
+    if not url_ids:
+        return
+    sent = and_(documents.c.state == int(DocumentState.SENDING), documents.c.batch_id == batch.number)
+    statement = (
+        update(documents)
+        .where(documents.c.url_id == bindparam("row_id"))
+        .values(
+            indexed_version=batch.crawl_version,
+            state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
+            leaving=case(
+                # It may not be indexed any more, or its display URL is another's by now.
+                (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == 956), 1),
+                else_=documents.c.leaving,
+            ),
+            index_error=None,
+        )
+    )
+    transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+
+
+def refuse(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:
+    """Sets documents aside that the index refuses, with its reason; what it held before it still holds."""
+    if refused:
+        sending = documents.c.state == int(DocumentState.SENDING)
+        statement = (
+            update(documents)
+            .where(
+                documents.c.url_id == bindparam("row_id"),
+                or_(sending, documents.c.state == int(DocumentState.QUARANTINED)),
+                documents.c.batch_id == batch.number,
+            )
+            .values(
+                state=case((sending, int(DocumentState.WITHHELD)), else_=documents.c.state),
+                batch_id=None,
+                index_error=bindparam("reason"),
+            )
+        )
+        transaction.execute(statement, [{"row_id": url_id, "reason": reason} for url_id, reason in refused])
+
+
+def still_of(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> list[int]:
+    """Those of ``url_ids`` whose documents are still the batch's: others were fetched anew meanwhile."""
+    query = select(documents.c.url_id).where(documents.c.url_id.in_(url_ids), documents.c.batch_id == batch.number)
+    return list(transaction.execute(query).scalars())
+
+
+def lost_records(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Forgets records that cannot be read, or are gone, of documents that are to be sent: they are fetched again."""
+    for url_id in url_ids:
+        transaction.execute(
+            update(documents)
+            .where(documents.c.url_id == url_id)
+            .values(
+                state=case(
+                    (documents.c.state == int(DocumentState.QUARANTINED), documents.c.state),
+                    else_=int(DocumentState.WANTED),
+                ),
+                batch_id=None,
+                segment=None,
+            )
+        )
+
+
+def removing(transaction: Transaction, source_id: int) -> list[tuple[int, SealedBatch, list[Leaving]]]:
+    """Removals that were sealed and have no receipt, batch by batch."""
+    query = (
+        select(batches.c.id, batches.c.crawl_version, documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
+        .select_from(
+            documents.join(urls, urls.c.id == documents.c.url_id).join(batches, batches.c.id == documents.c.batch_id)
+        )
+        .where(
+            _PENDING,
+            documents.c.source_id == source_id,
+            documents.c.state == int(DocumentState.REMOVING),
+        )
+        .order_by(batches.c.id, documents.c.url_id)
+    )
+    found: dict[int, tuple[int, SealedBatch, list[Leaving]]] = {}
+    for row in transaction.execute(query):
+        batch = SealedBatch(row[0], row[1], BatchState.SEALED)
+        found.setdefault(row[0], (row[0], batch, []))[2].append(Leaving(*row[2:]))
+    return list(found.values())
+
+
+def leaving(transaction: Transaction, source_id: int) -> list[Leaving]:
+    """Documents in the index with evidence against them that is not yet acted upon."""
+    query = (
+        select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .where(
+            _LEAVING,
+            documents.c.source_id == source_id,
+            documents.c.indexed_version.is_not(None),
+            documents.c.state.not_in([int(DocumentState.REMOVING), int(DocumentState.QUARANTINED)]),
+        )
+        .order_by(documents.c.url_id)
+    )
+    return [Leaving(*row) for row in transaction.execute(query)]
+
+
+def surplus_copies(transaction: Transaction, source_id: int) -> list[Leaving]:
+    """Copies and non-canonical pages in the index whose survivor is there too (outside the limits on deleting)."""
+    survivor = documents.alias("survivor")
+    query = (
+        select(documents.c.url_id, urls.c.url, documents.c.code, urls.c.rule)
+        .select_from(
+            documents.join(urls, urls.c.id == documents.c.url_id).join(
+                survivor, survivor.c.url_id == documents.c.duplicate_of
+            )
+        )
+        .where(
+            _SURPLUS,
+            _DUPLICATE,
+            documents.c.source_id == source_id,
+            survivor.c.indexed_version > 0,
+            documents.c.state == int(DocumentState.WITHHELD),
+        )
+        .order_by(documents.c.url_id)
+    )
+    return [Leaving(*row) for row in transaction.execute(query)]
+
+
+def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
+    """Holds removals back until somebody approves."""
+    statement = (
+        update(documents)
+        .where(documents.c.url_id == bindparam("row_id"))
+        .values(state=int(DocumentState.QUARANTINED), quarantine_run=run_id, batch_id=None)
+    )
+    if url_ids:
+        transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+
+
+def quarantined(transaction: Transaction, source_id: int) -> list[tuple[Leaving, int]]:
+    """Documents whose removal waits, each with the run that found the evidence."""
+    query = (
+        select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule, documents.c.quarantine_run)
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .where(
+            _PENDING,
+            documents.c.source_id == source_id,
+            documents.c.state == int(DocumentState.QUARANTINED),
+        )
+        .order_by(documents.c.url_id)
+    )
+    return [(Leaving(*row[:4]), row[4]) for row in transaction.execute(query)]
+
+
+def keep(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Rejects waiting removals: the documents stay in the index until new evidence comes."""
+    statement = (
+        update(documents)
+        .where(documents.c.url_id == bindparam("row_id"))
+        .values(state=OUT_OF_QUARANTINE, leaving=0, quarantine_run=None)
+    )
+    if url_ids:
+        transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+
+
+def removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Notes acknowledged removals; a copy stays known as one, a page that came back meanwhile in its batch."""
+    still = documents.c.state == int(DocumentState.REMOVING)
+    statement = (
+        update(documents)
+        .where(documents.c.url_id == bindparam("row_id"))
+        .values(
+            indexed_version=None,
+            leaving=0,
+            batch_id=case((still, None), else_=documents.c.batch_id),
+            state=case(
+                (and_(still, documents.c.duplicate_of.is_not(None)), int(DocumentState.WITHHELD)),
+                (still, int(DocumentState.NONE)),
+                else_=documents.c.state,
+            ),
+        )
+    )
+    if url_ids:
+        transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+
+
+def segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
+    """Segments with documents that the index has not acknowledged yet."""
+    query = (
+        select(documents.c.segment)
+        .where(
+            _PENDING,
+            documents.c.source_id == source_id,
+            documents.c.segment.is_not(None),
+            or_(
+                documents.c.state == int(DocumentState.CACHED),
+                documents.c.state == int(DocumentState.SENDING),
+            ),
+        )
+        .distinct()
+    )
+    return set(transaction.execute(query).scalars())
+
+
+def forget_segment(transaction: Transaction, source_id: int, number: int) -> None:
+    """Notes that a segment is gone: its documents have no record any more."""
+    transaction.execute(
+        update(documents)
+        .where(documents.c.source_id == source_id, documents.c.segment == number)
+        .values(segment=None, record_offset=None, response_bytes=None, fields_bytes=None)
+    )

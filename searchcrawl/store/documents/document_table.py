@@ -1,0 +1,285 @@
+"""The documents of the URL rows: what the cache and the index hold of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import BigInteger, and_, bindparam, case, func, or_, select, text, update
+
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import documents
+from searchcrawl.store.states import DocumentState
+from searchcrawl.store.upsert import upsert
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects.sqlite import Insert
+
+_CHUNK: Final = 500
+_PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
+_INDEXED: Final = text("documents.indexed_version IS NOT NULL")
+#: Another document is indexed instead.
+_STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
+_CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
+_LEAVING: Final = text("documents.leaving = 1")
+
+#: The receipt of a document that stops being sent. One that is under way may have reached the index, and the answer
+#: may be lost with the process: then it is in the index, in a version that nobody knows (0).
+MAYBE_INDEXED: Final = case(
+    (and_(documents.c.state == int(DocumentState.SENDING), documents.c.indexed_version.is_(None)), 0),
+    else_=documents.c.indexed_version,
+)
+#: The state of a document whose removal is dropped: a version that the index does not have yet is sent now.
+OUT_OF_QUARANTINE: Final = case(
+    (
+        and_(documents.c.segment.is_not(None), documents.c.last_changed_ms > documents.c.indexed_version),
+        int(DocumentState.CACHED),
+    ),
+    else_=int(DocumentState.PRESENT),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """A new or changed document and where its record lies; ``state`` is CACHED or NONE."""
+
+    url_id: int
+    state: DocumentState
+    code: int
+    segment: int | None
+    record_offset: int | None
+    response_bytes: int | None
+    fields_bytes: int | None
+    body_digest: bytes
+    fields_digest: bytes
+    mimetype: str
+    content_length: int
+    etag: str | None
+    last_modified: str | None
+    last_changed_ms: int
+    canonical_key: int | None = None
+    display_key: int | None = None
+    unavailable_ms: int | None = None
+
+
+#: By dialect: to make it costs more than to write a page with it.
+_STORE: Final[dict[str, Insert]] = {}
+
+
+def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
+    """Writes new and changed documents; receipts of earlier versions stay noted."""
+    if not stored:
+        return
+    dialect = transaction.dialect.name
+    statement = _STORE.get(dialect)
+    if statement is None:
+        statement = _STORE[dialect] = _storing(transaction)
+    rows = [
+        {
+            **{name: getattr(document, name) for name in StoredDocument.__slots__},
+            "state": int(document.state),
+            "source_id": source_id,
+            "leaving": 0,
+            "duplicate_of": None,
+            "index_error": None,
+            "quarantine_run": None,
+        }
+        for document in stored
+    ]
+    transaction.execute(statement, rows)
+
+
+def _storing(transaction: Transaction) -> Insert:
+    statement = upsert(transaction, documents)
+    replaced: dict[str, Any] = {
+        name: statement.excluded[name]
+        for name in (*StoredDocument.__slots__, "leaving", "duplicate_of", "index_error", "quarantine_run")
+        if name not in {"url_id", "state"}
+    }
+    # What is in the index and may not be indexed any more keeps its state until its removal.
+    replaced["state"] = statement.excluded.state
+    replaced["leaving"] = case(
+        (and_(statement.excluded.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0
+    )
+    replaced["indexed_version"] = MAYBE_INDEXED
+    replaced["batch_id"] = None
+    return statement.on_conflict_do_update(index_elements=["url_id"], set_=replaced)
+
+
+_CONFIRM: Final = (
+    update(documents)
+    .where(documents.c.url_id == bindparam("row_id"))
+    .values(
+        etag=func.coalesce(bindparam("new_etag"), documents.c.etag),
+        last_modified=func.coalesce(bindparam("new_modified"), documents.c.last_modified),
+        body_digest=func.coalesce(bindparam("new_body"), documents.c.body_digest),
+        unavailable_ms=case(
+            (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
+        ),
+        state=case(
+            # The page is back: what waited for its removal stays.
+            (and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.code == 200), OUT_OF_QUARANTINE),
+            # Removed already, but the record is there: it goes in again.
+            (
+                and_(
+                    # No IN: its list cannot be expanded for many rows at once.
+                    or_(
+                        documents.c.state == int(DocumentState.NONE),
+                        documents.c.state == int(DocumentState.REMOVING),
+                    ),
+                    documents.c.code == 200,
+                    documents.c.segment.is_not(None),
+                ),
+                int(DocumentState.CACHED),
+            ),
+            (
+                and_(bindparam("send_again") == 1, documents.c.state == int(DocumentState.PRESENT)),
+                int(DocumentState.CACHED),
+            ),
+            else_=documents.c.state,
+        ),
+        leaving=case((documents.c.code == 200, 0), else_=documents.c.leaving),
+        quarantine_run=case((documents.c.code == 200, None), else_=documents.c.quarantine_run),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """A document whose fields are as before; ``send_again`` where another indexed value differs.
+
+    ``read`` tells whether its page was read, and ``unavailable_ms`` is what it says.
+    """
+
+    url_id: int
+    etag: str | None = None
+    last_modified: str | None = None
+    body_digest: bytes | None = None
+    send_again: bool = False
+    read: bool = False
+    unavailable_ms: int | None = None
+
+
+def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
+    """Notes that documents are still what they were."""
+    if confirmed:
+        parameters = [
+            {
+                "row_id": entry.url_id,
+                "new_etag": entry.etag,
+                "new_modified": entry.last_modified,
+                "new_body": entry.body_digest,
+                "send_again": int(entry.send_again),
+                "read": int(entry.read),
+                "new_unavailable": entry.unavailable_ms,
+            }
+            for entry in confirmed
+        ]
+        transaction.execute(_CONFIRM, parameters)
+
+
+def lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
+    """Which of these should be sent and have no record."""
+    found: set[int] = set()
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(documents.c.url_id).where(
+            documents.c.url_id.in_(url_ids[start : start + _CHUNK]),
+            documents.c.code == 200,
+            documents.c.segment.is_(None),
+            or_(
+                documents.c.state.in_([int(DocumentState.CACHED), int(DocumentState.WANTED)]),
+                and_(documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None)),
+            ),
+        )
+        found.update(transaction.execute(query).scalars())
+    return found
+
+
+def codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+    """The code of the documents by id: 200, or why they are not indexed."""
+    found: dict[int, int] = {}
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(documents.c.url_id, documents.c.code).where(
+            documents.c.url_id.in_(url_ids[start : start + _CHUNK])
+        )
+        found.update({row.url_id: row.code for row in transaction.execute(query)})
+    return found
+
+
+def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Notes evidence against documents; those not in the index, and not on the way, are dropped at once."""
+    for start in range(0, len(url_ids), _CHUNK):
+        here = documents.c.url_id.in_(url_ids[start : start + _CHUNK])
+        on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
+        transaction.execute(
+            update(documents)
+            .where(here, on_the_way)
+            .values(
+                leaving=1,
+                # Nobody stands for it any more: it leaves for a reason of its own.
+                state=case(
+                    (and_(_STOOD_FOR, documents.c.state == int(DocumentState.WITHHELD)), int(DocumentState.PRESENT)),
+                    else_=documents.c.state,
+                ),
+                duplicate_of=None,
+                code=_CODE_ALONE,
+            )
+        )
+        transaction.execute(
+            update(documents)
+            .where(here, ~on_the_way)
+            .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE)
+        )
+
+
+def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
+    """Documents whose indexed values differ now, though their record is as before (a new depth, another copy).
+
+    Those whose record is gone are returned: their pages have to be fetched again.
+    """
+    wanted: list[int] = []
+    for start in range(0, len(url_ids), _CHUNK):
+        rows = transaction.execute(
+            update(documents)
+            .where(
+                documents.c.url_id.in_(url_ids[start : start + _CHUNK]),
+                documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
+                documents.c.leaving == 0,
+            )
+            .values(
+                state=case((documents.c.segment.is_(None), int(DocumentState.WANTED)), else_=int(DocumentState.CACHED)),
+                indexed_version=MAYBE_INDEXED,
+                batch_id=None,
+            )
+            .returning(documents.c.url_id, documents.c.state)
+        )
+        wanted += [url_id for url_id, state in rows if state == DocumentState.WANTED]
+    return wanted
+
+
+def waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
+    """How many documents and decoded bytes are cached and in no batch yet."""
+    row = transaction.execute(
+        select(func.count(), func.coalesce(func.sum(documents.c.content_length), 0)).where(
+            _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.CACHED)
+        )
+    ).one()
+    return int(row[0]), int(row[1])
+
+
+def totals(transaction: Transaction, source_id: int) -> Mapping[str, int]:
+    """``documents`` in the index, ``waiting`` to get there, ``quarantined``; counted in indexes alone."""
+    indexed = select(func.count()).select_from(documents).where(_INDEXED, documents.c.source_id == source_id)
+    pending = (
+        select(documents.c.state, func.count())
+        .where(_PENDING, documents.c.source_id == source_id)
+        .group_by(documents.c.state)
+    )
+    by_state = {state: int(count) for state, count in transaction.execute(pending)}
+    quarantined = by_state.pop(int(DocumentState.QUARANTINED), 0)
+    return {
+        "documents": int(transaction.execute(indexed).scalar_one()),
+        "waiting": sum(by_state.values()),
+        "quarantined": quarantined,
+    }

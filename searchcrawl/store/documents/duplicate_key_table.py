@@ -1,0 +1,253 @@
+"""Documents as one stands for another: copies, canonical links, display URLs; part of the table of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import (
+    Column,
+    Integer,
+    Select,
+    SmallInteger,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from searchcrawl import urls as identity
+from searchcrawl.store.among import among
+from searchcrawl.store.documents.document_table import MAYBE_INDEXED
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.states import DocumentState
+
+_CHUNK: Final = 500
+_CLASH: Final = 956
+#: The list of what a document stands for is part of it: of thousands of copies the first ones have to do.
+MOST_DUPLICATES: Final = 1000
+_STANDING: Final = frozenset({200, 909, 964})
+#: States in which a document is in the index, on its way there, or held for it.
+_HELD: Final = frozenset(
+    {
+        DocumentState.CACHED,
+        DocumentState.SENDING,
+        DocumentState.PRESENT,
+        DocumentState.WITHHELD,
+        DocumentState.WANTED,
+    }
+)
+# The literals let the planner use the partial index.
+_HEADS: Final = text("documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> 0")
+_DUPLICATES: Final = or_(documents.c.code == 909, documents.c.code == 964)
+
+
+class Member(NamedTuple):
+    """What decides whether a document stands for itself, or for which ones it stands.
+
+    ``code`` is that of the document: 200, or 909, 964, 956 where ``duplicate_of`` is indexed instead.
+    """
+
+    url_id: int
+    url: str
+    body_digest: bytes | None
+    canonical_key: int | None
+    display_key: int | None
+    code: int
+    duplicate_of: int | None
+    state: int
+    leaving: int
+    cached: bool
+
+    @property
+    def key(self) -> int:
+        """The key of its URL."""
+        return identity.key(self.url)
+
+    @property
+    def good(self) -> bool:
+        """Whether it was fetched well, and there is no evidence against it since."""
+        if self.code == _CLASH:
+            return True
+        # A copy may be leaving the index because of another document; that is no evidence.
+        copy = self.state == DocumentState.REMOVING and self.duplicate_of is not None
+        return self.code in _STANDING and not self.leaving and (copy or self.state in _HELD)
+
+
+_MEMBERS: Final = select(
+    documents.c.url_id,
+    urls.c.url,
+    documents.c.body_digest,
+    documents.c.canonical_key,
+    documents.c.display_key,
+    documents.c.code,
+    documents.c.duplicate_of,
+    documents.c.state,
+    documents.c.leaving,
+    documents.c.segment.is_not(None).label("cached"),
+).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+
+
+def members(transaction: Transaction, url_ids: Collection[int]) -> dict[int, Member]:
+    """The documents of these rows by id, good or not."""
+    found = _found(transaction, url_ids, lambda part: _MEMBERS.where(among(transaction, documents.c.url_id, part)))
+    return {member.url_id: member for member in found}
+
+
+class Likeness:
+    """The good documents of a source, asked for in the terms of ``dedup.standing``."""
+
+    def __init__(self, transaction: Transaction, source_id: int) -> None:
+        self._transaction = transaction
+        self._of_source = documents.c.source_id == source_id
+        self._url_of_source = urls.c.source_id == source_id
+
+    def heads(self, digests: Collection[bytes]) -> list[Member]:
+        """Documents with these bodies for which no other one stands."""
+        return self._good(digests, _HEADS, self._of_source, one_of=documents.c.body_digest)
+
+    def copies(self, survivors: Collection[int]) -> list[Member]:
+        """Those known as copies (909) of these."""
+        return self._good(survivors, documents.c.code == 909, one_of=documents.c.duplicate_of)
+
+    def named(self, keys: Collection[int]) -> list[Member]:
+        """The documents of the URLs with these keys."""
+        return self._good(keys, self._url_of_source, one_of=urls.c.key)
+
+    def naming(self, keys: Collection[int]) -> list[Member]:
+        """Documents that name one of these URLs as canonical."""
+        return self._good(keys, self._of_source, one_of=documents.c.canonical_key)
+
+    def displayed(self, display_keys: Collection[int]) -> list[Member]:
+        """Documents with these display URLs."""
+        return self._good(display_keys, self._of_source, one_of=documents.c.display_key)
+
+    def _good(self, values: Collection[Any], *conditions: Any, one_of: Column[Any]) -> list[Member]:
+        found = _found(
+            self._transaction,
+            values,
+            lambda part: _MEMBERS.where(*conditions, among(self._transaction, one_of, part)),
+        )
+        return [member for member in found if member.good]
+
+
+def _found(
+    transaction: Transaction, values: Collection[Any], query: Callable[[Sequence[Any]], Select[Any]]
+) -> Iterator[Member]:
+    ordered = sorted(values)
+    for start in range(0, len(ordered), _CHUNK):
+        for row in transaction.execute(query(ordered[start : start + _CHUNK])):
+            yield Member._make(row)
+
+
+def any_canonical(transaction: Transaction, source_id: int) -> bool:
+    """Whether a document of a source names another URL as canonical."""
+    named = exists().where(documents.c.source_id == source_id, documents.c.canonical_key.is_not(None))
+    return bool(transaction.execute(select(named)).scalar())
+
+
+_NEW_STATE: Final = bindparam("new_state", type_=SmallInteger())
+_KEEPS_STATE: Final = _NEW_STATE.is_(None)
+_SET: Final = (
+    update(documents)
+    .where(documents.c.url_id == bindparam("row_id"))
+    .values(
+        code=bindparam("new_code", type_=Integer()),
+        duplicate_of=bindparam("new_duplicate_of"),
+        state=func.coalesce(_NEW_STATE, documents.c.state),
+        batch_id=case((_KEEPS_STATE, documents.c.batch_id), else_=None),
+        indexed_version=MAYBE_INDEXED,
+        # A clash of display URLs removes within the limits, as evidence does; copies leave outside of them.
+        leaving=case(
+            (_KEEPS_STATE, documents.c.leaving),
+            (and_(bindparam("new_code", type_=Integer()) == _CLASH, MAYBE_INDEXED.is_not(None)), 1),
+            else_=0,
+        ),
+        quarantine_run=case((_KEEPS_STATE, documents.c.quarantine_run), else_=None),
+    )
+)
+
+
+def set_standing(
+    transaction: Transaction, changes: Iterable[tuple[int, int, int | None, DocumentState | None]]
+) -> None:
+    """Writes (url id, code, duplicate of, state); a state of None leaves the document where it is."""
+    parameters = [
+        {
+            "row_id": url_id,
+            "new_code": int(code),
+            "new_duplicate_of": duplicate_of,
+            "new_state": None if state is None else int(state),
+        }
+        for url_id, code, duplicate_of, state in changes
+    ]
+    if parameters:
+        transaction.execute(_SET, parameters)
+
+
+def move(transaction: Transaction, pairs: Sequence[tuple[int, int]]) -> None:
+    """(Old, new): gives all that the old survivor stands for to the new one, in one statement each."""
+    if pairs:
+        transaction.execute(
+            update(documents)
+            .where(documents.c.duplicate_of == bindparam("old_id"), _DUPLICATES)
+            .values(duplicate_of=bindparam("new_id")),
+            [{"old_id": old, "new_id": new} for old, new in pairs],
+        )
+
+
+def set_keys(transaction: Transaction, column: str, keys: Mapping[int, int | None]) -> None:
+    """Sets ``canonical_key`` or ``display_key`` of documents by row id."""
+    if keys:
+        transaction.execute(
+            update(documents).where(documents.c.url_id == bindparam("row_id")).values({column: bindparam("new_key")}),
+            [{"row_id": url_id, "new_key": key} for url_id, key in keys.items()],
+        )
+
+
+def canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+    """By the id of a row: that of the row whose URL its document names as canonical."""
+    target = urls.alias("target")
+    found: dict[int, int] = {}
+    for start in range(0, len(url_ids), _CHUNK):
+        query = (
+            select(documents.c.url_id, target.c.id)
+            .join(target, and_(target.c.source_id == documents.c.source_id, target.c.key == documents.c.canonical_key))
+            .where(documents.c.url_id.in_(url_ids[start : start + _CHUNK]))
+        )
+        found.update({row[0]: row[1] for row in transaction.execute(query)})
+    return found
+
+
+class Copy(NamedTuple):
+    """What another document stands for, and the display URL that a rewriter set for it."""
+
+    url: str
+    display_url: str | None = None
+
+
+def duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[Copy]]:
+    """Copies and non-canonical pages by the id of what stands for them, sorted, the first MOST_DUPLICATES."""
+    # Each store has an order of its own for text; this one is that of the code points.
+    ordered = urls.c.url.collate("BINARY" if transaction.dialect.name == "sqlite" else "C")
+    place = func.row_number().over(partition_by=documents.c.duplicate_of, order_by=ordered)
+    found: dict[int, list[Copy]] = {}
+    for start in range(0, len(url_ids), 500):
+        copies = (
+            select(documents.c.duplicate_of, urls.c.url, urls.c.display_url, place.label("place"))
+            .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+            .where(documents.c.duplicate_of.in_(url_ids[start : start + 500]), _DUPLICATES)
+            .subquery()
+        )
+        query = select(copies.c.duplicate_of, copies.c.url, copies.c.display_url).where(
+            copies.c.place <= MOST_DUPLICATES
+        )
+        for survivor, *copy in transaction.execute(query.order_by(copies.c.duplicate_of, copies.c.place)):
+            found.setdefault(survivor, []).append(Copy(*copy))
+    return found

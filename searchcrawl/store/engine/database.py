@@ -1,0 +1,211 @@
+"""The connection to the store: transactions, and bringing an older database up to date.
+
+``transact()`` and ``ask()`` repeat a transaction while the store is away, ``write()`` and ``read()`` are one try;
+there is no other way in. Every error of the driver becomes a StoreError.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, inspect, make_url, select, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
+from searchcrawl.store.engine.creation import VERSIONS, create
+from searchcrawl.store.engine.outage_retry import Endurance
+from searchcrawl.store.engine.outages import kind_of
+
+#: What the table modules take; made by ``Database.write`` and ``Database.read`` alone.
+Transaction = Connection
+
+T = TypeVar("T")
+
+#: The newest revision in migrations/versions.
+HEAD = "0002"
+#: Two processes must not migrate one database at once; any number that nobody else uses there.
+_MIGRATING: Final = 7_231_960_451_882_003
+
+
+class Database:
+    """A store at ``url``: an SQLite file, whose relative path starts at ``root``, or a PostgreSQL database.
+
+    Several threads may use it; within the process writers queue on a lock. Raises StoreError where it
+    cannot be opened, StoreNewer for one of a newer release, ConfigurationError where its driver is missing.
+
+    ``patience_seconds`` is how long a store that is locked, or was reached before and is out of reach,
+    is waited for; then StoreAway is raised.
+    """
+
+    def __init__(self, url: str, root: Path, *, patience_seconds: float = 0.0) -> None:
+        parsed = make_url(url)
+        self.endurance = Endurance(patience_seconds)
+        #: As messages show it, without a password.
+        self.name = parsed.render_as_string()
+        self._writing = threading.Lock()
+        self._closed = False
+        with self._translated():
+            self._engine = _engine(parsed, root)
+        self._writer, self._reader = _doors(self._engine)
+        #: Where the file of an SQLite database is.
+        self.folder = _folder(self._engine.url)
+        # One that cannot be reached now has perhaps never been there.
+        try:
+            self.endurance.attempt(self._migrate, only=StoreLocked)
+        except BaseException:
+            self.close()
+            raise
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers in a writing transaction; both are repeated while the store is away (X-S4, X-S9).
+
+        ``work`` may be called several times, and changes nothing but the transaction. Where the
+        connection was lost and nobody knows whether the transaction was committed, the store is asked first:
+        none is done twice. Raises StoreAway when patience is at its end.
+        """
+        unknown: tuple[str, T] | None = None
+
+        def attempt() -> T:
+            nonlocal unknown
+            with self.write() as transaction:
+                if unknown is not None and self._was_committed(transaction, unknown[0]):
+                    return unknown[1]
+                unknown = None
+                result = work(transaction)
+                number = _number(transaction)
+                if number is not None:
+                    unknown = (number, result)
+            return result
+
+        return self.endurance.attempt(attempt)
+
+    def ask(self, work: Callable[[Transaction], T]) -> T:
+        """What ``work`` answers in a reading transaction; repeated as in ``transact``."""
+
+        def attempt() -> T:
+            with self.read() as transaction:
+                return work(transaction)
+
+        return self.endurance.attempt(attempt, writes=False)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """A transaction that writes; commits at the end.
+
+        SQLite: it holds the write lock of the file from its beginning. PostgreSQL: it is READ
+        COMMITTED, and ``lease.check`` locks the source for it. So in both what a writer read of its
+        source stays true until it commits. What sources share (hosts, sources) may be written by
+        others meanwhile: rows that are read to be changed are locked, in rising order.
+        """
+        with self._writing, self._translated(), self._connected(self._writer) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """A transaction that sees one state of the store and never waits for writers."""
+        with self._translated(), self._connected(self._reader) as connection, connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        """Closes all connections; one in use, as soon as its transaction has ended."""
+        self._closed = True
+        self._engine.dispose()
+
+    @contextmanager
+    def _connected(self, engine: Engine) -> Iterator[Connection]:
+        with engine.connect() as connection:
+            try:
+                yield connection
+            finally:
+                if self._closed and not connection.closed and not connection.invalidated:
+                    # It would go back to a pool that nobody closes any more.
+                    connection.detach()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            cause = getattr(error, "orig", None) or error
+            raise kind_of(error)(f"store {self.name}: {_reason(cause)}") from error
+
+    def _was_committed(self, transaction: Transaction, number: str) -> bool:
+        """Whether an earlier transaction, whose end nobody saw, was committed; only PostgreSQL is asked."""
+        query = text("SELECT pg_xact_status(CAST(:number AS xid8))")
+        status = transaction.execute(query, {"number": number}).scalar()
+        if status == "in progress":
+            raise StoreAway(f"store {self.name}: a transaction of a lost connection has not ended yet")
+        if status not in {"committed", "aborted"}:
+            raise StoreError(f"store {self.name}: does not know any more how transaction {number} ended")
+        return bool(status == "committed")
+
+    def _migrate(self) -> None:
+        with self.read() as connection:
+            if _revision(connection) == HEAD:
+                return
+        with self.write() as connection:
+            _wait_for_turn(connection)
+            # Another process may have done it meanwhile.
+            revision = _revision(connection)
+            if revision is None:
+                create(connection, HEAD)
+            elif revision != HEAD:
+                from searchcrawl.store.engine.migration import migrate  # noqa: PLC0415  # heavy, and seldom needed
+
+                migrate(connection, self.name)
+
+
+def _engine(url: URL, root: Path) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        from searchcrawl.store.engine.sqlite_engine import open_engine as open_sqlite  # noqa: PLC0415  # one of two
+
+        return open_sqlite(url, root)
+    from searchcrawl.store.engine.postgresql_engine import open_engine as open_postgresql  # noqa: PLC0415  # one of two
+
+    return open_postgresql(url)
+
+
+def _doors(engine: Engine) -> tuple[Engine, Engine]:
+    """The engine with the options of writing transactions, and with those of reading ones."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(immediate=True), engine
+    reading: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    return engine, engine.execution_options(**reading)
+
+
+def _folder(url: URL) -> Path | None:
+    is_file = url.get_backend_name() == "sqlite" and url.database not in {None, "", ":memory:"}
+    return Path(str(url.database)).parent if is_file else None
+
+
+def _number(transaction: Transaction) -> str | None:
+    """By which number the server knows a transaction; None for SQLite, where a commit that fails is none."""
+    if transaction.dialect.name == "sqlite":
+        return None
+    return str(transaction.exec_driver_sql("SELECT pg_current_xact_id()::text").scalar_one())
+
+
+def _reason(cause: BaseException) -> str:
+    # What PostgreSQL adds in further lines can quote rows.
+    diagnosis = getattr(cause, "diag", None)
+    primary = getattr(diagnosis, "message_primary", None)
+    return str(primary or cause)
+
+
+def _wait_for_turn(connection: Connection) -> None:
+    """Waits until no other process migrates; a migration may take longer than a writer waits otherwise."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET LOCAL lock_timeout = 0"))
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
+
+
+def _revision(connection: Connection) -> str | None:
+    """The revision that a database is at; None for an empty one. Without Alembic, which is slow to import."""
+    if not inspect(connection).has_table(VERSIONS.name):
+        return None
+    found: str | None = connection.execute(select(VERSIONS.c.version_num)).scalar()
+    return found

@@ -1,0 +1,44 @@
+"""The last good robots.txt of each origin: what is in force while the file cannot be had (RFC 9309 §2.4; B2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from isal import isal_zlib
+from sqlalchemy import delete, select
+
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import robots_copies
+from searchcrawl.store.upsert import upsert
+
+#: A name in DNS is shorter; what links claim beyond it would not fit into an index of PostgreSQL.
+_LONGEST: Final = 300
+
+
+def save(transaction: Transaction, origin: str, body: bytes, fetched_ms: int) -> None:
+    """Keeps what ``scheme://host[:port]`` answered, compressed, in place of what it answered before."""
+    if len(origin) > _LONGEST:
+        return
+    statement = upsert(transaction, robots_copies)
+    values = {"body": statement.excluded.body, "fetched_ms": statement.excluded.fetched_ms}
+    transaction.execute(
+        statement.on_conflict_do_update(index_elements=["origin"], set_=values),
+        {"origin": origin, "body": isal_zlib.compress(body, 1), "fetched_ms": fetched_ms},
+    )
+
+
+def find(transaction: Transaction, origin: str, *, since_ms: int = 0) -> bytes | None:
+    """The body that an origin answered last, at ``since_ms`` or later; None without one."""
+    query = select(robots_copies.c.body).where(robots_copies.c.origin == origin, robots_copies.c.fetched_ms >= since_ms)
+    body: bytes | None = transaction.execute(query).scalar()
+    return None if body is None else isal_zlib.decompress(body)
+
+
+def drop(transaction: Transaction, origin: str) -> None:
+    """Drops the copy of an origin that has no such file any more."""
+    transaction.execute(delete(robots_copies).where(robots_copies.c.origin == origin))
+
+
+def forget(transaction: Transaction, before_ms: int) -> None:
+    """Drops the copies of origins that were not asked since."""
+    transaction.execute(delete(robots_copies).where(robots_copies.c.fetched_ms < before_ms))

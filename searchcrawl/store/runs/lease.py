@@ -1,0 +1,115 @@
+"""One process at a time runs a source: a lease with a heartbeat and a fencing number (decision 10)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sqlalchemy import bindparam, select, update
+
+from searchcrawl.exceptions import LeaseLost, SourceBusy
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import leases
+from searchcrawl.store.upsert import upsert
+
+BEAT_SECONDS: Final = 5.0
+EXPIRY_MS: Final = 30_000
+
+
+_FENCE: Final = select(leases.c.fence).where(leases.c.source_id == bindparam("source")).with_for_update()
+
+
+class Lease(NamedTuple):
+    """The right to write to a source; the highest fence is the valid one."""
+
+    source_id: int
+    fence: int
+
+
+def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) -> Lease:
+    """Takes the lease of a source, from nobody, a dead process or one that stopped renewing.
+
+    Raises SourceBusy while a living process holds it.
+    """
+    # Also the first two to come must queue, and a row that is not there cannot be locked.
+    nobody = upsert(transaction, leases).values(source_id=source_id, holder="", fence=0, renewed_ms=None)
+    transaction.execute(nobody.on_conflict_do_nothing(index_elements=["source_id"]))
+    held = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
+    if held.renewed_ms is not None:
+        fresh = abs(now_ms - held.renewed_ms) < EXPIRY_MS
+        if fresh and not _is_dead(held.holder):
+            raise SourceBusy(f"source {name}: another process is running it ({_shown(held.holder)})")
+    fence = int(held.fence) + 1
+    transaction.execute(
+        update(leases).where(leases.c.source_id == source_id).values(holder=_holder(), fence=fence, renewed_ms=now_ms)
+    )
+    return Lease(source_id, fence)
+
+
+def check(transaction: Transaction, lease: Lease) -> None:
+    """Raises LeaseLost where another process took the lease: to be asked first in each writing transaction.
+
+    In PostgreSQL the row stays locked until the end, so that nobody takes the source over in between,
+    and other writers of the source wait, as all do in SQLite, which knows no such lock.
+    """
+    fence = transaction.execute(_FENCE, {"source": lease.source_id}).scalar()
+    if fence != lease.fence:
+        raise LeaseLost("another process took this source over; this one stops writing")
+
+
+def renew(transaction: Transaction, lease: Lease, now_ms: int) -> None:
+    """The heartbeat, every BEAT_SECONDS; raises LeaseLost."""
+    check(transaction, lease)
+    transaction.execute(update(leases).where(leases.c.source_id == lease.source_id).values(renewed_ms=now_ms))
+
+
+def release(transaction: Transaction, lease: Lease) -> None:
+    """Gives the lease back, if it is still ours."""
+    transaction.execute(
+        update(leases)
+        .where(leases.c.source_id == lease.source_id, leases.c.fence == lease.fence)
+        .values(renewed_ms=None)
+    )
+
+
+def held(transaction: Transaction, source_id: int, now_ms: int) -> bool:
+    """Whether a living process holds the source."""
+    row = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()
+    if row is None or row.renewed_ms is None:
+        return False
+    return abs(now_ms - row.renewed_ms) < EXPIRY_MS and not _is_dead(row.holder)
+
+
+def _holder() -> str:
+    return f"{socket.gethostname()} boot {_boot()} process {os.getpid()} started {_start_of(os.getpid())}"
+
+
+def _shown(holder: str) -> str:
+    words = holder.split(" ")
+    return f"process {words[4]} on {words[0]}"
+
+
+def _boot() -> str:
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"
+
+
+def _start_of(pid: int) -> str:
+    """When a process started, in clock ticks since boot; empty where it is dead or cannot be asked."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    fields = stat[stat.rfind(")") + 2 :].split()
+    return "" if fields[0] in {"Z", "X"} else fields[19]
+
+
+def _is_dead(holder: str) -> bool:
+    """Whether the holder ran on this machine and runs no more (its pid may belong to another now)."""
+    words = holder.split(" ")
+    if words[0] != socket.gethostname() or not Path("/proc/self/stat").exists():
+        return False
+    boot, pid, started = words[2], int(words[4]), words[6]
+    return boot != _boot() or _start_of(pid) != started

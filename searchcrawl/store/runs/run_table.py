@@ -1,0 +1,167 @@
+"""Sources and their runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from sqlalchemy import func, insert, literal, select, update
+
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import runs, segments, sources, urls
+from searchcrawl.store.states import EndReason, RunKind
+from searchcrawl.store.upsert import upsert
+from searchcrawl.store.urls.scanned import scanned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run; rows settled before ``horizon_ms`` are due in it."""
+
+    id: int
+    kind: RunKind
+    started_ms: int
+    horizon_ms: int
+    ended_ms: int | None
+    end_reason: str | None
+    exit_code: int | None
+    counts: Mapping[str, int]
+    fingerprint: str | None
+
+
+def source_id(transaction: Transaction, name: str) -> int:
+    """The id of a source; a new one is added (in a writing transaction)."""
+    found: int | None = transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
+    if found is not None:
+        return found
+    # Another process may add it at the same time.
+    transaction.execute(upsert(transaction, sources).values(name=name).on_conflict_do_nothing(index_elements=["name"]))
+    return int(transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar_one())
+
+
+def find_source(transaction: Transaction, name: str) -> int | None:
+    """The id of a source that was run before."""
+    found: int | None = transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
+    return found
+
+
+def source_names(transaction: Transaction) -> dict[int, str]:
+    """Names of all sources that were ever run, by id."""
+    return {row.id: row.name for row in transaction.execute(select(sources.c.id, sources.c.name))}
+
+
+def made_with(transaction: Transaction, source: int) -> str | None:
+    """The fingerprint of what the documents of a source were made with."""
+    found: str | None = transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()
+    return found
+
+
+def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
+    """Notes what the documents of a source are made with now."""
+    transaction.execute(update(sources).where(sources.c.id == source).values(fingerprint=value))
+
+
+def last(transaction: Transaction, source: int, *, finished: bool = False) -> RunRow | None:
+    """The latest run of a source (``finished``: the latest that was completed)."""
+    query = select(runs).where(runs.c.source_id == source).order_by(runs.c.id.desc()).limit(1)
+    if finished:
+        query = query.where(runs.c.end_reason == EndReason.FINISHED.value)
+    row = transaction.execute(query).one_or_none()
+    if row is None:
+        return None
+    return RunRow(
+        id=row.id,
+        kind=RunKind(row.kind),
+        started_ms=row.started_ms,
+        horizon_ms=row.horizon_ms,
+        ended_ms=row.ended_ms,
+        end_reason=row.end_reason,
+        exit_code=row.exit_code,
+        counts=json.loads(row.counts),
+        fingerprint=row.fingerprint,
+    )
+
+
+def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int) -> RunRow:
+    """Begins a run, or goes on with one that was cut off.
+
+    After a crash the same run goes on, with its counts. One that was stopped is followed by a run
+    of its own which inherits kind and horizon: what was visited is not visited again (H4, D7),
+    unless the source file was edited in between.
+    """
+    before = last(transaction, source)
+    same = before is not None and before.fingerprint == fingerprint
+    if before is not None and before.ended_ms is None:
+        return before if same else _widened(transaction, before, fingerprint, now_ms)
+    if before is not None and before.end_reason != EndReason.FINISHED:
+        kind, horizon_ms = before.kind, before.horizon_ms if same else now_ms
+    else:
+        known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
+        kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
+        # Never behind what the last run settled, though the clock may have been set back.
+        horizon_ms = max(now_ms, (before.ended_ms or 0) + 1 if before is not None else 0)
+    run_id = transaction.execute(
+        insert(runs)
+        .values(source_id=source, kind=kind.value, started_ms=now_ms, horizon_ms=horizon_ms, fingerprint=fingerprint)
+        .returning(runs.c.id)
+    ).scalar_one()
+    return RunRow(
+        id=run_id,
+        kind=kind,
+        started_ms=now_ms,
+        horizon_ms=horizon_ms,
+        ended_ms=None,
+        end_reason=None,
+        exit_code=None,
+        counts={},
+        fingerprint=fingerprint,
+    )
+
+
+def _widened(transaction: Transaction, run: RunRow, fingerprint: str, now_ms: int) -> RunRow:
+    statement = update(runs).where(runs.c.id == run.id).values(horizon_ms=now_ms, fingerprint=fingerprint)
+    transaction.execute(statement)
+    return replace(run, horizon_ms=now_ms, fingerprint=fingerprint)
+
+
+def set_counts(transaction: Transaction, run_id: int, counts: Mapping[str, int]) -> None:
+    """Writes the counts of a run (J1)."""
+    transaction.execute(update(runs).where(runs.c.id == run_id).values(counts=json.dumps(dict(counts))))
+
+
+def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit_code: int) -> None:
+    """Ends a run."""
+    transaction.execute(
+        update(runs).where(runs.c.id == run_id).values(ended_ms=now_ms, end_reason=reason, exit_code=exit_code)
+    )
+
+
+def open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
+    """Number and committed length of the segment to append to; (1, 0) for the first."""
+    row = transaction.execute(
+        select(segments.c.number, segments.c.committed_bytes)
+        .where(segments.c.source_id == source)
+        .order_by(segments.c.number.desc())
+        .limit(1)
+    ).one_or_none()
+    return (1, 0) if row is None else (row.number, row.committed_bytes)
+
+
+def set_segment(transaction: Transaction, source: int, number: int, committed_bytes: int) -> None:
+    """Notes how far a segment is committed: a crash cuts it back to here."""
+    values = {"source_id": source, "number": number, "committed_bytes": committed_bytes}
+    statement = upsert(transaction, segments).values(values)
+    transaction.execute(
+        statement.on_conflict_do_update(
+            index_elements=["source_id", "number"], set_={"committed_bytes": committed_bytes}
+        )
+    )
+
+
+def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:
+    """How many URLs of a source are known, those with the codes ``without`` left out."""
+    query = (
+        select(func.count()).select_from(urls).where(scanned(urls.c.source_id) == source, urls.c.code.not_in(without))
+    )
+    return int(transaction.execute(query).scalar_one())

@@ -1,0 +1,224 @@
+"""The sitemaps of a source, and what they say about its URLs: rows of their own, no URL rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select, text, update
+
+from searchcrawl import urls as identities
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import sitemaps, urls
+from searchcrawl.store.upsert import upsert
+from searchcrawl.store.urls.scanned import scanned
+
+_CHUNK: Final = 500
+#: Last codes of a sitemap whose list is known: read, or not changed since.
+_GOOD: Final = (200, 304)
+#: Codes of URL rows that a visit without a failure leaves.
+_VISITED: Final = (200, 909, 911, 952, 964)
+_SETTLED: Final = text("urls.fetch_state = 2 AND urls.due_ms IS NOT NULL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitemapRow:
+    """A sitemap as it is known; ``code`` 0: never read. The validators are those of the last good reading."""
+
+    id: int
+    url: str
+    code: int
+    etag: str | None
+    last_modified: str | None
+    run_id: int | None
+
+    @property
+    def good(self) -> bool:
+        """Whether its list is known."""
+        return self.code in _GOOD
+
+
+def find(transaction: Transaction, source_id: int, url: str) -> SitemapRow | None:
+    """The row of a sitemap."""
+    columns = (sitemaps.c.id, sitemaps.c.url, sitemaps.c.code, sitemaps.c.etag, sitemaps.c.last_modified)
+    row = transaction.execute(
+        select(*columns, sitemaps.c.run_id).where(
+            sitemaps.c.source_id == source_id, sitemaps.c.key == identities.key(url)
+        )
+    ).one_or_none()
+    return None if row is None else SitemapRow(**row._mapping)
+
+
+def good_roots(transaction: Transaction, source_id: int) -> list[str]:
+    """The sitemaps that no index names and whose list is known."""
+    query = select(sitemaps.c.url).where(
+        sitemaps.c.source_id == source_id, sitemaps.c.parent_id.is_(None), sitemaps.c.code.in_(_GOOD)
+    )
+    return list(transaction.execute(query.order_by(sitemaps.c.id)).scalars())
+
+
+def children(transaction: Transaction, sitemap_id: int) -> list[str]:
+    """The sitemaps that an index named when it was read last."""
+    query = select(sitemaps.c.url).where(sitemaps.c.parent_id == sitemap_id).order_by(sitemaps.c.id)
+    return list(transaction.execute(query).scalars())
+
+
+def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None) -> list[int]:
+    """The ids of sitemaps, rising; new rows are added.
+
+    With ``parent_id`` that index names them from now on; one that names itself stays whose it was.
+    """
+    keys = {identities.key(url): url for url in wanted}
+    if not keys:
+        return []
+    statement = upsert(transaction, sitemaps)
+    if parent_id is None:
+        statement = statement.on_conflict_do_nothing(index_elements=["source_id", "key"])
+    else:
+        statement = statement.on_conflict_do_update(
+            index_elements=["source_id", "key"],
+            set_={"parent_id": statement.excluded.parent_id},
+            where=sitemaps.c.id != parent_id,
+        )
+    rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in keys.items()]
+    transaction.execute(statement, rows)
+    found: list[int] = []
+    ordered = list(keys)
+    for start in range(0, len(ordered), _CHUNK):
+        query = select(sitemaps.c.id).where(
+            sitemaps.c.source_id == source_id, sitemaps.c.key.in_(ordered[start : start + _CHUNK])
+        )
+        found.extend(transaction.execute(query).scalars())
+    return sorted(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How the reading of a sitemap ended; ``code`` as for a URL (304: as before)."""
+
+    code: int
+    error: str | None
+    etag: str | None
+    last_modified: str | None
+
+
+def end(transaction: Transaction, sitemap_id: int, reading: Reading, *, run_id: int, now_ms: int) -> None:
+    """Writes how a reading ended; one that failed leaves the validators, one that says 304 may renew them."""
+    values: dict[str, object] = {"code": reading.code, "error": reading.error, "run_id": run_id, "read_ms": now_ms}
+    if reading.code == 200 or (reading.code == 304 and reading.etag is not None):
+        values["etag"] = reading.etag
+    if reading.code == 200 or (reading.code == 304 and reading.last_modified is not None):
+        values["last_modified"] = reading.last_modified
+    transaction.execute(update(sitemaps).where(sitemaps.c.id == sitemap_id).values(values))
+
+
+_SITEMAP: Final[BindParameter[int]] = bindparam("new_sitemap")
+_LASTMOD: Final[BindParameter[int | None]] = bindparam("new_lastmod")
+_LIST: Final = (
+    update(urls)
+    .where(
+        urls.c.id == bindparam("row_id"),
+        or_(
+            and_(
+                or_(urls.c.sitemap_id.is_(None), urls.c.sitemap_id == _SITEMAP),
+                or_(urls.c.sitemap_id.is_(None), urls.c.lastmod_ms.is_distinct_from(_LASTMOD)),
+            ),
+            # Of several that list it, the one that says the latest moment counts.
+            and_(urls.c.sitemap_id != _SITEMAP, or_(urls.c.lastmod_ms.is_(None), urls.c.lastmod_ms < _LASTMOD)),
+        ),
+    )
+    .values(sitemap_id=_SITEMAP, lastmod_ms=_LASTMOD)
+)
+
+
+def list_urls(transaction: Transaction, sitemap_id: int, lastmods: Mapping[int, int | None]) -> None:
+    """Notes that a sitemap lists these rows, with the moments (ms) of their last changes."""
+    if lastmods:
+        parameters = [
+            {"row_id": row_id, "new_sitemap": sitemap_id, "new_lastmod": lastmod}
+            for row_id, lastmod in lastmods.items()
+        ]
+        transaction.execute(_LIST, parameters)
+
+
+def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[int]) -> int:
+    """Takes sitemap and lastmod from the rows that it does not list any more; how many they were."""
+    there = transaction.execute(select(urls.c.id).where(urls.c.sitemap_id == sitemap_id)).scalars()
+    vanished = [row_id for row_id in there if row_id not in listed]
+    for start in range(0, len(vanished), _CHUNK):
+        chunk = vanished[start : start + _CHUNK]
+        transaction.execute(update(urls).where(urls.c.id.in_(chunk)).values(sitemap_id=None, lastmod_ms=None))
+    return len(vanished)
+
+
+def forget_other_children(transaction: Transaction, sitemap_id: int, named: Collection[int]) -> int:
+    """Removes the sitemaps that an index does not name any more, and what they said; how many they were."""
+    there = transaction.execute(select(sitemaps.c.id).where(sitemaps.c.parent_id == sitemap_id)).scalars()
+    vanished = [child for child in there if child not in named]
+    for child in vanished:
+        unlist_others(transaction, child, ())
+        transaction.execute(update(sitemaps).where(sitemaps.c.parent_id == child).values(parent_id=None))
+        transaction.execute(delete(sitemaps).where(sitemaps.c.id == child))
+    return len(vanished)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dates:
+    """The lastmods that decide what is due: those of the sitemaps ``urls``, as far as this run has read them."""
+
+    source_id: int
+    run_id: int
+    horizon_ms: int
+    urls: Sequence[str]
+
+
+def put_off(transaction: Transaction, dates: Dates) -> int:
+    """Makes due rows whose lastmod is not after their last visit due in the next run only; how many."""
+    unchanged = and_(urls.c.due_ms <= dates.horizon_ms, urls.c.lastmod_ms <= urls.c.last_fetched_ms)
+    return _set_due(transaction, dates, unchanged, due_ms=dates.horizon_ms + 1)
+
+
+def bring_forward(transaction: Transaction, dates: Dates) -> int:
+    """Makes rows due that are not, though their lastmod is after their last visit; how many.
+
+    Rows visited in this run are left alone, whatever their lastmod says.
+    """
+    changed = and_(
+        urls.c.due_ms > dates.horizon_ms,
+        urls.c.last_fetched_ms <= dates.horizon_ms,
+        urls.c.lastmod_ms > urls.c.last_fetched_ms,
+    )
+    return _set_due(transaction, dates, changed, due_ms=dates.horizon_ms)
+
+
+def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bool], *, due_ms: int) -> int:
+    count = 0
+    keys = [identities.key(url) for url in dates.urls]
+    for start in range(0, len(keys), _CHUNK):
+        read = select(sitemaps.c.id).where(
+            sitemaps.c.source_id == dates.source_id,
+            sitemaps.c.key.in_(keys[start : start + _CHUNK]),
+            sitemaps.c.run_id == dates.run_id,
+            sitemaps.c.code.in_(_GOOD),
+        )
+        statement = update(urls).where(
+            _SETTLED,
+            # What these sitemaps list, and not all that is due.
+            scanned(urls.c.source_id) == dates.source_id,
+            urls.c.sitemap_id.in_(read),
+            urls.c.code.in_(_VISITED),
+            urls.c.failed_runs == 0,
+            condition,
+        )
+        count += transaction.execute(statement.values(due_ms=due_ms)).rowcount
+    return count
+
+
+def failures(transaction: Transaction, source_id: int, wanted: Sequence[str]) -> list[tuple[str, str]]:
+    """Which of these sitemaps could not be read last time, and why."""
+    keys = [identities.key(url) for url in wanted]
+    query = select(sitemaps.c.url, func.coalesce(sitemaps.c.error, "")).where(
+        sitemaps.c.source_id == source_id, sitemaps.c.key.in_(keys), sitemaps.c.code.not_in((0, *_GOOD))
+    )
+    return [(row[0], row[1]) for row in transaction.execute(query.order_by(sitemaps.c.id))]

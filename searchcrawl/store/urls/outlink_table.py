@@ -1,0 +1,50 @@
+"""The outlinks of a page as one compact blob of row ids (architecture, decision 5)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+
+from isal import isal_zlib
+from sqlalchemy import select
+
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import outlinks
+from searchcrawl.store.upsert import upsert
+
+
+def encode(url_ids: Sequence[int]) -> bytes:
+    """Row ids as compressed differences of the sorted ids; duplicates vanish."""
+    ordered = sorted(set(url_ids))
+    differences = array("Q", (after - before for before, after in zip([0, *ordered], ordered, strict=False)))
+    return isal_zlib.compress(differences.tobytes(), 1)
+
+
+def decode(blob: bytes) -> list[int]:
+    """The sorted row ids of a blob."""
+    differences = array("Q")
+    differences.frombytes(isal_zlib.decompress(blob))
+    total, ids = 0, []
+    for difference in differences:
+        total += difference
+        ids.append(total)
+    return ids
+
+
+def store(transaction: Transaction, links: Mapping[int, Sequence[int]]) -> None:
+    """Replaces the outlinks of pages by page id."""
+    if links:
+        statement = upsert(transaction, outlinks)
+        transaction.execute(
+            statement.on_conflict_do_update(index_elements=["url_id"], set_={"links": statement.excluded.links}),
+            [{"url_id": page, "links": encode(targets)} for page, targets in links.items()],
+        )
+
+
+def load(transaction: Transaction, pages: Sequence[int]) -> dict[int, list[int]]:
+    """The outlinks of pages that have any."""
+    found: dict[int, list[int]] = {}
+    for start in range(0, len(pages), 500):
+        query = select(outlinks.c.url_id, outlinks.c.links).where(outlinks.c.url_id.in_(pages[start : start + 500]))
+        found.update({row.url_id: decode(row.links) for row in transaction.execute(query)})
+    return found

@@ -1,0 +1,164 @@
+"""The patterns of URLs: how many there are, what their pages brought, and which are cut (L8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import xxhash
+from sqlalchemy import or_, select, update
+
+from searchcrawl.store.among import among
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import patterns, urls
+from searchcrawl.store.upsert import upsert
+from searchcrawl.store.urls.scanned import scanned
+
+_CHUNK: Final = 500
+#: So many URLs are looked at in one query where all of a source are.
+_STRETCH: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPattern:
+    """A pattern; ``cut`` is the key of ``[scope]`` that cut it at the value ``cut_limit``.
+
+    Its last pages brought ``new_permille`` of 1000 parts new text; ``shares`` and ``runs`` say it in full
+    where that has to be gone on with.
+    """
+
+    text: str
+    pages: int = 0
+    new_permille: int = 0
+    cut: str | None = None
+    cut_limit: int | None = None
+    shares: bytes | None = None
+    runs: bytes | None = None
+
+
+def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern]) -> None:
+    """Writes patterns; how many URLs they have is not touched."""
+    if not rows:
+        return
+    columns = ("pages", "new_permille", "cut", "cut_limit", "shares", "runs")
+    values = [
+        {"source_id": source_id, "key": _key(row.text), "pattern": row.text}
+        | {column: getattr(row, column) for column in columns}
+        for row in rows
+    ]
+    statement = upsert(transaction, patterns)
+    changed = {column: statement.excluded[column] for column in columns}
+    transaction.execute(statement.on_conflict_do_update(index_elements=["source_id", "key"], set_=changed), values)
+
+
+def all_of(transaction: Transaction, source_id: int, *, evidence: bool = False) -> list[StoredPattern]:
+    """The patterns whose pages were looked at or that are cut, in the order in which they were met.
+
+    Without ``evidence`` their ``shares`` and ``runs`` are left out.
+    """
+    columns = [patterns.c.pattern, patterns.c.pages, patterns.c.new_permille, patterns.c.cut, patterns.c.cut_limit]
+    if evidence:
+        columns += [patterns.c.shares, patterns.c.runs]
+    query = (
+        select(*columns)
+        .where(patterns.c.source_id == source_id, or_(patterns.c.pages > 0, patterns.c.cut.is_not(None)))
+        .order_by(patterns.c.id)
+    )
+    return [
+        StoredPattern(
+            text=row.pattern,
+            pages=row.pages,
+            new_permille=row.new_permille,
+            cut=row.cut,
+            cut_limit=row.cut_limit,
+            shares=row.shares if evidence else None,
+            runs=row.runs if evidence else None,
+        )
+        for row in transaction.execute(query)
+    ]
+
+
+def cut(transaction: Transaction, source_id: int) -> list[StoredPattern]:
+    """The patterns that are cut, in the order in which they were met."""
+    return [row for row in all_of(transaction, source_id) if row.cut is not None]
+
+
+def forgive(transaction: Transaction, source_id: int, *, key: str, limit: int) -> None:
+    """Forgets what ``key`` cut at another value than ``limit``, and what was held against it."""
+    transaction.execute(
+        update(patterns)
+        .where(patterns.c.source_id == source_id, patterns.c.cut == key, patterns.c.cut_limit != limit)
+        .values(cut=None, cut_limit=None, pages=0, new_permille=0, shares=None, runs=None)
+    )
+
+
+def counts(transaction: Transaction, source_id: int, texts: Sequence[str]) -> dict[str, int]:
+    """How many URLs patterns have; 0 for those that are not known."""
+    found = dict.fromkeys(texts, 0)
+    for start in range(0, len(texts), _CHUNK):
+        keys = [_key(text) for text in texts[start : start + _CHUNK]]
+        query = select(patterns.c.pattern, patterns.c.urls).where(
+            patterns.c.source_id == source_id, among(transaction, patterns.c.key, keys)
+        )
+        found.update({row.pattern: row.urls for row in transaction.execute(query)})
+    return found
+
+
+def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, int]) -> None:
+    """Writes how many URLs patterns have."""
+    if numbers:
+        statement = upsert(transaction, patterns)
+        transaction.execute(
+            statement.on_conflict_do_update(
+                index_elements=["source_id", "key"], set_={"urls": statement.excluded.urls}
+            ),
+            [
+                {"source_id": source_id, "key": _key(text), "pattern": text, "urls": number}
+                for text, number in numbers.items()
+            ],
+        )
+
+
+def name_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
+    """Notes that patterns have as many URLs as ``key`` allows, but of those that are cut for something else."""
+    if texts:
+        statement = upsert(transaction, patterns)
+        transaction.execute(
+            statement.on_conflict_do_update(
+                index_elements=["source_id", "key"],
+                set_={"cut": statement.excluded.cut, "cut_limit": statement.excluded.cut_limit},
+                where=patterns.c.cut.is_(None),
+            ),
+            [
+                {"source_id": source_id, "key": _key(text), "pattern": text, "cut": key, "cut_limit": limit}
+                for text in texts
+            ],
+        )
+
+
+def forget_counts(transaction: Transaction, source_id: int) -> None:
+    """All numbers of URLs are 0 again."""
+    transaction.execute(update(patterns).where(patterns.c.source_id == source_id).values(urls=0))
+
+
+def admitted(transaction: Transaction, source_id: int, *, without: Sequence[int]) -> Iterator[str]:
+    """The URLs of a source whose codes are not among ``without``, by rising id."""
+    after = 0
+    while True:
+        query = (
+            select(urls.c.id, urls.c.url)
+            .where(urls.c.id > after, scanned(urls.c.source_id) == source_id, urls.c.code.not_in(without))
+            .order_by(urls.c.id)
+            .limit(_STRETCH)
+        )
+        rows = list(transaction.execute(query))
+        if not rows:
+            return
+        for row in rows:
+            yield row.url
+        after = rows[-1].id
+
+
+def _key(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) - (1 << 63)

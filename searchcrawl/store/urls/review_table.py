@@ -1,0 +1,110 @@
+"""All rows of a source gone through when its rules were edited, and what rewriters say of rows: part of the URL table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import bindparam, select, update
+
+from searchcrawl.store.among import among
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import urls
+from searchcrawl.store.urls.scanned import scanned
+
+#: So many rows are looked at at once: all of a source may be millions.
+PAGE_ROWS: Final = 1000
+_CHUNK: Final = 500
+
+_referrers = urls.alias("referrers")
+
+
+class Reviewed(NamedTuple):
+    """A row as edited rules have to judge it; ``found_as`` is what a rewriter made its URL of, where that is another."""
+
+    id: int
+    url: str
+    depth: int
+    code: int
+    rule: str | None
+    referrer_id: int | None
+    referrer: str | None
+    found_as: str | None
+
+
+def rows_after(transaction: Transaction, source_id: int, after: int) -> list[Reviewed]:
+    """The next rows of a source by rising id, at most PAGE_ROWS."""
+    page = (
+        select(urls.c.id, urls.c.url, urls.c.depth, urls.c.code, urls.c.rule, urls.c.referrer_id, urls.c.found_as)
+        .where(scanned(urls.c.source_id) == source_id, urls.c.id > after)
+        .order_by(urls.c.id)
+        .limit(PAGE_ROWS)
+        .subquery("page")
+    )
+    query = (
+        select(
+            page.c.id,
+            page.c.url,
+            page.c.depth,
+            page.c.code,
+            page.c.rule,
+            page.c.referrer_id,
+            _referrers.c.url,
+            page.c.found_as,
+        )
+        .select_from(page.outerjoin(_referrers, _referrers.c.id == page.c.referrer_id))
+        .order_by(page.c.id)
+    )
+    return [Reviewed._make(row) for row in transaction.execute(query)]
+
+
+def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) -> None:
+    """Sets the code and the rule of rows that were refused before, by id."""
+    if rules:
+        statement = update(urls).where(urls.c.id == bindparam("row_id"))
+        transaction.execute(
+            statement.values(code=bindparam("new_code"), rule=bindparam("new_rule")),
+            [{"row_id": row_id, "new_code": int(code), "new_rule": rule} for row_id, (code, rule) in rules.items()],
+        )
+
+
+def find_again(transaction: Transaction, found: Mapping[int, tuple[str | None, str | None]]) -> None:
+    """Notes by id that rows were found by another link: as what, and what is to be shown."""
+    if found:
+        statement = update(urls).where(urls.c.id == bindparam("row_id"))
+        transaction.execute(
+            statement.values(found_as=bindparam("new_found_as"), display_url=bindparam("new_display")),
+            [
+                {"row_id": row_id, "new_found_as": found_as, "new_display": display}
+                for row_id, (found_as, display) in found.items()
+            ],
+        )
+
+
+class Shown(NamedTuple):
+    """A row and the display URL that a rewriter set for it."""
+
+    id: int
+    key: int
+    url: str
+    display_url: str | None
+
+
+def shown(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[Shown]:
+    """The rows of ``keys`` that are there."""
+    found: list[Shown] = []
+    for start in range(0, len(keys), _CHUNK):
+        query = select(urls.c.id, urls.c.key, urls.c.url, urls.c.display_url).where(
+            urls.c.source_id == source_id, among(transaction, urls.c.key, keys[start : start + _CHUNK])
+        )
+        found.extend(Shown._make(row) for row in transaction.execute(query))
+    return found
+
+
+def show(transaction: Transaction, displays: Mapping[int, str | None]) -> None:
+    """Sets the display URL of rows by id."""
+    if displays:
+        transaction.execute(
+            update(urls).where(urls.c.id == bindparam("row_id")).values(display_url=bindparam("new_display")),
+            [{"row_id": row_id, "new_display": display} for row_id, display in displays.items()],
+        )

@@ -1,0 +1,235 @@
+"""What answers read from the store: pages of rows by rising id, and counts; nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, text
+
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.schema import documents, hosts, runs, urls
+from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.urls.scanned import scanned
+
+#: So many rows are read in one transaction: a long listing must not keep the log of the store from shrinking.
+_PAGE_ROWS: Final = 1000
+_OF_SOURCE: Final = scanned(urls.c.source_id) == bindparam("source_id")
+_DOCUMENT_OF_SOURCE: Final = scanned(documents.c.source_id) == bindparam("source_id")
+
+_referrers = urls.alias("referrers")
+_survivors = urls.alias("survivors")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFilter:
+    """Which rows are asked for; None is no restriction, and ``since_ms`` the last visit or first sight."""
+
+    code: int | None = None
+    rule: str | None = None
+    host_ids: Sequence[int] | None = None
+    since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedUrl:
+    """A URL row with its document, where it has one (``document_state`` is None without)."""
+
+    url_id: int
+    url: str
+    depth: int
+    referrer: str | None
+    fetch_state: FetchState
+    code: int
+    rule: str | None
+    error: str | None
+    due_ms: int | None
+    first_seen_ms: int
+    last_fetched_ms: int | None
+    redirects: str | None
+    found_as: str | None
+    document_state: DocumentState | None
+    document_code: int | None
+    indexed_version: int | None
+    batch_id: int | None
+    fields_digest: bytes | None
+    etag: str | None
+    last_modified: str | None
+    last_changed_ms: int | None
+    duplicate_of: str | None
+    index_error: str | None
+    display_url: str | None = None
+    duplicate_display: str | None = None
+
+
+class IndexedRow(NamedTuple):
+    """A document that is in the index by the table; ``settled`` where ``fields_digest`` is that of the index."""
+
+    url_id: int
+    url: str
+    crawl_version: int
+    fields_digest: bytes
+    settled: bool
+
+
+def listed_urls(database: Database, source_id: int, wanted: RowFilter) -> Iterator[ListedUrl]:
+    """The rows of a source by rising id, read a page at a time; raises StoreError."""
+    after = 0
+    while True:
+        with database.read() as transaction:
+            query = _listing(wanted, after)
+            page = [_listed(row) for row in transaction.execute(query, {"source_id": source_id}).mappings()]
+        yield from page
+        if len(page) < _PAGE_ROWS:
+            return
+        after = page[-1].url_id
+
+
+def listed_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | None:
+    """The row of one URL, by its key."""
+    row = transaction.execute(_BY_KEY, {"source_id": source_id, "key": key}).mappings().one_or_none()
+    return None if row is None else _listed(row)
+
+
+def indexed_rows(database: Database, source_id: int) -> Iterator[IndexedRow]:
+    """The documents of a source that are in the index by the table, by rising row id; raises StoreError."""
+    after = 0
+    query = (
+        select(
+            documents.c.url_id, urls.c.url, documents.c.indexed_version, documents.c.fields_digest, documents.c.state
+        )
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .where(_DOCUMENT_OF_SOURCE, documents.c.indexed_version.is_not(None))
+        .order_by(documents.c.url_id)
+        .limit(_PAGE_ROWS)
+    )
+    while True:
+        with database.read() as transaction:
+            page = [
+                IndexedRow(row[0], row[1], row[2], row[3] or b"", bool(row[3]) and row[4] == DocumentState.PRESENT)
+                for row in transaction.execute(query.where(documents.c.url_id > after), {"source_id": source_id})
+            ]
+        yield from page
+        if len(page) < _PAGE_ROWS:
+            return
+        after = page[-1].url_id
+
+
+def host_ids(transaction: Transaction, name: str) -> list[int]:
+    """The hosts of this name, on the port that it names or on any."""
+    of_any_port = hosts.c.name.startswith(f"{name}:", autoescape=True)
+    query = select(hosts.c.id, hosts.c.name).where(or_(hosts.c.name == name, of_any_port))
+    return [row.id for row in transaction.execute(query) if name in {row.name, row.name.rpartition(":")[0]}]
+
+
+def held_since(transaction: Transaction, source_id: int) -> dict[int, int]:
+    """By the id of the run: when it ended, and so when its removals began to wait."""
+    waiting = select(documents.c.quarantine_run).where(
+        documents.c.source_id == source_id, documents.c.quarantine_run.is_not(None)
+    )
+    query = select(runs.c.id, func.coalesce(runs.c.ended_ms, runs.c.started_ms)).where(runs.c.id.in_(waiting))
+    return {row[0]: row[1] for row in transaction.execute(query)}
+
+
+def cached_records(transaction: Transaction, source_id: int) -> int:
+    """How many documents of a source have their record in the cache."""
+    return _count(transaction, documents.c.source_id == source_id, documents.c.segment.is_not(None))
+
+
+def refused_documents(transaction: Transaction, source_id: int) -> int:
+    """How many documents the index refused in their present version."""
+    return _count(transaction, documents.c.source_id == source_id, documents.c.index_error.is_not(None))
+
+
+def warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:
+    """How many URLs were no page although they answered: 959 (login) and 965 (sentinel)."""
+    # The codes as literals: SQLite finds the partial index by them.
+    query = select(urls.c.code, func.count()).where(urls.c.source_id == source_id, text("code IN (959, 965)"))
+    return {row[0]: row[1] for row in transaction.execute(query.group_by(urls.c.code))}
+
+
+def indexed_without_record(transaction: Transaction, source_id: int) -> int:
+    """How many documents are in the index and not in the cache any more."""
+    return _count(
+        transaction,
+        documents.c.source_id == source_id,
+        documents.c.indexed_version.is_not(None),
+        documents.c.segment.is_(None),
+    )
+
+
+def _count(transaction: Transaction, *conditions: ColumnElement[bool]) -> int:
+    return int(transaction.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one())
+
+
+def _listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
+    # First the rows of the page, then what belongs to them: no planner may begin with all documents.
+    rows = select(urls).where(_OF_SOURCE, urls.c.id > after, *_conditions(wanted))
+    return _with_documents(rows.order_by(urls.c.id).limit(_PAGE_ROWS))
+
+
+def _with_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
+    page = rows.subquery("page")
+    joined = (
+        page.outerjoin(documents, documents.c.url_id == page.c.id)
+        .outerjoin(_referrers, _referrers.c.id == page.c.referrer_id)
+        .outerjoin(_survivors, _survivors.c.id == documents.c.duplicate_of)
+    )
+    query = select(
+        page.c.id.label("url_id"),
+        page.c.url,
+        page.c.depth,
+        _referrers.c.url.label("referrer"),
+        page.c.fetch_state,
+        page.c.code,
+        page.c.rule,
+        page.c.error,
+        page.c.due_ms,
+        page.c.first_seen_ms,
+        page.c.last_fetched_ms,
+        page.c.redirects,
+        page.c.found_as,
+        documents.c.state.label("document_state"),
+        documents.c.code.label("document_code"),
+        documents.c.indexed_version,
+        documents.c.batch_id,
+        documents.c.fields_digest,
+        documents.c.etag,
+        documents.c.last_modified,
+        documents.c.last_changed_ms,
+        _survivors.c.url.label("duplicate_of"),
+        _survivors.c.display_url.label("duplicate_display"),
+        page.c.display_url,
+        documents.c.index_error,
+    )
+    return query.select_from(joined).order_by(page.c.id)
+
+
+_BY_KEY: Final = _with_documents(
+    select(urls).where(urls.c.source_id == bindparam("source_id"), urls.c.key == bindparam("key"))
+)
+
+
+def _conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:
+    if wanted.code is not None:
+        yield urls.c.code == wanted.code
+    if wanted.rule is not None:
+        # Rows keep KEY: RULE; either part names it too.
+        yield or_(
+            urls.c.rule == wanted.rule,
+            urls.c.rule.startswith(f"{wanted.rule}: ", autoescape=True),
+            urls.c.rule.endswith(f": {wanted.rule}", autoescape=True),
+        )
+    if wanted.host_ids is not None:
+        yield urls.c.host_id.in_(wanted.host_ids)
+    if wanted.since_ms is not None:
+        yield func.coalesce(urls.c.last_fetched_ms, urls.c.first_seen_ms) >= wanted.since_ms
+
+
+def _listed(row: object) -> ListedUrl:
+    values = dict(row)  # type: ignore[call-overload]  # a RowMapping
+    values["fetch_state"] = FetchState(values["fetch_state"])
+    state = values["document_state"]
+    values["document_state"] = None if state is None else DocumentState(state)
+    return ListedUrl(**values)

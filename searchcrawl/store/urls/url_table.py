@@ -1,0 +1,394 @@
+"""The URL table, which is the queue: rows are admitted, claimed and settled here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import (
+    Row,
+    Select,
+    TextClause,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from searchcrawl.codes import Code
+from searchcrawl.items import Claim
+from searchcrawl.store.among import among
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.states import DocumentState, FetchState
+
+_CHUNK: Final = 500
+#: Of rows that were fetched with a document, which may be known as that of another.
+_WELL: Final = (200, int(Code.DUPLICATE), int(Code.NOT_CANONICAL), int(Code.DISPLAY_URL_CLASH))
+# No IN: its list cannot be expanded for many rows at once.
+_ENDED_WELL: Final = or_(*(urls.c.code == code for code in _WELL))
+_REDIRECTING: Final = [int(Code.META_REFRESH), int(Code.MOVED), int(Code.REDIRECT_LOOP)]
+# The literals let the planner use the partial indexes.
+_TODO: Final = text("urls.fetch_state = 0")
+_DUE: Final = text("urls.fetch_state = 2 AND urls.due_ms IS NOT NULL")
+_FETCHING: Final = text("urls.fetch_state = 1")
+
+
+class KnownUrl(NamedTuple):
+    """What admission needs to know of a row."""
+
+    id: int
+    key: int
+    depth: int
+    fetch_state: int
+    code: int
+    rule: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewUrl:
+    """A row to be admitted; ``code`` other than 0 settles it at once, with its ``rule`` and ``error``.
+
+    ``found_as`` and ``display_url`` are a rewriter's (``items.Link``).
+    """
+
+    key: int
+    url: str
+    host_id: int
+    depth: int
+    referrer_id: int | None = None
+    code: int = 0
+    rule: str | None = None
+    error: str | None = None
+    found_as: str | None = None
+    display_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The end of a visit; ``due_ms`` None: never again by itself. ``fetch_state`` TODO tries again.
+
+    ``keep_rule`` leaves the row its rule where its code stays.
+    """
+
+    url_id: int
+    fetch_state: FetchState = FetchState.SETTLED
+    code: int
+    rule: str | None = None
+    keep_rule: bool = False
+    error: str | None = None
+    attempts: int = 0
+    failed_runs: int = 0
+    due_ms: int | None
+    fetched_ms: int | None
+    redirects: str | None = None
+
+
+def known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
+    """The rows of ``keys`` that are there."""
+    found: list[KnownUrl] = []
+    for start in range(0, len(keys), _CHUNK):
+        columns = (urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code, urls.c.rule)
+        query = select(*columns).where(
+            urls.c.source_id == source_id, among(transaction, urls.c.key, keys[start : start + _CHUNK])
+        )
+        found.extend(KnownUrl(*row) for row in transaction.execute(query))
+    return found
+
+
+def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_ms: int) -> dict[int, int]:
+    """Inserts rows that are not there yet; their ids by key. The caller holds the write lock."""
+    if not rows:
+        return {}
+    values = [
+        {
+            "source_id": source_id,
+            "key": row.key,
+            "url": row.url,
+            "host_id": row.host_id,
+            "depth": row.depth,
+            "referrer_id": row.referrer_id,
+            "fetch_state": int(FetchState.SETTLED if row.code else FetchState.TODO),
+            "code": row.code,
+            "rule": row.rule,
+            "error": row.error,
+            "found_as": row.found_as,
+            "display_url": row.display_url,
+            "due_ms": None if row.code else 0,
+            "first_seen_ms": seen_ms,
+        }
+        for row in rows
+    ]
+    result = transaction.execute(insert(urls).returning(urls.c.id, urls.c.key), values)
+    return {key: url_id for url_id, key in result}
+
+
+def lower_depths(transaction: Transaction, depths: Mapping[int, int]) -> None:
+    """Sets the depth of rows by id."""
+    if depths:
+        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(depth=bindparam("new_depth"))
+        transaction.execute(statement, [{"row_id": row_id, "new_depth": depth} for row_id, depth in depths.items()])
+
+
+def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
+    """Makes settled rows due at once, as if they were new."""
+    parameters = [{"row_id": url_id} for url_id in url_ids]
+    if parameters:
+        statement = (
+            update(urls)
+            .where(urls.c.id == bindparam("row_id"), urls.c.fetch_state == int(FetchState.SETTLED))
+            .values(fetch_state=int(FetchState.TODO), due_ms=0, attempts=0)
+        )
+        transaction.execute(statement, parameters)
+
+
+def addresses(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int, int]]:
+    """URL, depth and code of rows by id."""
+    found: dict[int, tuple[str, int, int]] = {}
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(urls.c.id, urls.c.url, urls.c.depth, urls.c.code).where(
+            urls.c.id.in_(url_ids[start : start + _CHUNK])
+        )
+        found.update({row[0]: (row[1], row[2], row[3]) for row in transaction.execute(query)})
+    return found
+
+
+def depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+    """The depth of rows by id."""
+    found: dict[int, int] = {}
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(urls.c.id, urls.c.depth).where(urls.c.id.in_(url_ids[start : start + _CHUNK]))
+        found.update({row[0]: row[1] for row in transaction.execute(query)})
+    return found
+
+
+def _hosts_of(of_state: TextClause, *, due: bool) -> Select[int]:
+    """Hosts with rows of a state; the recursion leaps from one to the next in the index."""
+    here = urls.c.source_id == bindparam("source")
+    nearest = select(func.min(urls.c.host_id).label("id")).where(of_state, here)
+    hosts = nearest.where(urls.c.host_id > bindparam("after")).cte("hosts", recursive=True)
+    following = nearest.where(urls.c.host_id > hosts.c.id).scalar_subquery()
+    hosts = hosts.union_all(select(following).where(hosts.c.id.is_not(None)))
+    query = select(hosts.c.id).where(hosts.c.id.is_not(None)).limit(bindparam("most"))
+    if due:
+        one = exists().where(of_state, here, urls.c.host_id == hosts.c.id, urls.c.due_ms <= bindparam("horizon"))
+        query = query.where(one)
+    return query
+
+
+_HOSTS_TODO: Final = _hosts_of(_TODO, due=False)
+_HOSTS_DUE: Final = _hosts_of(_DUE, due=True)
+
+
+def hosts_with_work(transaction: Transaction, source_id: int, horizon_ms: int, *, after: int, limit: int) -> list[int]:
+    """Ids of hosts above ``after`` that have rows to do or due, rising, at most ``limit``.
+
+    A few index seeks a host, whatever the number of rows.
+    """
+    place = {"source": source_id, "after": after, "horizon": horizon_ms, "most": limit}
+    found: set[int] = set()
+    for query in (_HOSTS_TODO, _HOSTS_DUE):
+        found.update(transaction.execute(query, place).scalars())
+    return sorted(found)[:limit]
+
+
+_CLAIM_COLUMNS: Final = (
+    urls.c.id,
+    urls.c.url,
+    urls.c.host_id,
+    urls.c.depth,
+    urls.c.attempts,
+    urls.c.failed_runs,
+    urls.c.code,
+    urls.c.redirects,
+    urls.c.display_url,
+    documents.c.etag,
+    documents.c.last_modified,
+    documents.c.body_digest,
+    documents.c.fields_digest,
+    documents.c.segment,
+    documents.c.state,
+    documents.c.canonical_key,
+    documents.c.display_key,
+    documents.c.unavailable_ms,
+    documents.c.code.label("document_code"),
+)
+
+
+def claim(
+    transaction: Transaction,
+    source_id: int,
+    host_id: int,
+    *,
+    limit: int,
+    now_ms: int,
+    horizon_ms: int,
+    forced: bool,
+) -> list[Claim]:
+    """Hands out up to ``limit`` rows of a host, the nearest to the start first, then those due again.
+
+    ``forced`` claims carry no validators and no body digest: everything is processed again.
+    """
+    source = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
+    here = and_(urls.c.source_id == source_id, urls.c.host_id == host_id)
+    todo = source.where(_TODO, here, urls.c.due_ms <= now_ms).order_by(urls.c.depth, urls.c.id).limit(limit)
+    rows = list(transaction.execute(todo))
+    if len(rows) < limit:
+        due = source.where(_DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
+        rows.extend(transaction.execute(due))
+    _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
+    return [_claim_of(row, forced=forced, now_ms=now_ms) for row in rows]
+
+
+def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
+    held = row.segment is not None or row.state not in (
+        None,
+        DocumentState.NONE,
+        DocumentState.REMOVING,
+        DocumentState.WANTED,
+    )
+    # It is to be in the index, and its record is given up: only the page itself can bring it there.
+    gone = not held and row.document_code in _WELL
+    # The same bytes mean something else once the date is over that their author set.
+    over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
+    whole = forced or gone or over
+    return Claim(
+        url_id=row.id,
+        url=row.url,
+        host_id=row.host_id,
+        depth=row.depth,
+        attempt=row.attempts,
+        failed_runs=row.failed_runs,
+        code=row.code,
+        # The validators of a redirect's target mean nothing to the URL that redirects.
+        etag=None if whole or row.redirects else row.etag,
+        last_modified=None if whole or row.redirects else row.last_modified,
+        body_digest=None if whole else row.body_digest,
+        fields_digest=row.fields_digest,
+        held=held,
+        canonical_key=row.canonical_key,
+        display_key=row.display_key,
+        display_url=row.display_url,
+    )
+
+
+def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: FetchState) -> None:
+    for start in range(0, len(url_ids), _CHUNK):
+        chunk = url_ids[start : start + _CHUNK]
+        transaction.execute(update(urls).where(urls.c.id.in_(chunk)).values(fetch_state=int(state)))
+
+
+def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Gives claimed rows back untouched."""
+    _set_fetch_state(transaction, url_ids, FetchState.TODO)
+
+
+def recover(transaction: Transaction, source_id: int) -> int:
+    """Gives back the rows that a dead process held; how many they were (D7)."""
+    result = transaction.execute(
+        update(urls).where(_FETCHING, urls.c.source_id == source_id).values(fetch_state=int(FetchState.TODO))
+    )
+    return result.rowcount
+
+
+def next_due_ms(transaction: Transaction, source_id: int) -> int | None:
+    """When the first row that is still to do falls due; None where none is left."""
+    value: int | None = transaction.execute(
+        select(func.min(urls.c.due_ms)).where(_TODO, urls.c.source_id == source_id)
+    ).scalar()
+    return value
+
+
+def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int:
+    """How many rows are still to be visited in this run."""
+    todo = select(func.count()).where(_TODO, urls.c.source_id == source_id).select_from(urls)
+    due = select(func.count()).where(_DUE, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms).select_from(urls)
+    return int(transaction.execute(todo).scalar_one()) + int(transaction.execute(due).scalar_one())
+
+
+_SETTLE: Final = (
+    update(urls)
+    .where(urls.c.id == bindparam("row_id"))
+    .values(
+        fetch_state=bindparam("new_state"),
+        code=bindparam("new_code"),
+        rule=case(
+            (and_(bindparam("keep_rule") == 1, urls.c.code == bindparam("new_code")), urls.c.rule),
+            else_=bindparam("new_rule"),
+        ),
+        error=bindparam("new_error"),
+        attempts=bindparam("new_attempts"),
+        failed_runs=bindparam("new_failed_runs"),
+        due_ms=bindparam("new_due"),
+        last_fetched_ms=func.coalesce(bindparam("new_fetched"), urls.c.last_fetched_ms),
+        redirects=bindparam("new_redirects"),
+    )
+)
+
+
+def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
+    """Writes the ends of visits."""
+    if not visits:
+        return
+    parameters: list[dict[str, Any]] = [
+        {
+            "row_id": visit.url_id,
+            "new_state": int(visit.fetch_state),
+            "new_code": visit.code,
+            "new_rule": visit.rule,
+            "keep_rule": int(visit.keep_rule),
+            "new_error": visit.error,
+            "new_attempts": visit.attempts,
+            "new_failed_runs": visit.failed_runs,
+            "new_due": visit.due_ms,
+            "new_fetched": visit.fetched_ms,
+            "new_redirects": visit.redirects,
+        }
+        for visit in visits
+    ]
+    transaction.execute(_SETTLE, parameters)
+
+
+def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
+    """Sets the code of rows by id (a copy that is one no longer, or has become one) whose last visit ended well."""
+    if codes:
+        statement = update(urls).where(urls.c.id == bindparam("row_id"), _ENDED_WELL).values(code=bindparam("new_code"))
+        transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
+
+
+def ended_well(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
+    """Which of these rows were fetched with a document, indexed or known as a copy."""
+    found: set[int] = set()
+    for start in range(0, len(url_ids), _CHUNK):
+        query = select(urls.c.id).where(
+            urls.c.id.in_(url_ids[start : start + _CHUNK]),
+            urls.c.fetch_state == int(FetchState.SETTLED),
+            _ENDED_WELL,
+        )
+        found.update(transaction.execute(query).scalars())
+    return found
+
+
+def redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
+    """The URLs of the rows whose redirects led here one after the other, the nearest first, at most ``limit``."""
+    found: list[str] = []
+    referrer = urls.alias("referrer")
+    while len(found) < limit:
+        query = (
+            select(referrer.c.id, referrer.c.url)
+            .select_from(urls.join(referrer, referrer.c.id == urls.c.referrer_id))
+            .where(urls.c.id == url_id, referrer.c.code.in_(_REDIRECTING))
+        )
+        row = transaction.execute(query).one_or_none()
+        if row is None or row.url in found:
+            break
+        url_id = row.id
+        found.append(row.url)
+    return found

@@ -1,0 +1,123 @@
+"""The delivery of a run that cannot begin or end: the run fails, and is ended all the same (X-S1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scrapy import Spider
+
+from searchcrawl.delivery import delivery_extension
+from searchcrawl.delivery.delivery import Delivery
+from searchcrawl.delivery.delivery_extension import IndexExtension
+from searchcrawl.exceptions import IndexUnavailable, StoreError
+from searchcrawl.index.receiver import Batch, Receipt
+from tests.answer_store import FilledStore
+
+
+@pytest.fixture
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
+    yield store
+    store.close()
+
+
+def ended(filled: FilledStore, reason: str = "finished") -> list[str]:
+    """Opens and closes the delivery of a run; what the run is told of its end."""
+    told: list[str] = []
+    filled.run.wires.finished.append(told.append)
+    extension = IndexExtension(filled.run, patience_seconds=0)
+
+    async def both() -> None:
+        await extension.spider_opened(Spider("demo"))
+        await extension.spider_closed(Spider("demo"), reason)
+
+    asyncio.run(both())
+    return told
+
+
+def test_extension_when_the_index_cannot_be_opened_then_the_run_fails_and_is_ended(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = StoreError("no")
+
+    def refuse(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(delivery_extension, "open_index", refuse)
+
+    told = ended(filled)
+
+    assert told == ["finished"]
+    assert filled.run.failure is error
+
+
+def test_extension_when_the_delivery_cannot_end_then_the_run_fails_and_is_ended(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = StoreError("no")
+
+    def refuse(_: Delivery, reason: str) -> None:
+        raise error
+
+    monkeypatch.setattr(Delivery, "finish", refuse)
+
+    told = ended(filled)
+
+    assert told == ["finished"]
+    assert filled.run.failure is error
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"), [("finished", "finished"), ("limit", "stopped"), ("shutdown", "stopped")]
+)
+def test_extension_when_a_crawl_ends_then_its_receiver_hears_how(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch, reason: str, outcome: str
+) -> None:
+    heard = listening(monkeypatch)
+
+    ended(filled, reason)
+
+    assert heard == [outcome]
+
+
+def test_extension_when_documents_wait_then_its_receiver_hears_that_it_failed(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = listening(monkeypatch, error=IndexUnavailable("no"))
+
+    ended(filled, "finished")
+
+    assert heard == ["failed"]
+    assert isinstance(filled.run.delivery_failure, IndexUnavailable)
+    assert filled.run.failure is None
+
+
+def listening(monkeypatch: pytest.MonkeyPatch, *, error: Exception | None = None) -> list[str]:
+    """What the receivers of the project hear at the end of their runs; with an ``error`` they fail before."""
+    heard: list[str] = []
+
+    class Listening:
+        def begin(self, source: str, run: int) -> None:
+            if error is not None:
+                raise error
+
+        def deliver(self, batch: Batch) -> list[Receipt]:
+            return [Receipt(each.id, accepted=True) for each in [*batch.documents, *batch.removals]]
+
+        def end(self, outcome: str) -> None:
+            heard.append(outcome)
+
+    monkeypatch.setattr(delivery_extension, "open_index", lambda _: Listening())
+    return heard
+
+
+def test_extension_when_the_crawl_never_began_then_nothing_is_ended(filled: FilledStore) -> None:
+    told: list[str] = []
+    filled.run.wires.finished.append(told.append)
+
+    asyncio.run(IndexExtension(filled.run, patience_seconds=0).spider_closed(Spider("demo"), "shutdown"))
+
+    assert told == []

@@ -1,0 +1,244 @@
+"""What becomes of answers: statuses, failures, codings; and what is sent along (C7, D6, L6, X-N7)."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Awaitable
+
+import pytest
+from scrapy import Request
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+from scrapy.http import HtmlResponse, Response
+
+from searchcrawl.codes import Code
+from searchcrawl.http.decompression_middleware import DecompressionMiddleware
+from searchcrawl.http.headers_middleware import HeadersMiddleware
+from searchcrawl.http.outcome_middleware import OutcomeMiddleware
+from searchcrawl.http.visit_end import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress, VisitEnded
+from searchcrawl.items import Outcome
+from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
+
+OUTCOME = OutcomeMiddleware()
+DECOMPRESSION = DecompressionMiddleware(max_bytes=100_000)
+HEADERS = HeadersMiddleware(
+    user_agent="searchcrawl (+mailto:a@b.test)", headers={"x-api-key": "secret"}, timeout_seconds=9.0, max_bytes=5
+)
+
+
+# Outcomes
+
+
+@pytest.mark.parametrize("status", [200, 203, 304])
+def test_outcome_when_status_is_a_page_or_unchanged_then_goes_on(status: int) -> None:
+    request = visit()
+    response = answer(request, status)
+
+    assert OUTCOME.process_response(request, response) is response
+
+
+@pytest.mark.parametrize(
+    ("status", "transient"),
+    [
+        *((status, False) for status in (204, 206, 300, 400, 401, 404, 410, 418)),
+        *((status, True) for status in (408, 425, 429, 500, 503, 599)),
+    ],
+)
+def test_outcome_when_status_is_no_page_then_visit_ends_with_it(status: int, transient: bool) -> None:
+    request = visit(redirects=TRAIL)
+
+    with pytest.raises(VisitEnded) as ended:
+        OUTCOME.process_response(request, answer(request, status))
+
+    outcome = outcome_of(ended)
+    assert (outcome.code, outcome.transient, outcome.redirects) == (status, transient, TRAIL)
+    assert outcome.error is not None
+    assert outcome.error.endswith(URL)
+
+
+def test_outcome_when_server_says_when_then_pause_is_handed_on() -> None:
+    request = visit()
+
+    with pytest.raises(VisitEnded) as ended:
+        OUTCOME.process_response(request, answer(request, 503, Retry_After="120"))
+
+    assert outcome_of(ended).retry_after_seconds == 120.0
+
+
+@pytest.mark.parametrize("status", [0, 2, 99, 1000, -12, 10**99])
+def test_outcome_when_status_is_none_then_header_is_broken(status: int) -> None:
+    request = visit()
+
+    with pytest.raises(VisitEnded) as ended:
+        OUTCOME.process_response(request, answer(request, status))
+
+    assert outcome_of(ended).code == Code.HEADER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "transient"),
+    [
+        (ForbiddenAddress("127.0.0.1"), 907, False),
+        (CannotResolveHostError("no"), 907, True),
+        (DownloadTimeoutError("30"), 902, True),
+        (DownloadConnectionRefusedError("no"), 906, True),
+        (CertificateRefused("expired"), 962, True),
+        (DownloadFailedError("[Error([('SSL routines', '', 'certificate verify failed')])]"), 962, True),
+        (BrokenHeader("too long"), 1006, True),
+        (ResponseDataLossError("cut"), 958, True),
+        (BodyTooLarge("big"), 960, False),
+        (DownloadCancelledError("big"), 960, False),
+        (UnsupportedURLSchemeError("gopher"), 1004, False),
+        (DownloadFailedError("reset"), 905, True),
+        (OSError(24, "too many open files"), 905, True),
+    ],
+)
+def test_outcome_when_download_fails_then_code_is_the_root_cause(
+    failure: Exception, code: int, transient: bool
+) -> None:
+    with pytest.raises(VisitEnded) as ended:
+        OUTCOME.process_exception(visit(), failure)
+
+    outcome = outcome_of(ended)
+    assert (outcome.code, outcome.transient) == (code, transient)
+    assert outcome.error is not None
+    assert str(failure)[:20] in outcome.error
+
+
+def test_outcome_when_error_has_several_lines_then_row_has_one() -> None:
+    with pytest.raises(VisitEnded) as ended:
+        OUTCOME.process_exception(visit(), DownloadFailedError("one\ntwo\x1b[31m\x00three"))
+
+    assert outcome_of(ended).error == "io error: one two [31m three: http://site.test/page"
+
+
+@pytest.mark.parametrize("exception", [VisitEnded(Outcome(claim=claim(), code=955)), KeyError("a bug")])
+def test_outcome_when_exception_is_no_failure_of_the_network_then_is_left_alone(exception: Exception) -> None:
+    assert OUTCOME.process_exception(visit(), exception) is None
+
+
+def test_outcome_when_request_is_of_robots_then_all_is_left_alone() -> None:
+    response = answer(robots_request(), 503)
+
+    assert OUTCOME.process_response(robots_request(), response) is response
+    assert OUTCOME.process_exception(robots_request(), DownloadTimeoutError()) is None
+
+
+# Decompression
+
+
+def decoded(request: Request, response: Response) -> Response:
+    result = DECOMPRESSION.process_response(request, response)
+    if isinstance(result, Awaitable):
+
+        async def wait() -> Response:
+            return await result
+
+        return asyncio.run(wait())
+    return result
+
+
+def test_decompression_when_nothing_is_coded_then_response_is_the_same() -> None:
+    response = answer(visit(), body=b"plain")
+
+    assert DECOMPRESSION.process_response(visit(), response) is response
+
+
+def test_decompression_when_coded_then_body_and_headers_are_those_of_the_page() -> None:
+    headers = {"Content-Encoding": "gzip", "Content-Length": "30", "Content-Type": "text/html", "ETag": '"1"'}
+    request = visit()
+    response = HtmlResponse(URL, headers=headers, body=gzip.compress(b"page", mtime=0), request=request)
+
+    page = decoded(request, response)
+
+    assert page.body == b"page"
+    assert isinstance(page, HtmlResponse)
+    assert page.request is request
+    assert dict(page.headers) == {b"Content-Type": [b"text/html"], b"Etag": [b'"1"']}
+
+
+@pytest.mark.parametrize(
+    ("body", "coding", "code", "transient"),
+    [
+        (gzip.compress(b"page", mtime=0)[:-3], "gzip", 958, True),
+        (b"no gzip at all", "gzip", 958, True),
+        (gzip.compress(b"page", mtime=0), "rot13", 958, False),
+        (gzip.compress(bytes(200_000), mtime=0), "gzip", 960, False),
+    ],
+)
+def test_decompression_when_body_is_bad_then_visit_ends(body: bytes, coding: str, code: int, transient: bool) -> None:
+    request = visit()
+
+    with pytest.raises(VisitEnded) as ended:
+        decoded(request, answer(request, body=body, Content_Encoding=coding))
+
+    assert (outcome_of(ended).code, outcome_of(ended).transient) == (code, transient)
+
+
+@pytest.mark.parametrize("status", [204, 302, 304, 404, 503])
+def test_decompression_when_answer_is_no_page_then_its_body_is_left_alone(status: int) -> None:
+    response = answer(visit(), status, body=gzip.compress(b"page", mtime=0)[:-3], Content_Encoding="gzip")
+
+    assert DECOMPRESSION.process_response(visit(), response) is response
+
+
+def test_decompression_when_answer_is_of_robots_then_is_left_alone() -> None:
+    response = answer(robots_request(), body=b"x", Content_Encoding="gzip")
+
+    assert DECOMPRESSION.process_response(robots_request(), response) is response
+
+
+def test_decompression_when_page_is_asked_for_then_says_what_it_takes() -> None:
+    request = visit()
+
+    DECOMPRESSION.process_request(request)
+
+    assert request.headers["Accept-Encoding"] == b"gzip, deflate, br, zstd"
+
+
+# Headers
+
+
+def test_headers_when_row_is_asked_for_then_own_headers_go_along() -> None:
+    request = visit()
+
+    HEADERS.process_request(request)
+
+    assert request.headers["User-Agent"] == b"searchcrawl (+mailto:a@b.test)"
+    assert request.headers["X-Api-Key"] == b"secret"
+    assert (request.meta["download_timeout"], request.meta["download_maxsize"]) == (9.0, 5)
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("http://site.test/other", True),
+        ("http://site.test:80/other", True),
+        ("https://site.test/", False),
+        ("http://site.test:8080/", False),
+        ("http://www.site.test/", False),
+    ],
+)
+def test_headers_when_redirect_was_followed_then_own_ones_stay_at_the_origin(url: str, sent: bool) -> None:
+    request = visit(url, redirects=TRAIL)
+
+    HEADERS.process_request(request)
+
+    assert (b"X-Api-Key" in request.headers) is sent
+    assert b"User-Agent" in request.headers
+
+
+def test_headers_when_robots_is_asked_for_then_only_the_common_ones_go_along() -> None:
+    request = robots_request()
+
+    HEADERS.process_request(request)
+
+    assert set(request.headers) == {b"User-Agent", b"Accept"}

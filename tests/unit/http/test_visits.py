@@ -1,0 +1,230 @@
+"""The middlewares one by one, on requests of claimed rows (B1, C6, D2, L5)."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import pytest
+from scrapy import Request
+
+from searchcrawl.codes import Code
+from searchcrawl.http.boundary_middleware import BoundaryMiddleware
+from searchcrawl.http.conditional_middleware import ConditionalMiddleware
+from searchcrawl.http.redirect_middleware import RedirectMiddleware
+from searchcrawl.http.visit_end import VisitEnded
+from searchcrawl.items import Claim, Hop, Link
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.run import Wires
+from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
+
+INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)
+BOUNDARY = BoundaryMiddleware(INSIDE, Wires())
+CONDITIONAL = ConditionalMiddleware()
+REDIRECT = RedirectMiddleware(boundary=Boundary(include_hosts=["site.test"]), max_redirects=3, rewriting=Rewriting())
+
+
+# Boundary
+
+
+@pytest.mark.parametrize(
+    ("url", "depth", "code", "rule"),
+    [
+        ("http://other.test/", 1, 955, "scope.include_hosts: no include matches"),
+        ("http://site.test/private/x", 1, 955, "scope.exclude_urls: */private/*"),
+        ("http://site.test/page", 3, 955, "scope.depth: depth = 2"),
+        ("http://site.test/" + "x" * 3000, 1, 1004, "scope.max_url_length: max_url_length = 2048"),
+    ],
+)
+def test_boundary_when_row_is_outside_then_visit_ends_with_rule(url: str, depth: int, code: int, rule: str) -> None:
+    row = Claim(url_id=1, url=url, host_id=1, depth=depth)
+
+    with pytest.raises(VisitEnded) as ended:
+        BOUNDARY.process_request(visit(url, row=row))
+
+    assert (outcome_of(ended).code, outcome_of(ended).rule) == (code, rule)
+    assert not outcome_of(ended).transient
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://site.test/", "data:text/html,x"])
+def test_boundary_when_scheme_is_not_http_then_url_is_malformed(url: str) -> None:
+    with pytest.raises(VisitEnded) as ended:
+        BOUNDARY.process_request(visit(url))
+
+    assert outcome_of(ended).code == Code.MALFORMED_URL
+
+
+def test_boundary_when_redirect_was_followed_then_target_may_lie_anywhere() -> None:
+    request = visit("http://other.test/", redirects=TRAIL)
+
+    assert BOUNDARY.process_request(request) is None
+
+
+class CutPattern:
+    """All URLs of one path are cut."""
+
+    def refusal(self, claim: Claim) -> Decision | None:
+        return (
+            Decision(False, "http://site.test/maze/**", "demo.toml", "scope.trap_after")
+            if "/maze/" in claim.url
+            else None
+        )
+
+    def sifted(self, *_: object) -> NoReturn:
+        raise AssertionError("only who claims sifts")
+
+
+def test_boundary_when_pattern_was_cut_since_the_claim_then_nothing_is_requested() -> None:
+    middleware, maze = BoundaryMiddleware(INSIDE, Wires(traps=CutPattern())), "http://site.test/maze/1"
+
+    with pytest.raises(VisitEnded) as ended:
+        middleware.process_request(visit(maze, row=Claim(url_id=1, url=maze, host_id=1, depth=1)))
+
+    assert (outcome_of(ended).code, outcome_of(ended).rule) == (961, "scope.trap_after: http://site.test/maze/**")
+    assert middleware.process_request(visit("http://site.test/other")) is None
+
+
+def test_boundary_when_request_has_no_row_then_is_left_alone() -> None:
+    assert BOUNDARY.process_request(Request("http://other.test/robots.txt", meta={"robots": True})) is None
+
+
+# Conditional requests
+
+
+def test_conditional_when_row_has_validators_then_both_are_sent() -> None:
+    request = visit(row=claim(etag='"5"', last_modified="Sun, 01 Mar 2026 12:00:30 GMT"))
+
+    CONDITIONAL.process_request(request)
+
+    assert request.headers["If-None-Match"] == b'"5"'
+    assert request.headers["If-Modified-Since"] == b"Sun, 01 Mar 2026 12:00:30 GMT"
+
+
+def test_conditional_when_url_is_a_redirects_target_then_no_validator_is_sent() -> None:
+    request = visit(row=claim(etag='"5"'), redirects=TRAIL)
+
+    CONDITIONAL.process_request(request)
+
+    assert b"If-None-Match" not in request.headers
+
+
+@pytest.mark.parametrize("etag", ['"é"', '"a\r\nX-Evil: 1"', '"\x00"'])
+def test_conditional_when_validator_is_not_plain_text_then_is_not_sent(etag: str) -> None:
+    request = visit(row=claim(etag=etag))
+
+    CONDITIONAL.process_request(request)
+
+    assert b"If-None-Match" not in request.headers
+
+
+def test_conditional_when_304_was_asked_for_then_visit_ends_unchanged() -> None:
+    request = visit(row=claim(etag='"5"'))
+    CONDITIONAL.process_request(request)
+
+    with pytest.raises(VisitEnded) as ended:
+        CONDITIONAL.process_response(request, answer(request, 304, ETag='W/"6"'))
+
+    outcome = outcome_of(ended)
+    assert (outcome.code, outcome.etag, outcome.transient, outcome.error) == (304, 'W/"6"', False, None)
+
+
+def test_conditional_when_304_was_not_asked_for_then_failure_passes() -> None:
+    request = visit()
+
+    with pytest.raises(VisitEnded) as ended:
+        CONDITIONAL.process_response(request, answer(request, 304))
+
+    assert outcome_of(ended).code == 304
+    assert outcome_of(ended).transient
+    assert outcome_of(ended).error == "304 without a condition: http://site.test/page"
+
+
+def test_conditional_when_answer_is_another_then_goes_on() -> None:
+    request = visit(row=claim(etag='"5"'))
+
+    assert CONDITIONAL.process_response(request, answer(request)).status == 200
+
+
+# Redirects
+
+
+@pytest.mark.parametrize("status", [302, 303, 307])
+def test_redirect_when_temporary_then_is_followed_for_the_same_row(status: int) -> None:
+    request = visit(row=claim(etag='"5"'), wanted=1, download_latency=0.1, download_timeout=9)
+    request.headers["X-Api-Key"] = "secret"
+
+    following = REDIRECT.process_response(request, answer(request, status, Location="http://other.test:8080/x#part"))
+
+    assert isinstance(following, Request)
+    assert following.url == "http://other.test:8080/x"
+    assert following.meta == {
+        "claim": request.meta["claim"],
+        "wanted": 1,
+        "redirects": (Hop(URL, status),),
+        "download_slot": "other.test:8080",
+        "verbatim_url": True,
+    }
+    assert following.dont_filter
+    assert not following.headers
+
+
+@pytest.mark.parametrize("status", [301, 308])
+def test_redirect_when_permanent_and_inside_then_target_is_a_link(status: int) -> None:
+    request = visit()
+
+    with pytest.raises(VisitEnded) as ended:
+        REDIRECT.process_response(request, answer(request, status, Location="/new"))
+
+    outcome = outcome_of(ended)
+    assert (outcome.code, outcome.links, outcome.rule) == (954, (Link("http://site.test/new"),), None)
+    assert outcome.redirects == (Hop(URL, status),)
+
+
+def test_redirect_when_permanent_and_outside_then_rule_is_named() -> None:
+    request = visit()
+
+    with pytest.raises(VisitEnded) as ended:
+        REDIRECT.process_response(request, answer(request, 301, Location="http://other.test/"))
+
+    outcome = outcome_of(ended)
+    assert (outcome.code, outcome.links, outcome.rule) == (954, (), "scope.include_hosts: no include matches")
+
+
+@pytest.mark.parametrize(
+    ("locations", "code"),
+    [
+        ([], 1003),
+        ([" "], 1003),
+        (["http://[bad"], 1003),
+        (["file:///etc/passwd"], 1003),
+        (["/one", "/two"], 1003),
+        (["/page"], 963),
+        (["/first"], 963),
+    ],
+)
+def test_redirect_when_it_leads_nowhere_then_visit_ends(locations: list[str], code: int) -> None:
+    request = visit(redirects=TRAIL)
+
+    with pytest.raises(VisitEnded) as ended:
+        REDIRECT.process_response(request, answer(request, 302, Location=locations))
+
+    assert outcome_of(ended).code == code
+    assert outcome_of(ended).error
+
+
+def test_redirect_when_there_were_too_many_then_visit_ends() -> None:
+    trail = tuple(Hop(f"http://site.test/{n}", 302) for n in range(3))
+    request = visit(redirects=trail)
+
+    with pytest.raises(VisitEnded) as ended:
+        REDIRECT.process_response(request, answer(request, 302, Location="/next"))
+
+    assert outcome_of(ended).code == Code.REDIRECT_LOOP
+    assert outcome_of(ended).redirects == trail
+
+
+def test_redirect_when_answer_is_of_robots_then_is_left_alone() -> None:
+    response = answer(robots_request(), 302, Location="/x")
+
+    assert REDIRECT.process_response(robots_request(), response) is response

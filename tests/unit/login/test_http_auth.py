@@ -1,0 +1,128 @@
+"""Authorization headers: the examples of RFC 7616 and 7617, and challenges as servers write them (C10)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from searchcrawl.login.http_auth import Challenge, basic, challenge_of, digest, next_nonce, schemes_of
+
+NONCE = "7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v"
+OPAQUE = "FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"
+CNONCE = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ"
+
+
+def of_rfc(algorithm: str) -> str:
+    return (
+        f'Digest realm="http-auth@example.org", qop="auth, auth-int", algorithm={algorithm}, '
+        f'nonce="{NONCE}", opaque="{OPAQUE}"'
+    )
+
+
+def response_of(header: str) -> str:
+    found = re.search(r'response="([0-9a-f]+)"', header)
+    assert found is not None
+    return found[1]
+
+
+def test_basic_when_made_then_is_as_in_the_rfc() -> None:
+    assert basic("Aladdin", "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
+    assert basic("test", "123£") == "Basic dGVzdDoxMjPCow=="
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "response"),
+    [
+        ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
+        ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
+    ],
+)
+def test_digest_when_made_then_is_as_in_the_rfc(algorithm: str, response: str) -> None:
+    challenge = challenge_of([of_rfc(algorithm)])
+    assert challenge is not None
+
+    header = digest(
+        challenge,
+        method="GET",
+        target="/dir/index.html",
+        user=("Mufasa", "Circle of Life"),
+        cnonce=CNONCE,
+        count=1,
+    )
+
+    assert response_of(header) == response
+    assert header.startswith('Digest username="Mufasa", realm="http-auth@example.org", nonce="')
+    assert 'uri="/dir/index.html"' in header
+    assert f"algorithm={algorithm}, qop=auth, nc=00000001" in header
+    assert f'opaque="{OPAQUE}"' in header
+
+
+def test_digest_when_server_names_no_qop_then_is_as_in_the_older_rfc() -> None:
+    challenge = Challenge(realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", qop=False)
+
+    header = digest(
+        challenge, method="GET", target="/dir/index.html", user=("Mufasa", "Circle Of Life"), cnonce="x", count=1
+    )
+
+    assert response_of(header) == "670fd8c2df070c60b045671b8b24ff02"
+    assert "nc=" not in header
+
+
+def test_digest_when_user_name_has_quotes_or_is_to_be_hidden_then_is_so() -> None:
+    plain, hidden = (Challenge(realm="r", nonce="n", userhash=hide) for hide in (False, True))
+    how = {"method": "GET", "target": "/", "user": ('a"b\\c', "p"), "cnonce": "x", "count": 9}
+
+    assert 'username="a\\"b\\\\c"' in digest(plain, **how)  # type: ignore[arg-type]
+    assert re.search(r'username="[0-9a-f]{32}".*userhash=true', digest(hidden, **how))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("headers", "algorithm", "nonce"),
+    [
+        ([of_rfc("MD5"), of_rfc("SHA-256")], "SHA-256", NONCE),
+        (['Basic realm="x", Digest realm="y, z", nonce="a,b", algorithm=MD5'], "MD5", "a,b"),
+        (['Negotiate, Digest nonce="n" , realm="r"'], None, "n"),
+        (["digest realm=r,nonce=n,qop=auth,stale=TRUE"], None, "n"),
+        (['Digest realm="a \\"quoted\\" one", nonce="n"'], None, "n"),
+        (['Digest realm="r", nonce="n", algorithm=MD5-sess, qop="auth"'], "MD5-sess", "n"),
+    ],
+)
+def test_challenge_when_read_then_the_best_that_can_be_met_is_taken(
+    headers: list[str], algorithm: str | None, nonce: str
+) -> None:
+    challenge = challenge_of(headers)
+
+    assert challenge is not None
+    assert (challenge.algorithm, challenge.nonce) == (algorithm, nonce)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        'Basic realm="x"',
+        'Digest realm="r"',
+        'Digest nonce="n"',
+        'Digest realm="r", nonce="n", algorithm=SHA-512-256',
+        'Digest realm="r", nonce="n", qop="auth-int"',
+        'Digest realm="r", nonce="n\x01"',
+        "Digest " + "x" * 100_000,
+        '""",,,===',
+    ],
+)
+def test_challenge_when_it_cannot_be_met_then_there_is_none(header: str) -> None:
+    assert challenge_of([header]) is None
+
+
+def test_schemes_when_named_then_are_those_of_all_headers() -> None:
+    assert schemes_of(['Basic realm="x", Digest realm="y", nonce="n"', "Negotiate"]) == ["Basic", "Digest", "Negotiate"]
+
+
+def test_stale_and_next_nonce_when_sent_then_are_read() -> None:
+    challenge = challenge_of(['Digest realm="r", nonce="n", stale=true'])
+
+    assert challenge is not None
+    assert challenge.stale
+    assert next_nonce('qop=auth, rspauth="ab", nextnonce="later"') == "later"
+    assert next_nonce("qop=auth") is None

@@ -1,0 +1,138 @@
+"""Where Basic and Digest credentials go, and that a wrong password is not sent for ever (C10, X-N7)."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy import Request
+
+from searchcrawl.http.visit_end import VisitEnded
+from searchcrawl.login.login_middleware import BasicLogin, DigestLogin
+from searchcrawl.sources.login import Login
+from tests.fetch_requests import answer, claim, outcome_of, visit
+
+ORIGINS = frozenset({"https://site.test", "http://site.test", "https://other.test"})
+CHALLENGE = {"WWW_Authenticate": 'Digest realm="r", nonce="{nonce}", qop="auth", stale={stale}'}
+
+
+def basic() -> BasicLogin:
+    return BasicLogin(ORIGINS, Login(type="basic", username="me", password="open"))
+
+
+def digest() -> DigestLogin:
+    return DigestLogin(ORIGINS, Login(type="digest", username="me", password="open"))
+
+
+def asked(url: str, row: str) -> Request:
+    return visit(url, row=claim(row))
+
+
+def challenged(request: Request, nonce: str = "n", stale: str = "false") -> dict[str, str]:
+    return {"WWW_Authenticate": CHALLENGE["WWW_Authenticate"].format(nonce=nonce, stale=stale)}
+
+
+@pytest.mark.parametrize(
+    ("request_", "sent"),
+    [
+        (asked("https://site.test/a", "https://site.test/a"), True),
+        (asked("https://site.test/b", "https://site.test/a"), True),
+        # Redirected from another origin, from https to http, to a stranger
+        (asked("https://other.test/", "https://site.test/a"), False),
+        (asked("http://site.test/a", "https://site.test/a"), False),
+        (asked("https://stranger.test/", "https://site.test/a"), False),
+        (asked("https://site.test:8443/", "https://site.test:8443/"), False),
+        (Request("https://site.test/robots.txt", meta={"asked_for": "https://site.test/robots.txt"}), True),
+        (Request("https://site.test/robots.txt", meta={"asked_for": "https://stranger.test/robots.txt"}), False),
+        (Request("https://other.test/robots.txt", meta={"asked_for": "https://site.test/robots.txt"}), False),
+    ],
+)
+def test_credentials_when_a_request_is_sent_then_go_only_where_it_was_meant_to(request_: Request, sent: bool) -> None:
+    request_ = request_.copy()
+
+    basic().process_request(request_)
+
+    assert (b"Authorization" in request_.headers) is sent
+
+
+def test_basic_when_nobody_gets_in_then_nothing_more_is_sent() -> None:
+    login = basic()
+    first, second = (
+        asked("https://site.test/a", "https://site.test/a"),
+        asked("https://site.test/b", "https://site.test/b"),
+    )
+    login.process_request(first)
+
+    with pytest.raises(VisitEnded) as refused:
+        login.process_response(first, answer(first, 401, WWW_Authenticate='Basic realm="x"'))
+    with pytest.raises(VisitEnded) as at_once:
+        login.process_request(second)
+
+    assert [outcome_of(one).code for one in (refused, at_once)] == [959, 959]
+    assert "the server offers Basic" in str(outcome_of(refused).error)
+    assert b"Authorization" not in second.headers
+
+
+def test_basic_when_others_got_in_then_one_page_that_refuses_is_its_own_affair() -> None:
+    login = basic()
+    first, second = (
+        asked("https://site.test/a", "https://site.test/a"),
+        asked("https://site.test/b", "https://site.test/b"),
+    )
+    login.process_request(first)
+    login.process_response(first, answer(first, 200))
+
+    with pytest.raises(VisitEnded):
+        login.process_response(first, answer(first, 401))
+    login.process_request(second)
+
+    assert b"Authorization" in second.headers
+
+
+def test_digest_when_challenged_then_asks_again_with_the_answer_and_counts_on() -> None:
+    login = digest()
+    first, second = (
+        asked("https://site.test/a?b=c", "https://site.test/a?b=c"),
+        asked("https://site.test/b", "https://site.test/b"),
+    )
+    login.process_request(first)
+
+    again = login.process_response(first, answer(first, 401, **challenged(first)))
+    assert isinstance(again, Request)
+    login.process_request(again)
+    login.process_request(second)
+
+    assert b"Authorization" not in first.headers
+    headers = [request.headers[b"Authorization"].decode() for request in (again, second)]
+    assert 'uri="/a?b=c"' in headers[0]
+    assert ["nc=00000001" in headers[0], "nc=00000002" in headers[1]] == [True, True]
+    assert again.meta["claim"] == first.meta["claim"]
+
+
+def test_digest_when_the_nonce_is_stale_then_tries_once_more_and_else_gives_up() -> None:
+    login = digest()
+    first = asked("https://site.test/a", "https://site.test/a")
+    again = login.process_response(first, answer(first, 401, **challenged(first)))
+    assert isinstance(again, Request)
+    login.process_request(again)
+
+    once_more = login.process_response(again, answer(again, 401, **challenged(again, "m", "true")))
+    assert isinstance(once_more, Request)
+    login.process_request(once_more)
+    with pytest.raises(VisitEnded) as ended:
+        login.process_response(once_more, answer(once_more, 401, **challenged(once_more, "o", "true")))
+
+    assert b'nonce="m"' in once_more.headers[b"Authorization"]
+    assert outcome_of(ended).code == 959
+
+
+def test_digest_when_the_answer_is_refused_then_the_password_is_wrong() -> None:
+    login = digest()
+    first = asked("https://site.test/a", "https://site.test/a")
+    again = login.process_response(first, answer(first, 401, **challenged(first)))
+    assert isinstance(again, Request)
+    login.process_request(again)
+
+    with pytest.raises(VisitEnded) as ended:
+        login.process_response(again, answer(again, 401, **challenged(again, "fresh")))
+
+    assert outcome_of(ended).code == 959
+    assert not outcome_of(ended).transient

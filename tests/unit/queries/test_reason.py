@@ -1,0 +1,79 @@
+"""Where a rule is written, and what to add where an include is missing (A2, A3, L1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl.queries.reason import Because, advice, because, of_row, written
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.host_rules import NO_INCLUDE
+from searchcrawl.rules.reasons import Proposal
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import load_project, load_source
+from tests.site.client import write_project
+
+FILE = "sources/demo.toml"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    project: dict[str, Any] = {
+        "defaults": {"scope": {"exclude_urls": ["*.zip"]}},
+        "parameters": {"narrow": {"scope": {"max_path_segments": 4}}},
+    }
+    write_project(tmp_path, 80, project=project, parameters="narrow", scope={"host": [{"host": "acme.test"}]})
+    return load_source(load_project(tmp_path), "demo")
+
+
+@pytest.mark.parametrize(
+    ("key", "place"),
+    [
+        ("scope.include_hosts", (FILE, "scope.include_hosts")),
+        ("scope.host[0].exclude_paths", (FILE, "scope.host[0].exclude_paths")),
+        ("scope.exclude_urls", ("searchcrawl.toml", "defaults.scope.exclude_urls")),
+        ("scope.max_path_segments", ("searchcrawl.toml", "parameters.narrow.scope.max_path_segments")),
+        ("scope.max_url_length", ("built-in", "scope.max_url_length")),
+    ],
+)
+def test_written_when_a_key_comes_from_any_layer_then_its_file_and_name_there(
+    source: Source, key: str, place: tuple[str, str]
+) -> None:
+    assert written(source, key) == place
+
+
+def test_because_when_an_include_is_missing_then_its_proposal_can_be_copied(source: Source) -> None:
+    decision = Decision(False, NO_INCLUDE, FILE, "scope.include_hosts")
+
+    found = because("boundary", decision, source, Proposal("scope.include_hosts", "shop.test"))
+
+    assert found.as_json() == {
+        "step": "boundary",
+        "rule": "no include matches",
+        "file": FILE,
+        "key": "scope.include_hosts",
+        "proposal": {"key": "scope.include_hosts", "value": "shop.test"},
+    }
+    assert found.proposal is not None
+    assert advice(found.proposal, found.file) == f'add "shop.test" to scope.include_hosts in {FILE}'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "scope.exclude_urls: re:a: b",
+            Because(step="keep", rule="re:a: b", file="searchcrawl.toml", key="defaults.scope.exclude_urls"),
+        ),
+        ("rewrite[0]: pattern", Because(step="keep", rule="pattern", file="built-in", key="rewrite[0]")),
+        ("empty document", Because(step="keep", rule="empty document")),
+        ("pipeline: not wanted", Because(step="keep", rule="pipeline: not wanted")),
+        ("Disallow: /tmp/", Because(step="keep", rule="Disallow: /tmp/")),
+    ],
+)
+def test_of_row_when_a_row_keeps_a_rule_then_key_and_rule_are_told_apart(
+    source: Source, text: str, reason: Because
+) -> None:
+    assert of_row(text, "keep", source) == reason

@@ -1,0 +1,107 @@
+"""How a run ended, as a reason and as an exit code (interface.md §2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.exceptions import IndexUnavailable, StoreError
+from searchcrawl.queries import run_outcome
+from searchcrawl.rules.rewriting import Named
+from searchcrawl.run import Run, begin
+from searchcrawl.sources.loading import load_project, load_source
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.states import EndReason
+from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls.url_table import NewUrl
+
+_START = "http://www.example.org/"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = searchcrawl.settings\n", "utf-8")
+    (tmp_path / "searchcrawl.toml").write_text('contact = "webmaster@example.org"\n', "utf-8")
+    source = f'[start]\nurls = ["{_START}"]\n[scope]\ninclude_hosts = ["example.org"]\n'
+    (tmp_path / "sources" / "example.toml").write_text(source, "utf-8")
+    project = load_project(tmp_path)
+    database = Database(project.database_url, tmp_path)
+    run = begin(project, load_source(project, "example"), database, {"html": 1})
+    run.starts = (Named(_START),)
+    return run
+
+
+def settle_start(run: Run, code: int) -> None:
+    with run.database.write() as transaction:
+        host_id = host_table.ids(transaction, ["www.example.org:80"])["www.example.org:80"]
+        row = NewUrl(key=urls.key(_START), url=_START, host_id=host_id, depth=0, code=code)
+        url_table.add(transaction, run.source_id, [row], 0)
+
+
+@pytest.mark.parametrize(
+    ("reason", "failed", "expected"),
+    [
+        ("finished", False, EndReason.FINISHED),
+        ("shutdown", False, EndReason.STOPPED),
+        ("limit", False, EndReason.LIMIT),
+        ("memusage_exceeded", False, "memusage_exceeded"),
+        ("finished", True, EndReason.STORE_FAILED),
+    ],
+)
+def test_end_reason_when_scrapy_names_one_then_ours(reason: str, failed: bool, expected: str) -> None:
+    found = run_outcome.end_reason(reason, failed=failed)
+
+    assert found == expected
+
+
+def test_exit_code_when_every_start_url_failed_in_this_run_then_8(run: Run) -> None:
+    settle_start(run, 503)
+    run.count(fetch_failures=1)
+
+    code = run_outcome.exit_code(run, EndReason.FINISHED)
+
+    assert code == 8
+
+
+def test_exit_code_when_nothing_was_due_then_0_whatever_failed_before(run: Run) -> None:
+    settle_start(run, 503)
+
+    code = run_outcome.exit_code(run, EndReason.FINISHED)
+
+    assert code == 0
+
+
+def test_exit_code_when_the_start_url_is_outside_the_boundary_then_8_in_each_run(run: Run) -> None:
+    settle_start(run, 955)
+
+    code = run_outcome.exit_code(run, EndReason.FINISHED)
+
+    assert code == 8
+
+
+def test_exit_code_when_the_start_url_is_good_then_0(run: Run) -> None:
+    settle_start(run, 200)
+    run.count(fetched=1)
+
+    code = run_outcome.exit_code(run, EndReason.FINISHED)
+
+    assert code == 0
+
+
+def test_exit_code_when_ended_by_a_limit_then_3(run: Run) -> None:
+    code = run_outcome.exit_code(run, EndReason.LIMIT)
+
+    assert code == 3
+
+
+def test_exit_code_when_documents_wait_then_6_but_a_failed_store_goes_first(run: Run) -> None:
+    run.delivery_failure = IndexUnavailable("away")
+    waiting = run_outcome.exit_code(run, EndReason.FINISHED)
+    run.failure = StoreError("gone")
+    failed = run_outcome.exit_code(run, EndReason.FINISHED)
+
+    assert (waiting, failed) == (6, 7)

@@ -1,0 +1,344 @@
+"""robots.txt asked for once an origin, and what its answers mean for visits (RFC 9309; C5, D7, B1-B7)."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+from collections.abc import Callable, Coroutine
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+)
+from scrapy.http import Response
+
+from searchcrawl import clock
+from searchcrawl.http.visit_end import BrokenHeader, CertificateRefused, ForbiddenAddress, VisitEnded
+from searchcrawl.items import Claim, Outcome
+from searchcrawl.robots.robots_middleware import RobotsMiddleware
+
+RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
+Answer = tuple[int, bytes, dict[str, str]] | Exception
+
+
+class Site:
+    """Answers robots requests by URL, and is the host table's clock besides."""
+
+    def __init__(self, answers: dict[str, Answer]) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+        self.turns: list[str] = []
+        self.inside = 0
+        self.delays: dict[str, float] = {}
+
+    async def download(self, request: Request) -> Response:
+        assert request.meta["robots"]
+        assert self.inside
+        self.asked.append(request.url)
+        await asyncio.sleep(0)
+        answer = self.answers.get(request.url, (404, b"", {}))
+        if isinstance(answer, Exception):
+            raise answer
+        status, body, headers = answer
+        return Response(request.url, status=status, body=body, headers=headers, request=request)
+
+    async def turn(self, origin: str) -> None:
+        self.turns.append(origin)
+
+    async def arrive(self, origin: str) -> None:
+        self.inside += 1
+
+    def depart(self, origin: str) -> None:
+        self.inside -= 1
+
+    def slow_down(self, origin: str, *, delay_seconds: float) -> None:
+        self.delays[origin] = delay_seconds
+
+
+def obeying(site: Site, **values: Any) -> RobotsMiddleware:
+    given = {"user_agent": "searchcrawl", "obey": True, "max_crawl_delay_seconds": 60.0, "pause_seconds": 30.0} | values
+    return RobotsMiddleware(download=site.download, politeness=lambda: site, **given)
+
+
+async def judged(middleware: RobotsMiddleware, url: str) -> Outcome | None:
+    """How the visit of ``url`` ended; None where it goes on."""
+    row = Claim(url_id=1, url=url, host_id=1, depth=1)
+    try:
+        waiting = middleware.process_request(Request(url, meta={"claim": row}))
+        if waiting is not None:
+            await waiting
+    except VisitEnded as ended:
+        return ended.outcome
+    return None
+
+
+def run(steps: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    return asyncio.run(steps())
+
+
+def outcome_for(answer: Answer, url: str = "http://site.test/page") -> Outcome | None:
+    site = Site({"http://site.test/robots.txt": answer})
+    outcome: Outcome | None = run(lambda: judged(obeying(site), url))
+    return outcome
+
+
+def test_robots_when_rule_forbids_then_visit_ends_with_its_line() -> None:
+    outcome = outcome_for((200, RULES, {}), "http://site.test/private/x")
+
+    assert outcome is not None
+    assert (outcome.code, outcome.rule, outcome.transient) == (951, "Disallow: /private/", False)
+
+
+def test_robots_when_rule_allows_then_visit_goes_on() -> None:
+    assert outcome_for((200, RULES, {})) is None
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 300, 304])
+def test_robots_when_missing_then_all_is_allowed_whatever_its_body_says(status: int) -> None:
+    assert outcome_for((status, b"User-agent: *\nDisallow: /", {})) is None
+
+
+@pytest.mark.parametrize("status", [429, 500, 503, 599])
+def test_robots_when_server_fails_then_nothing_is_asked_for_now(status: int) -> None:
+    outcome = outcome_for((status, b"User-agent: *\nAllow: /", {}))
+
+    assert outcome is not None
+    assert (outcome.code, outcome.rule, outcome.transient) == (951, "robots.unavailable", True)
+    assert outcome.retry_after_seconds == pytest.approx(30, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "rule", "transient"),
+    [
+        (DownloadTimeoutError("slow"), 902, None, True),
+        (DownloadConnectionRefusedError("no"), 906, None, True),
+        (CannotResolveHostError("no"), 907, None, True),
+        (ForbiddenAddress("10.0.0.1"), 907, None, False),
+        (CertificateRefused("expired"), 962, None, True),
+        (DownloadFailedError("reset"), 905, None, True),
+        (ResponseDataLossError("cut"), 951, "robots.unavailable", True),
+        (BrokenHeader("bad"), 951, "robots.unavailable", True),
+    ],
+)
+def test_robots_when_it_cannot_be_had_then_code_is_the_root_cause(
+    failure: Exception, code: int, rule: str | None, transient: bool
+) -> None:
+    outcome = outcome_for(failure)
+
+    assert outcome is not None
+    assert (outcome.code, outcome.rule, outcome.transient) == (code, rule, transient)
+    assert outcome.error is not None
+    assert outcome.error.startswith("robots.txt: ")
+
+
+def test_robots_when_asking_breaks_for_another_reason_then_it_is_not_hidden() -> None:
+    with pytest.raises(KeyError):
+        outcome_for(KeyError("a bug"))
+
+
+def test_robots_when_many_pages_wait_then_it_is_asked_for_once() -> None:
+    site = Site({"http://site.test/robots.txt": (200, RULES, {})})
+    middleware = obeying(site)
+
+    async def steps() -> list[Outcome | None]:
+        together = [judged(middleware, f"http://site.test/{n}") for n in range(5)]
+        return [*await asyncio.gather(*together), await judged(middleware, "http://site.test/private/later")]
+
+    outcomes = run(steps)
+
+    assert site.asked == ["http://site.test/robots.txt"]
+    assert outcomes[:5] == [None] * 5
+    assert outcomes[5].code == 951
+
+
+def test_robots_when_asked_for_then_it_and_the_waiting_page_take_turns() -> None:
+    site = Site({})
+    middleware = obeying(site)
+
+    async def steps() -> None:
+        await judged(middleware, "http://site.test/1")
+        await judged(middleware, "http://site.test/2")
+
+    run(steps)
+
+    assert site.turns == ["site.test:80", "site.test:80"]
+
+
+def test_c2_robots_when_read_for_a_sitemap_and_it_asks_for_a_delay_then_the_next_page_waits_for_its_turn() -> None:
+    site = Site({"http://site.test/robots.txt": (200, RULES, {})})
+    middleware = obeying(site)
+
+    async def steps() -> None:
+        await middleware.file_of("http://site.test")
+        for number in range(3):
+            await judged(middleware, f"http://site.test/{number}")
+
+    run(steps)
+
+    # The file's, and that of the page that may have been handed out before.
+    assert site.turns == ["site.test:80", "site.test:80"]
+
+
+def test_robots_when_origins_differ_then_each_is_asked() -> None:
+    site = Site({})
+    middleware = obeying(site)
+
+    async def steps() -> None:
+        for url in ("http://site.test/", "https://site.test/", "http://site.test:8080/", "http://www.site.test/"):
+            await judged(middleware, url)
+
+    run(steps)
+
+    assert site.asked == [
+        "http://site.test/robots.txt",
+        "https://site.test/robots.txt",
+        "http://site.test:8080/robots.txt",
+        "http://www.site.test/robots.txt",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds", "asked"),
+    [
+        ((200, RULES, {}), 23 * 3600, 1),
+        ((200, RULES, {}), 25 * 3600, 2),
+        ((404, b"", {}), 25 * 3600, 2),
+        ((503, b"", {}), 29, 1),
+        ((503, b"", {}), 31, 2),
+        ((503, b"", {"Retry-After": "300"}), 299, 1),
+        ((503, b"", {"Retry-After": "300"}), 301, 2),
+        (DownloadTimeoutError(), 31, 2),
+    ],
+)
+def test_robots_when_time_goes_by_then_it_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer, seconds: float, asked: int
+) -> None:
+    site = Site({"http://site.test/robots.txt": answer})
+    middleware = obeying(site)
+    time = [1000.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: time[0])
+
+    async def steps() -> None:
+        await judged(middleware, "http://site.test/1")
+        time[0] += seconds
+        await judged(middleware, "http://site.test/2")
+
+    run(steps)
+
+    assert len(site.asked) == asked
+
+
+@pytest.mark.parametrize("failure", [(503, b"", {}), DownloadTimeoutError()])
+def test_robots_when_refreshing_fails_then_the_last_good_copy_stays(
+    monkeypatch: pytest.MonkeyPatch, failure: Answer
+) -> None:
+    site = Site({"http://site.test/robots.txt": (200, RULES, {})})
+    middleware = obeying(site)
+    time = [1000.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: time[0])
+
+    async def steps() -> list[Outcome | None]:
+        await judged(middleware, "http://site.test/")
+        site.answers["http://site.test/robots.txt"] = failure
+        time[0] += 25 * 3600
+        return [await judged(middleware, "http://site.test/"), await judged(middleware, "http://site.test/private/x")]
+
+    allowed, refused = run(steps)
+
+    assert allowed is None
+    assert refused.rule == "Disallow: /private/"
+    assert len(site.asked) == 2
+
+
+def redirects(count: int) -> dict[str, Answer]:
+    names = ["http://site.test/robots.txt", *(f"http://host{n}.test/robots.txt" for n in range(1, count + 1))]
+    answers: dict[str, Answer] = {name: (302, b"", {"Location": target}) for name, target in pairwise(names)}
+    return answers | {names[-1]: (200, RULES, {})}
+
+
+@pytest.mark.parametrize(("count", "code"), [(1, 951), (5, 951), (6, None)])
+def test_robots_when_redirected_then_five_are_followed_and_more_allow_all(count: int, code: int | None) -> None:
+    site = Site(redirects(count))
+
+    outcome = run(lambda: judged(obeying(site), "http://site.test/private/x"))
+
+    assert (outcome.code if outcome else None) == code
+    assert len(site.asked) == min(count, 5) + 1
+
+
+@pytest.mark.parametrize("location", ["", "http://[bad", "file:///etc/passwd", "/robots.txt"])
+def test_robots_when_redirect_leads_nowhere_then_all_is_allowed(location: str) -> None:
+    assert outcome_for((301, b"", {"Location": location}), "http://site.test/private/x") is None
+
+
+def test_robots_when_compressed_then_is_read() -> None:
+    body = gzip.compress(RULES)
+
+    outcome = outcome_for((200, body, {"Content-Encoding": "gzip"}), "http://site.test/private/x")
+
+    assert outcome is not None
+    assert outcome.rule == "Disallow: /private/"
+
+
+def test_robots_when_compression_is_broken_then_is_unavailable() -> None:
+    outcome = outcome_for((200, b"no gzip", {"Content-Encoding": "gzip"}))
+
+    assert outcome is not None
+    assert outcome.rule == "robots.unavailable"
+
+
+@pytest.mark.parametrize(
+    ("longest", "expected"), [(60.0, {"site.test:80": 7.0}), (5.0, {"site.test:80": 5.0}), (None, {})]
+)
+def test_robots_when_it_asks_for_a_delay_then_the_host_is_slowed_down(
+    longest: float | None, expected: dict[str, float]
+) -> None:
+    site = Site({"http://site.test/robots.txt": (200, RULES, {})})
+
+    run(lambda: judged(obeying(site, max_crawl_delay_seconds=longest), "http://site.test/"))
+
+    assert site.delays == expected
+
+
+def test_robots_when_not_obeyed_then_log_says_so_once_and_nothing_is_asked(caplog: pytest.LogCaptureFixture) -> None:
+    site = Site({"http://site.test/robots.txt": (200, RULES, {})})
+
+    with caplog.at_level(logging.INFO):
+        middleware = obeying(site, obey=False)
+        outcome = run(lambda: judged(middleware, "http://site.test/private/x"))
+
+    assert outcome is None
+    assert site.asked == []
+    assert [record.message for record in caplog.records] == [
+        "robots.txt is not obeyed for this source (robots.obey = false)"
+    ]
+
+
+def test_robots_when_request_has_no_row_then_is_left_alone() -> None:
+    site = Site({})
+
+    assert obeying(site).process_request(Request("http://site.test/robots.txt", meta={"robots": True})) is None
+
+
+def test_robots_when_files_are_large_then_the_oldest_are_given_up_and_asked_for_again() -> None:
+    large = b"User-agent: *\nDisallow: /private/\n" + b"".join(b"Allow:/%x\n" % number for number in range(9_000))
+    hosts = [f"http://h{number}.test" for number in range(4)]
+    site = Site({f"{host}/robots.txt": (200, large, {}) for host in hosts})
+    middleware = obeying(site, max_memory_bytes=12_000_000)
+
+    async def steps() -> list[Outcome | None]:
+        visits = [f"{host}/private/x" for host in (*hosts, hosts[-1], hosts[0])]
+        return [await judged(middleware, url) for url in visits]
+
+    ended = run(steps)
+
+    assert {outcome.rule for outcome in ended if outcome} == {"Disallow: /private/"}
+    assert site.asked == [f"{host}/robots.txt" for host in (*hosts, hosts[0])]

@@ -1,0 +1,191 @@
+"""What of the fetched is indexed (B8–B10, C6)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.items import Page
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.index_filter import Fetched, Keeping, KeepRules, decide
+
+URL = "http://a.test/page"
+DAY_MS: Final = 86_400_000
+NOW_MS: Final = 1_760_000_000_000
+BOUNDARY = Boundary(include_hosts=["a.test"], file="sources/x.toml")
+
+
+def keeping(page: Page, *, meta_robots: bool = True) -> Keeping:
+    own_urls = {URL, "http://b.test/led-here"}
+    return decide(page, own_urls=own_urls, boundary=BOUNDARY, meta_robots=meta_robots, file="sources/x.toml")
+
+
+def test_page_when_it_has_text_then_is_indexed() -> None:
+    assert keeping(Page(text="words")) == Keeping(code=200)
+    assert keeping(Page(text="words")).indexed
+
+
+@pytest.mark.parametrize("page", [Page(title="t"), Page(description="d"), Page(text=" x ")])
+def test_page_when_anything_can_be_found_then_is_not_empty(page: Page) -> None:
+    assert keeping(page).indexed
+
+
+@pytest.mark.parametrize("page", [Page(), Page(text=" \n\t\u3000", title=" "), Page(author="me")])
+def test_page_when_it_says_nothing_then_is_911(page: Page) -> None:
+    assert keeping(page).code == Code.EMPTY
+    assert not keeping(page).indexed
+
+
+def test_noindex_when_robots_are_obeyed_then_is_952_with_its_key() -> None:
+    kept = keeping(Page(text="words", noindex=True))
+
+    assert kept.code == Code.NOT_INDEXED
+    assert kept.decision == Decision(False, "meta robots noindex", "sources/x.toml", "keep.meta_robots")
+
+
+def test_noindex_when_robots_are_overridden_then_is_indexed() -> None:
+    assert keeping(Page(text="words", noindex=True), meta_robots=False).indexed
+
+
+def test_refresh_when_it_leads_inside_then_is_953_and_allowed() -> None:
+    kept = keeping(Page(text="words", noindex=True, refresh="http://a.test/new"))
+
+    assert kept.code == Code.META_REFRESH
+    assert kept.decision.allowed
+
+
+def test_refresh_when_it_leads_outside_then_is_953_with_the_rule() -> None:
+    kept = keeping(Page(text="words", refresh="http://c.test/"))
+
+    assert kept.code == Code.META_REFRESH
+    assert kept.decision == Decision(False, "no include matches", "sources/x.toml", "scope.include_hosts")
+
+
+@pytest.mark.parametrize("target", [URL, URL + "#x", "http://b.test/led-here", "mailto:me@a.test", "http://a b/"])
+def test_refresh_when_it_leads_nowhere_else_then_the_page_is_indexed(target: str) -> None:
+    assert keeping(Page(text="words", refresh=target)).indexed
+
+
+def fetched(**values: Any) -> Fetched:
+    given = {
+        "url": "http://a.test/docs/Report%202.pdf",
+        "name": "Report 2.pdf",
+        "mimetype": "application/pdf",
+        "size_bytes": 5_000,
+        "modified_ms": NOW_MS - 10 * DAY_MS,
+        "fetched_ms": NOW_MS,
+    }
+    return Fetched(**{**given, **values})
+
+
+@pytest.mark.parametrize(
+    ("rules", "refused_by"),
+    [
+        ({"mime_types": ["application/*"]}, None),
+        ({"mime_types": ["text/html", "APPLICATION/PDF"]}, None),
+        ({"mime_types": ["text/*"]}, ("keep.mime_types", "no include matches")),
+        ({"mime_types": ["application/pd"]}, ("keep.mime_types", "no include matches")),
+        ({"exclude_mime_types": ["text/*", "*/pdf"]}, ("keep.exclude_mime_types", "*/pdf")),
+        ({"exclude_mime_types": ["application/x+pdf", "application.pdf"]}, None),
+        ({"min_bytes": 5_000, "max_bytes": 5_000}, None),
+        ({"min_bytes": 5_001}, ("keep.min_bytes", "min_bytes = 5001")),
+        ({"max_bytes": 4_999}, ("keep.max_bytes", "max_bytes = 4999")),
+        ({"max_age_days": 10.0}, None),
+        ({"max_age_days": 9.5}, ("keep.max_age_days", "max_age_days = 9.5")),
+        ({"include_urls": ["*/docs/*"]}, None),
+        ({"include_urls": ["*/news/*"]}, ("keep.include_urls", "no include matches")),
+        ({"exclude_urls": ["re:report.*[.]pdf$"]}, None),
+        ({"exclude_urls": ["re:(?i)report.*[.]pdf$"]}, ("keep.exclude_urls", "re:(?i)report.*[.]pdf$")),
+        ({"include_urls": ["*"], "exclude_urls": ["http://a.test/docs/*"]}, ("keep.exclude_urls", "http://a.test/docs/*")),
+        ({"include_names": ["report ?.PDF"]}, None),
+        ({"include_names": ["report.*"]}, ("keep.include_names", "no include matches")),
+        ({"exclude_names": ["*.doc", "Rep*2*"]}, ("keep.exclude_names", "Rep*2*")),
+        ({"exclude_names": ["Report"]}, None),
+    ],
+)  # fmt: skip
+def test_b8_filter_when_asked_then_refuses_what_fails_it_and_names_itself(
+    rules: dict[str, Any], refused_by: tuple[str, str] | None
+) -> None:
+    refusal = KeepRules(**rules, file="sources/x.toml").refusal(fetched())
+
+    assert refusal == (Decision(False, refused_by[1], "sources/x.toml", refused_by[0]) if refused_by else None)
+
+
+@pytest.mark.parametrize("modified_ms", [None, NOW_MS + DAY_MS])
+def test_b8_age_when_not_said_or_in_the_future_then_is_kept(modified_ms: int | None) -> None:
+    assert KeepRules(max_age_days=0.001).refusal(fetched(modified_ms=modified_ms)) is None
+
+
+def test_b8_age_when_a_page_stays_as_it_is_then_grows() -> None:
+    rules = KeepRules(max_age_days=30)
+
+    refusals = [rules.age_refusal(NOW_MS, NOW_MS + days * DAY_MS) for days in (30, 31)]
+
+    assert [refusal and refusal.rule for refusal in refusals] == [None, "max_age_days = 30"]
+
+
+def test_b8_name_when_a_page_has_none_then_only_includes_ask_for_it() -> None:
+    assert KeepRules(exclude_names=["*.html"]).refusal(fetched(name="")) is None
+    assert KeepRules(include_names=["*.html"]).refusal(fetched(name="")) is not None
+
+
+def test_b8_filters_when_several_refuse_then_all_are_named_in_the_order_they_are_asked() -> None:
+    rules = KeepRules(
+        exclude_mime_types=["*/pdf", "image/*", "application/*"],
+        max_bytes=10,
+        max_age_days=1,
+        include_urls=["*/news/*"],
+        exclude_urls=["*.pdf"],
+        exclude_names=["*"],
+    )
+
+    named = [(refusal.key, refusal.rule) for refusal in rules.refusals(fetched(), noindex=True)]
+
+    assert named == [
+        ("keep.meta_robots", "meta robots noindex"),
+        ("keep.exclude_mime_types", "*/pdf"),
+        ("keep.exclude_mime_types", "application/*"),
+        ("keep.max_bytes", "max_bytes = 10"),
+        ("keep.max_age_days", "max_age_days = 1"),
+        ("keep.exclude_urls", "*.pdf"),
+        ("keep.include_urls", "no include matches"),
+        ("keep.exclude_names", "*"),
+    ]
+
+
+def test_b8_filters_when_none_is_set_then_there_is_nothing_to_ask() -> None:
+    assert not KeepRules(meta_robots=False)
+    assert KeepRules(meta_robots=False).refusals(fetched(), noindex=True) == []
+    assert KeepRules(min_bytes=1)
+
+
+def test_b8_url_when_it_has_needless_escapes_then_rules_see_it_without() -> None:
+    rules = KeepRules(exclude_urls=["*/private/*"])
+
+    assert rules.refusal(fetched(url="http://a.test/%70rivate/x")) is not None
+
+
+@pytest.mark.parametrize("key", ["mime_types", "exclude_mime_types", "include_names", "exclude_names", "exclude_urls"])
+def test_b8_rule_when_empty_then_is_refused_with_its_key(key: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"keep.{key}: must not be empty"):
+        KeepRules(**{key: [" "]}, file="sources/x.toml")
+
+
+def test_b8_wildcards_when_many_then_take_no_time() -> None:
+    rules = KeepRules(exclude_names=["*a" * 60 + "b"])
+
+    assert rules.refusal(fetched(name="a" * 5_000)) is None
+
+
+def test_filter_when_the_page_is_noindex_as_well_then_noindex_is_named() -> None:
+    filtered = Decision(False, "x", "sources/x.toml", "keep.exclude_names")
+    pages = [Page(text="words", noindex=True), Page(text="words"), Page()]
+
+    kept = [decide(page, own_urls={URL}, boundary=BOUNDARY, filtered=filtered) for page in pages]
+
+    assert [one.code for one in kept] == [Code.NOT_INDEXED] * 3
+    assert [one.decision.key for one in kept] == ["keep.meta_robots", "keep.exclude_names", "keep.exclude_names"]

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.sitemaps.sitemap_queue import SitemapQueue, Wanted, child_of
+
+BOUNDARY = Boundary(include_hosts=["a.test"])
+
+
+def wanted(name: str = "1", **values: object) -> Wanted:
+    return Wanted(url=f"http://a.test/{name}.xml", **values)  # type: ignore[arg-type]  # the values of a test
+
+
+def test_accept_when_a_sitemap_was_here_before_then_it_is_read_once() -> None:
+    queue = SitemapQueue(BOUNDARY)
+
+    assert [queue.accept(one) for one in (wanted("1"), wanted("2"), wanted("1", level=2))] == [True, True, False]
+
+
+def test_accept_when_below_too_many_indexes_then_it_is_not_read(caplog: pytest.LogCaptureFixture) -> None:
+    queue = SitemapQueue(BOUNDARY, max_level=2)
+
+    assert [queue.accept(wanted(str(level), level=level)) for level in range(4)] == [True, True, True, False]
+    assert "http://a.test/3.xml is not read" in caplog.text
+
+
+def test_accept_when_there_are_too_many_then_the_rest_is_left_out_with_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    queue = SitemapQueue(BOUNDARY, max_sitemaps=2)
+
+    assert [queue.accept(wanted(str(number))) for number in range(5)] == [True, True, False, False, False]
+    assert len(caplog.records) == 1
+
+
+def test_accept_when_outside_the_boundary_then_it_is_not_read_and_the_rule_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    queue = SitemapQueue(BOUNDARY)
+
+    assert not queue.accept(Wanted(url="http://b.test/sitemap.xml"))
+    assert "scope.include_hosts" in caplog.text
+
+
+def test_child_when_on_the_origin_of_its_index_then_it_inherits_what_that_may() -> None:
+    index = wanted("index", invited=True, origins=frozenset({"http://a.test", "http://named.test"}))
+
+    child = child_of(index, "http://a.test/child.xml")
+
+    assert (child.level, child.invited, child.origins) == (1, True, index.origins)
+
+
+def test_child_when_on_another_origin_then_robots_txt_is_asked_and_it_speaks_for_itself_too() -> None:
+    index = wanted("index", invited=True, origins=frozenset({"http://a.test"}))
+
+    child = child_of(index, "http://b.test/child.xml")
+
+    assert (child.invited, child.origins) == (False, {"http://a.test", "http://b.test"})
+
+
+def test_origin_when_of_an_identity_then_without_its_path() -> None:
+    assert urls.origin_of("https://a.test:8443/x/y") == "https://a.test:8443"

@@ -1,0 +1,116 @@
+"""What a host answers to any path, told from its pages (L9, X-R17)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from searchcrawl.html.password_field import has_password_field
+from searchcrawl.items import Page
+from searchcrawl.soft404.detector import Sample, Wall, probe_url
+
+MENU = "Home Products Support Contact us docs Imprint " * 3
+SENTENCES = "The gauge has to be calibrated in the first week of each quarter by the person who signs for it. " * 4
+
+
+def page(text: str, title: str = "ACME") -> Page:
+    return Page(title=title, text=text)
+
+
+def wall_of(answer: str, title: str = "ACME") -> Wall | None:
+    """The wall of a host that fills ``{url}``, ``{name}`` and ``{n}`` into one page."""
+    samples = []
+    for number, name in enumerate(("kqjzvtwmxnbpaaaaaaaa", "wbxpmqrtyuioplkjhgfd")):
+        url = f"http://h.test/{name}.html"
+        text = answer.format(url=url, name=name, n=7919 * (number + 3))
+        samples.append(Sample.of(page(text, title.format(name=name)), asked=url))
+    return Wall.between(*samples)
+
+
+def test_probe_when_made_then_lies_beside_the_page_and_is_new_each_time() -> None:
+    probes = [
+        probe_url(url)
+        for url in ("http://h.test/a/b.html?x=1#y", "http://h.test/", "http://h.test/a/", "http://h.test/a.b/c")
+    ]
+
+    assert [re.sub("[a-z]{20}", "*", probe) for probe in probes] == [
+        "http://h.test/a/*.html",
+        "http://h.test/*",
+        "http://h.test/a/*",
+        "http://h.test/a.b/*",
+    ]
+    assert probe_url("http://h.test/") != probe_url("http://h.test/")
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked", "text"),
+    [
+        ("We are sorry: nothing here.", "http://h.test/x", "We are sorry: nothing here."),
+        ("Nothing at {url}, ask later.", "http://h.test/a/b?c=d", "Nothing at http://h.test/a/b?c=d, ask later."),
+        ("It is 12:{n} and {name} is not here.", "http://h.test/pump.html", "It is 13:01 and pump is not here."),
+        (MENU + "{name}.html is not here", "http://h.test/docs.html", MENU + "docs.html is not here"),
+        (MENU + "{name}.html is not here", "http://h.test/docs", MENU + "docs is not here"),
+        ("Log in. User name, password. Token abc{n}def", "http://h.test/x/y", "Log in. User name, password. Token 9z8"),
+        ("{n}: Seite nicht gefunden", "http://h.test/%C3%A9t%C3%A9", "17: Seite nicht gefunden"),
+        ("没有找到页面", "http://h.test/x", "没有找到页面"),
+    ],
+)
+def test_page_when_it_differs_no_more_than_answers_do_then_is_hidden(answer: str, asked: str, text: str) -> None:
+    wall = wall_of(answer)
+
+    assert wall is not None
+    assert wall.hides(page(text), asked=asked)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "title"),
+    [
+        ("Nothing here.", "The valve opens at four bar.", "ACME"),
+        # A page that is little more than its menu.
+        (MENU * 4 + "Nothing here, sorry.", MENU * 4 + "Valve: opens at four bar, closes at three.", "ACME"),
+        # The same text with a title of its own.
+        (SENTENCES, SENTENCES, "Calibration of gauges"),
+        (SENTENCES, SENTENCES.replace("calibrated", "replaced"), "ACME"),
+        ("Nothing here.", "", "ACME"),
+        # Home for a path that it does not know: its other pages say more, or less.
+        (SENTENCES + MENU, MENU + "Valves", "ACME"),
+    ],
+)
+def test_page_when_it_says_something_of_its_own_then_is_content(answer: str, text: str, title: str) -> None:
+    wall = wall_of(answer)
+
+    assert wall is not None
+    assert not wall.hides(page(text, title), asked="http://h.test/valve.html")
+
+
+def test_wall_when_titles_repeat_the_path_then_they_are_compared_without_it() -> None:
+    wall = wall_of(SENTENCES, "{name} - not found")
+
+    assert wall is not None
+    assert wall.hides(page(SENTENCES, "valve - not found"), asked="http://h.test/valve.html")
+    assert not wall.hides(page(SENTENCES, "valve - all about it"), asked="http://h.test/valve.html")
+
+
+def test_wall_when_answers_are_made_up_or_empty_then_there_is_none() -> None:
+    one, other = (
+        Sample.of(page(text), asked="http://h.test/x") for text in ("alpha beta gamma delta", "one two three four")
+    )
+    empty = Sample.of(page(""), asked="http://h.test/x")
+
+    assert Wall.between(one, other) is None
+    assert Wall.between(empty, empty) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "has"),
+    [
+        (b'<form><input name=u><INPUT name="p" TYPE="password"></form>', True),
+        (b"<input type=password>", True),
+        (b"<input\n type = 'password' />", True),
+        (b'<input type="text" placeholder="password">', False),
+        (b"<p>type=password</p>", False),
+    ],
+)
+def test_password_field_when_looked_for_then_is_an_input(body: bytes, has: bool) -> None:
+    assert has_password_field(body) is has

@@ -1,0 +1,234 @@
+"""Which documents stand for others, as the store answers and keeps it (F2, F3, A4), on each store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.codes import Code
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents.duplicate_key_table import Likeness
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.states import DocumentState
+from searchcrawl.store.urls import url_table
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, row, settle, states, store
+
+NONE, CACHED, PRESENT, WITHHELD = (
+    DocumentState.NONE,
+    DocumentState.CACHED,
+    DocumentState.PRESENT,
+    DocumentState.WITHHELD,
+)
+REMOVING, QUARANTINED, WANTED = DocumentState.REMOVING, DocumentState.QUARANTINED, DocumentState.WANTED
+
+
+def key(name: str) -> int:
+    return urls.key(f"http://a.test:80/{name}")
+
+
+def cached(database: Database, *names: str, **values: object) -> list[int]:
+    """Documents that were fetched."""
+    ids = add(database, names)
+    settle(database, ids)
+    store(database, ids, **values)  # type: ignore[arg-type]  # fields of StoredDocument
+    return ids
+
+
+def present(database: Database, *names: str, **values: object) -> list[int]:
+    """Documents in the index."""
+    ids = cached(database, *names, **values)
+    with database.write() as transaction:
+        batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
+        assert batch is not None
+        batch_table.accept(transaction, batch, ids)
+    return ids
+
+
+def stand(database: Database, url_id: int, code: int, other: int | None, state: DocumentState | None) -> None:
+    with database.write() as transaction:
+        duplicate_key_table.set_standing(transaction, [(url_id, code, other, state)])
+
+
+def mark(database: Database, ids: Sequence[int]) -> None:
+    with database.write() as transaction:
+        document_table.mark_leaving(transaction, ids)
+
+
+def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_and_does_not_leave(
+    database: Database,
+) -> None:
+    ids = cached(database, "a", "b", "c", "d", body=b"same")
+    stand(database, ids[1], Code.DUPLICATE, ids[0], WITHHELD)
+    mark(database, ids[2:3])
+    store(database, ids[3:], body=b"same", code=952, state=NONE)
+
+    with database.read() as transaction:
+        likeness = Likeness(transaction, SOURCE)
+        heads, copies = likeness.heads([b"same", b"other"]), likeness.copies(ids)
+
+    assert [member.url_id for member in heads] == ids[:1]
+    assert [(member.url_id, member.duplicate_of) for member in copies] == [(ids[1], ids[0])]
+
+
+def test_named_and_naming_when_a_page_names_another_then_each_is_found_by_the_other(database: Database) -> None:
+    (page,) = cached(database, "print", canonical_key=key("page"))
+    (canonical,) = cached(database, "page")
+
+    with database.read() as transaction:
+        likeness = Likeness(transaction, SOURCE)
+        named, naming = likeness.named([key("page"), key("missing")]), likeness.naming([key("page")])
+        targets = duplicate_key_table.canonical_targets(transaction, [page, canonical])
+        others = [duplicate_key_table.any_canonical(transaction, source) for source in (SOURCE, SOURCE + 1)]
+
+    assert ([member.url_id for member in named], [member.url_id for member in naming]) == ([canonical], [page])
+    assert targets == {page: canonical}
+    assert others == [True, False]
+
+
+def test_move_when_a_better_copy_comes_then_all_copies_follow_but_not_who_lost_a_display_url(
+    database: Database,
+) -> None:
+    ids = cached(database, "a", "b", "c", "d", "e")
+    for number, code in ((1, Code.DUPLICATE), (2, Code.NOT_CANONICAL), (3, Code.DISPLAY_URL_CLASH)):
+        stand(database, ids[number], code, ids[0], WITHHELD)
+
+    with database.write() as transaction:
+        duplicate_key_table.move(transaction, [(ids[0], ids[4])])
+
+    assert [document(database, url_id).duplicate_of for url_id in ids] == [None, ids[4], ids[4], ids[0], None]
+
+
+def test_standing_when_a_display_url_is_anothers_then_the_document_of_the_index_leaves_within_the_limits(
+    database: Database,
+) -> None:
+    ids = [*present(database, "a", "b"), *cached(database, "c")]
+    for url_id in ids[1:]:
+        stand(database, url_id, Code.DISPLAY_URL_CLASH, ids[0], WITHHELD)
+
+    with database.write() as transaction:
+        leaving = [one.url_id for one in batch_table.leaving(transaction, SOURCE)]
+        surplus = batch_table.surplus_copies(transaction, SOURCE)
+        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, leaving)
+        batch_table.removed(transaction, leaving)
+
+    assert (leaving, surplus) == (ids[1:2], [])
+    assert states(database, ids) == [PRESENT, WITHHELD, WITHHELD]
+
+
+@pytest.mark.parametrize("code", [Code.DUPLICATE, Code.NOT_CANONICAL])
+def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known(database: Database, code: int) -> None:
+    ids = present(database, "a", "b")
+    stand(database, ids[1], code, ids[0], WITHHELD)
+
+    with database.write() as transaction:
+        surplus = batch_table.surplus_copies(transaction, SOURCE)
+        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus])
+        under_way = duplicate_key_table.members(transaction, ids)[ids[1]]
+        batch_table.removed(transaction, ids[1:])
+
+    assert [(one.url_id, one.code) for one in surplus] == [(ids[1], code)]
+    assert under_way.good
+    assert states(database, ids) == [PRESENT, WITHHELD]
+    assert document(database, ids[1]).duplicate_of == ids[0]
+
+
+def test_evidence_when_a_copy_is_gone_then_nobody_stands_for_it_any_more(database: Database) -> None:
+    ids = [*present(database, "a", "b"), *cached(database, "c")]
+    for url_id in ids[1:]:
+        stand(database, url_id, Code.DUPLICATE, ids[0], WITHHELD)
+
+    mark(database, ids[1:])
+
+    rows = [document(database, url_id) for url_id in ids[1:]]
+    assert [(one.code, one.duplicate_of, one.leaving) for one in rows] == [(200, None, 1), (200, None, 0)]
+    assert states(database, ids[1:]) == [PRESENT, NONE]
+
+
+def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Database) -> None:
+    ids = present(database, "a", "b")
+    with database.write() as transaction:
+        batch_table.forget_segment(transaction, SOURCE, 1)
+    store(database, ids[1:])
+
+    with database.write() as transaction:
+        lost = document_table.send_again(transaction, ids)
+
+    assert lost == ids[:1]
+    assert states(database, ids) == [WANTED, CACHED]
+
+
+def test_claim_when_a_document_is_wanted_then_its_page_is_asked_for_whole(database: Database) -> None:
+    ids = present(database, "a")
+    with database.write() as transaction:
+        batch_table.lost_records(transaction, ids)
+        url_table.reopen(transaction, ids)
+        claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+
+    assert [(claim.held, claim.etag, claim.body_digest) for claim in claims] == [(False, None, None)]
+    assert document(database, ids[0]).body_digest is not None
+
+
+def test_codes_when_the_last_visit_failed_then_the_row_keeps_saying_so(database: Database) -> None:
+    ids = cached(database, "a", "b")
+    settle(database, ids[1:], code=503)
+
+    with database.write() as transaction:
+        url_table.set_codes(transaction, dict.fromkeys(ids, Code.DUPLICATE))
+
+    assert [row(database, url_id).code for url_id in ids] == [909, 503]
+
+
+def test_duplicates_when_they_are_more_than_a_document_lists_then_the_first_ones_are_named(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicate_key_table, "MOST_DUPLICATES", 3)
+    ids = cached(database, "a", "z", "B", "c", "d", "other", "y")
+    for url_id in ids[1:5]:
+        stand(database, url_id, Code.DUPLICATE, ids[0], WITHHELD)
+    stand(database, ids[6], Code.NOT_CANONICAL, ids[5], WITHHELD)
+
+    with database.read() as transaction:
+        found = duplicate_key_table.duplicates(transaction, ids)
+
+    listed = {survivor: [copy.url.rpartition("/")[2] for copy in copies] for survivor, copies in found.items()}
+    assert listed == {ids[0]: ["B", "c", "d"], ids[5]: ["y"]}
+
+
+@pytest.mark.parametrize("change", ["copy", "clash", "noindex", "sent again"])
+def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leaves_the_index(
+    database: Database, change: str
+) -> None:
+    other, sending = *present(database, "a"), *cached(database, "b")
+    with database.write() as transaction:
+        assert batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS) is not None
+
+    # It is in the index by now, and nobody has written that down.
+    if change == "noindex":
+        store(database, [sending], code=952, state=NONE, segment=None)
+    elif change == "sent again":
+        with database.write() as transaction:
+            document_table.send_again(transaction, [sending])
+        mark(database, [sending])
+    else:
+        code = Code.DUPLICATE if change == "copy" else Code.DISPLAY_URL_CLASH
+        stand(database, sending, code, other, WITHHELD)
+
+    with database.read() as transaction:
+        going = [*batch_table.surplus_copies(transaction, SOURCE), *batch_table.leaving(transaction, SOURCE)]
+    assert [one.url_id for one in going] == [sending]
+
+
+def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database: Database) -> None:
+    ids = present(database, "a", "b", body=b"same")
+    with database.write() as transaction:
+        document_table.mark_leaving(transaction, ids[:1])
+        batch_table.quarantine(transaction, ids[:1], 1)
+
+    with database.read() as transaction:
+        found = duplicate_key_table.members(transaction, ids)
+
+    assert [found[url_id].good for url_id in ids] == [False, True]
+    assert found[ids[0]].state == QUARANTINED
