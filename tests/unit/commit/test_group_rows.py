@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.segment import Place
@@ -21,13 +20,14 @@ from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.sources.config import Source
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.documents import duplicate_key_table as keys
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.factories import document, outcome
+from tests.statements import READ, statements
 
 SITE: Final = "http://a.test/"
 SOURCE: Final = Source.model_validate(
@@ -120,7 +120,7 @@ class World:
     def _send(self, batch: SealedBatch) -> None:
         with self.database.read() as transaction:
             rows = batch_table.shipments(transaction, batch.number, after=0, limit=1000)
-            duplicates = duplicate_key_table.duplicates(transaction, [row.url_id for row in rows])
+            duplicates = keys.duplicates(transaction, [row.url_id for row in rows])
         assert all(row.segment is not None for row in rows), "a document without a record was sent"
         for row in rows:
             self.index[row.url.removeprefix(SITE)] = [
@@ -373,32 +373,3 @@ def _sealed(transaction: Transaction) -> tuple[SealedBatch, list[int]]:
     batch = batch_table.seal_documents(transaction, 1, 1, 5 * _RUN_MS)
     assert batch is not None
     return batch, [row.url_id for row in batch_table.shipments(transaction, batch.number, after=0, limit=99)]
-
-
-#: Rows that each question to the table of documents was answered with.
-READ: list[tuple[str, int]] = []
-
-
-@contextmanager
-def statements(database: Database, *containing: str) -> Iterator[list[str]]:
-    """The statements that were executed meanwhile, those with one of these texts; READ counts the members read."""
-    found: list[str] = []
-    READ.clear()
-    engine = database._engine
-    original = group_rows.duplicate_key_table.Member._make
-
-    def noted(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if not containing or any(one in statement for one in containing):
-            found.append(statement)
-
-    def make(row: Any) -> Any:
-        READ.append(("member", 1))
-        return original(row)
-
-    event.listen(engine, "before_cursor_execute", noted)
-    group_rows.duplicate_key_table.Member._make = make  # type: ignore[method-assign]  # counts what is read
-    try:
-        yield found
-    finally:
-        group_rows.duplicate_key_table.Member._make = original  # type: ignore[method-assign]
-        event.remove(engine, "before_cursor_execute", noted)

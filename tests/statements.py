@@ -1,0 +1,40 @@
+"""Counts what a piece of work asks of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import event
+
+from searchcrawl.store.documents import duplicate_key_table as keys
+from searchcrawl.store.engine.database import Database
+
+#: Rows that each question to the table of documents was answered with.
+READ: list[tuple[str, int]] = []
+
+
+@contextmanager
+def statements(database: Database, *containing: str) -> Iterator[list[str]]:
+    """The statements that were executed meanwhile, those with one of these texts; READ counts the members read."""
+    found: list[str] = []
+    READ.clear()
+    engine = database._engine
+    original = keys.Member._make
+
+    def noted(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if not containing or any(one in statement for one in containing):
+            found.append(statement)
+
+    def make(row: Any) -> Any:
+        READ.append(("member", 1))
+        return original(row)
+
+    event.listen(engine, "before_cursor_execute", noted)
+    keys.Member._make = make  # type: ignore[method-assign]  # counts what is read
+    try:
+        yield found
+    finally:
+        keys.Member._make = original  # type: ignore[method-assign]
+        event.remove(engine, "before_cursor_execute", noted)
