@@ -24,9 +24,9 @@ from searchcrawl.http.outcome_middleware import described, status_line
 from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.visit_end import claim_of, ended, failing_of, one_line, trail_of
 from searchcrawl.login import http_auth
+from searchcrawl.login.form import LoginFailed, Wanted
 from searchcrawl.login.http_auth import Challenge
-from searchcrawl.login.login_form import LoginFailed, Wanted
-from searchcrawl.login.login_session import Answer, LoginSession, Plan
+from searchcrawl.login.session import Answer, LoginSession, Plan
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import start_urls
 from searchcrawl.sources.login import Login

@@ -11,7 +11,7 @@ from searchcrawl import urls
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.queries.reason import Because, because, because_beneath
 from searchcrawl.queries.url_state import UrlState, url_state
-from searchcrawl.robots.robots_files import RobotsFile
+from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.host_rules import NO_INCLUDE
 from searchcrawl.rules.reasons import Reasons
 from searchcrawl.rules.rewriting import Named, Rewriting

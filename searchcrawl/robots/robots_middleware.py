@@ -23,8 +23,8 @@ from searchcrawl.http.run_state import Politeness, Run, run_of
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, failing_of
 from searchcrawl.items import Claim
 from searchcrawl.politeness.retry_after import retry_after_seconds
+from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.robots.robots_copies import RobotsCopies
-from searchcrawl.robots.robots_files import RobotsFile
 from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
 
 logger = logging.getLogger(__name__)

@@ -26,9 +26,9 @@ from searchcrawl.politeness.retry_after import retry_after_seconds
 from searchcrawl.robots.robots_middleware import RobotsUnavailable
 from searchcrawl.rules.sitemap_rules import may_read
 from searchcrawl.run import RobotsRules, Run
-from searchcrawl.sitemaps.sitemap import MAX_BYTES
-from searchcrawl.sitemaps.sitemap_parsing import Answer, ReadingStopped
-from searchcrawl.sitemaps.sitemap_reading import Means, SitemapFailed, SitemapReading
+from searchcrawl.sitemaps.formats import MAX_BYTES
+from searchcrawl.sitemaps.parts import Answer, ReadingStopped
+from searchcrawl.sitemaps.reading import Means, SitemapFailed, SitemapReading
 from searchcrawl.store.sitemaps import sitemap_table
 
 logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from searchcrawl.http.visit_end import failing_of
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.robots.robots_middleware import RobotsUnavailable
 from searchcrawl.run import Run
-from searchcrawl.soft404.detector import Sample, Wall, probe_url
+from searchcrawl.soft404.signature import Sample, Signature, probe_url
 from searchcrawl.sources.loading import start_urls
 from searchcrawl.store.hosts import host_table
 
@@ -49,7 +49,7 @@ class _Host:
 
     tries: int = 0
     asking: asyncio.Task[None] | None = None
-    wall: Wall | None = None
+    signature: Signature | None = None
     #: it answered any path before this run, too, with pages of its own besides
     answers_any: bool = False
     has_own_pages: bool = False
@@ -110,7 +110,7 @@ class SentinelExtension:
             host.asking = asyncio.ensure_future(self._ask(host, document))
         if host.asking is not None:
             return self._look_later(host.asking, host, document, page)
-        return None if host.wall is None else self._judge(host, host.wall, document, page)
+        return None if host.signature is None else self._judge(host, host.signature, document, page)
 
     async def spider_closed(self, spider: Spider) -> None:
         noted = [slot_of(origin) for origin, host in self._hosts.items() if host.has_own_pages and not host.answers_any]
@@ -132,31 +132,31 @@ class SentinelExtension:
     @staticmethod
     def _has_turned(host: _Host, document: Document, page: Page) -> bool:
         """Whether two known pages in a row have become one: an honest host may begin to lie during a run."""
-        if host.wall is not None or host.asked_again or not document.claim.held:
+        if host.signature is not None or host.asked_again or not document.claim.held:
             return False
         text = hash((page.title, page.text))
         host.asked_again, host.last_text = text == host.last_text, text
         return host.asked_again
 
-    def _is_home(self, url: str, wall: Wall | None) -> bool:
+    def _is_home(self, url: str, signature: Signature | None) -> bool:
         parsed = urlsplit(url)
         home = parsed.path == "/" and not parsed.query
-        return home or url in self._starts or (wall is not None and url == wall.landing)
+        return home or url in self._starts or (signature is not None and url == signature.landing)
 
     async def _look_later(
         self, asking: asyncio.Task[None], host: _Host, document: Document, page: Page
     ) -> Outcome | None:
         # One page that is cancelled must not take the answer from the others.
         await asyncio.shield(asking)
-        return None if host.wall is None else self._judge(host, host.wall, document, page)
+        return None if host.signature is None else self._judge(host, host.signature, document, page)
 
-    def _judge(self, host: _Host, wall: Wall, document: Document, page: Page) -> Outcome | None:
+    def _judge(self, host: _Host, signature: Signature, document: Document, page: Page) -> Outcome | None:
         claim = document.claim
-        if not wall.hides(page, asked=claim.url):
+        if not signature.matches(page, asked=claim.url):
             host.has_own_pages = True
             return None
         # What a host sends whoever is lost is content; not where it was another page, and all pages became one.
-        welcome = self._is_home(claim.url, wall) and (not claim.held or host.answers_any)
+        welcome = self._is_home(claim.url, signature) and (not claim.held or host.answers_any)
         if welcome and not has_password_field(document.body):
             return None
         return Outcome(
@@ -171,9 +171,9 @@ class SentinelExtension:
         """Finds out what the host answers to any path; never raises."""
         url = document.claim.url
         try:
-            host.wall = await self._wall(document)
+            host.signature = await self._signature_of(document)
             host.tries = -1
-            if host.wall is not None:
+            if host.signature is not None:
                 logger.warning(
                     "%s answers any path with one page: pages that look like it are not taken", urls.origin_of(url)
                 )
@@ -192,11 +192,11 @@ class SentinelExtension:
         finally:
             host.asking = None
 
-    async def _wall(self, document: Document) -> Wall | None:
+    async def _signature_of(self, document: Document) -> Signature | None:
         one = await self._fetch(document)
         other = await self._fetch(document)
         samples = [Sample.of(answer.page, asked=answer.asked) for answer in (one, other)]
-        return Wall.between(*samples, landing=one.url if one.url == other.url else None)
+        return Signature.between(*samples, landing=one.url if one.url == other.url else None)
 
     async def _fetch(self, document: Document) -> _Answer:
         """The page that comes for a path beside that of ``document``; raises _NoAnswer where none does."""

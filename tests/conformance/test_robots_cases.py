@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Final
 
-from searchcrawl.robots.robots_files import RobotsFile
+from searchcrawl.robots.parser import RobotsFile
 from tests.conformance.corpus import Divergence, cases, tally
 
 _NO_IDENTITY: Final = Divergence(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.items import ListedUrl
-from searchcrawl.sitemaps.sitemap import NotASitemap, SitemapReader
+from searchcrawl.sitemaps.formats import NotASitemap, SitemapReader
 from tests.conformance.corpus import Divergence, cases, tally
 
 _ELSEWHERE: Final = Divergence("policy", "strict_location: the boundary decides about places, not the sitemap's own")

@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.items import Page
-from searchcrawl.soft404.detector import Sample, Wall, probe_url
+from searchcrawl.soft404.signature import Sample, Signature, probe_url
 
 MENU = "Home Products Support Contact us docs Imprint " * 3
 SENTENCES = "The gauge has to be calibrated in the first week of each quarter by the person who signs for it. " * 4
@@ -18,14 +18,14 @@ def page(text: str, title: str = "ACME") -> Page:
     return Page(title=title, text=text)
 
 
-def wall_of(answer: str, title: str = "ACME") -> Wall | None:
-    """The wall of a host that fills ``{url}``, ``{name}`` and ``{n}`` into one page."""
+def signature_of(answer: str, title: str = "ACME") -> Signature | None:
+    """The signature of a host that fills ``{url}``, ``{name}`` and ``{n}`` into one page."""
     samples = []
     for number, name in enumerate(("kqjzvtwmxnbpaaaaaaaa", "wbxpmqrtyuioplkjhgfd")):
         url = f"http://h.test/{name}.html"
         text = answer.format(url=url, name=name, n=7919 * (number + 3))
         samples.append(Sample.of(page(text, title.format(name=name)), asked=url))
-    return Wall.between(*samples)
+    return Signature.between(*samples)
 
 
 def test_probe_when_made_then_lies_beside_the_page_and_is_new_each_time() -> None:
@@ -56,11 +56,11 @@ def test_probe_when_made_then_lies_beside_the_page_and_is_new_each_time() -> Non
         ("没有找到页面", "http://h.test/x", "没有找到页面"),
     ],
 )
-def test_page_when_it_differs_no_more_than_answers_do_then_is_hidden(answer: str, asked: str, text: str) -> None:
-    wall = wall_of(answer)
+def test_page_when_it_differs_no_more_than_answers_do_then_it_matches(answer: str, asked: str, text: str) -> None:
+    signature = signature_of(answer)
 
-    assert wall is not None
-    assert wall.hides(page(text), asked=asked)
+    assert signature is not None
+    assert signature.matches(page(text), asked=asked)
 
 
 @pytest.mark.parametrize(
@@ -78,28 +78,28 @@ def test_page_when_it_differs_no_more_than_answers_do_then_is_hidden(answer: str
     ],
 )
 def test_page_when_it_says_something_of_its_own_then_is_content(answer: str, text: str, title: str) -> None:
-    wall = wall_of(answer)
+    signature = signature_of(answer)
 
-    assert wall is not None
-    assert not wall.hides(page(text, title), asked="http://h.test/valve.html")
-
-
-def test_wall_when_titles_repeat_the_path_then_they_are_compared_without_it() -> None:
-    wall = wall_of(SENTENCES, "{name} - not found")
-
-    assert wall is not None
-    assert wall.hides(page(SENTENCES, "valve - not found"), asked="http://h.test/valve.html")
-    assert not wall.hides(page(SENTENCES, "valve - all about it"), asked="http://h.test/valve.html")
+    assert signature is not None
+    assert not signature.matches(page(text, title), asked="http://h.test/valve.html")
 
 
-def test_wall_when_answers_are_made_up_or_empty_then_there_is_none() -> None:
+def test_signature_when_titles_repeat_the_path_then_they_are_compared_without_it() -> None:
+    signature = signature_of(SENTENCES, "{name} - not found")
+
+    assert signature is not None
+    assert signature.matches(page(SENTENCES, "valve - not found"), asked="http://h.test/valve.html")
+    assert not signature.matches(page(SENTENCES, "valve - all about it"), asked="http://h.test/valve.html")
+
+
+def test_signature_when_answers_are_made_up_or_empty_then_there_is_none() -> None:
     one, other = (
         Sample.of(page(text), asked="http://h.test/x") for text in ("alpha beta gamma delta", "one two three four")
     )
     empty = Sample.of(page(""), asked="http://h.test/x")
 
-    assert Wall.between(one, other) is None
-    assert Wall.between(empty, empty) is None
+    assert Signature.between(one, other) is None
+    assert Signature.between(empty, empty) is None
 
 
 @pytest.mark.parametrize(

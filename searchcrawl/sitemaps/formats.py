@@ -7,19 +7,22 @@ references, and no DTD, so there is nothing that could be expanded or fetched.
 
 from __future__ import annotations
 
+import calendar
 import codecs
 import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
-from searchcrawl import urls
+from searchcrawl import clock, urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding_labels import codec_of, encoding_of
 from searchcrawl.http.content_coding import BrokenCoding, pieces_of
 from searchcrawl.items import ListedUrl
-from searchcrawl.sitemaps.sitemap_dates import moment_ms
-from searchcrawl.sitemaps.sitemap_scanner import Entry, FeedScanner, LineScanner, Scanner, SitemapScanner
+from searchcrawl.sitemaps.scanner import Entry, FeedScanner, LineScanner, Scanner, SitemapScanner
 
 #: The protocol's limits on one file; what is beyond is not read.
 MAX_URLS: Final = 50_000
@@ -50,6 +53,14 @@ _FIRST: Final = re.compile(
     r"<(?:([\w.-]+):)?(urlset|sitemapindex|url|sitemap|rss|rdf|feed)(?=[\s/>])([^<>]*)>", re.IGNORECASE
 )
 _NO_ELEMENT: Final = re.compile(r"\s+|<!--.*?-->|<\?[^>]*>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", re.DOTALL | re.IGNORECASE)
+#: A W3C datetime, of which all but the year may be missing.
+_W3C: Final = re.compile(
+    r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:[Tt ]+(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(Z|[+-]\d\d(?::?\d\d)?)?)?)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_MAX_DATE_CHARACTERS: Final = 64
+_DAY: Final = timedelta(days=1)
+_MS: Final = timedelta(milliseconds=1)
 
 
 class SitemapKind(Enum):
@@ -250,3 +261,45 @@ def _character(match: re.Match[str]) -> str:
     if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
         return "\ufffd"
     return chr(number)
+
+
+@lru_cache(maxsize=4096)
+def moment_ms(text: str) -> int | None:
+    """The moment that a lastmod, updated, date or pubDate names; None for one that nobody can read.
+
+    A date without a time is the end of that day, month or year in UTC: nobody knows at what hour
+    the page changed, and too late a moment costs a request only. A time without a zone is UTC.
+    """
+    text = text.strip()[:_MAX_DATE_CHARACTERS]
+    match = _W3C.fullmatch(text)
+    try:
+        return clock.to_ms(_w3c(match) if match else _rfc822(text))
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+def _w3c(match: re.Match[str]) -> datetime:
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    if hour is None:
+        last_month = int(month or 12)
+        last_day = int(day) if day else calendar.monthrange(int(year), last_month)[1]
+        return datetime(int(year), last_month, last_day, tzinfo=UTC) + _DAY - _MS
+    # A leap second, and the 24th hour, are those that follow.
+    start = datetime(int(year), int(month), int(day), tzinfo=_zone(zone))
+    if int(hour) > 24 or int(minute) > 59 or int(second or 0) > 60:
+        raise ValueError("no time of a day")
+    milliseconds = int((fraction or "0").ljust(3, "0")[:3])
+    return start + timedelta(hours=int(hour), minutes=int(minute), seconds=int(second or 0), milliseconds=milliseconds)
+
+
+def _zone(text: str | None) -> timezone:
+    if text is None or text in "Zz":
+        return UTC
+    digits = text[1:].replace(":", "")
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
+    return timezone(-offset if text[0] == "-" else offset)
+
+
+def _rfc822(text: str) -> datetime:
+    moment = parsedate_to_datetime(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -12,8 +12,8 @@ from searchcrawl.codes import Code
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.sitemap_rules import speaks_for
-from searchcrawl.sitemaps.sitemap import NotASitemap, SitemapKind, SitemapReader
-from searchcrawl.sitemaps.sitemap_queue import Wanted
+from searchcrawl.sitemaps.formats import NotASitemap, SitemapKind, SitemapReader
+from searchcrawl.sitemaps.queue import Wanted
 
 #: Parts that the writer has not committed yet, of all sitemaps together.
 PARTS_AHEAD: Final = 4

@@ -17,8 +17,8 @@ from searchcrawl.items import SitemapEnd, SitemapPart
 from searchcrawl.rules import freshness
 from searchcrawl.rules.sitemap_rules import may_read
 from searchcrawl.run import RobotsRules, Run
-from searchcrawl.sitemaps.sitemap_parsing import Answer, Parsed, PartSender, ReadingStopped, parse
-from searchcrawl.sitemaps.sitemap_queue import SitemapQueue, Wanted, child_of
+from searchcrawl.sitemaps.parts import Answer, Parsed, PartSender, ReadingStopped, parse
+from searchcrawl.sitemaps.queue import SitemapQueue, Wanted, child_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from searchcrawl.items import ListedUrl, SitemapPart
-from searchcrawl.sitemaps.sitemap_parsing import PARTS_AHEAD, Answer, PartSender, ReadingStopped, parse
-from searchcrawl.sitemaps.sitemap_queue import Wanted
+from searchcrawl.sitemaps.parts import PARTS_AHEAD, Answer, PartSender, ReadingStopped, parse
+from searchcrawl.sitemaps.queue import Wanted
 
 URL = "http://a.test/sitemap.xml"
 DATED = "<url><loc>{}</loc><lastmod>1970-01-01T00:00:01Z</lastmod></url>"

@@ -12,7 +12,7 @@ from searchcrawl import clock, urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.http.cookies import CookieJar
-from searchcrawl.login.login_form import FilledForm, LoginFailed, Wanted, fill_form
+from searchcrawl.login.form import FilledForm, LoginFailed, Wanted, fill_form
 
 logger = logging.getLogger(__name__)
 

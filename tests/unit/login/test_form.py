@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from searchcrawl.login.login_form import FilledForm, LoginFailed, Wanted, fill_form
+from searchcrawl.login.form import FilledForm, LoginFailed, Wanted, fill_form
 
 URL = "http://www.acme.test/account/login?next=%2F"
 PLAIN = "<form method=post><input name=user><input name=pass type=password></form>"

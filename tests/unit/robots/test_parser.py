@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from searchcrawl.robots.robots_files import MAX_BYTES, MAX_WILDCARD_RULES, RobotsFile
+from searchcrawl.robots.parser import MAX_BYTES, MAX_WILDCARD_RULES, RobotsFile
 from searchcrawl.rules.decision import Decision
 
 URL = "http://www.acme.test/robots.txt"

@@ -68,7 +68,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wall:
+class Signature:
     """What a host answers to any path; ``landing`` is where it sends them, None where it answers itself.
 
     ``sample`` is one such answer, ``spread`` how far a second one was from it.
@@ -80,13 +80,13 @@ class Wall:
 
     @classmethod
     def between(cls, one: Sample, other: Sample, *, landing: str | None = None) -> Self | None:
-        """The wall that both are; None where they have too little in common, or no text at all."""
+        """The signature that both are; None where they have too little in common, or no text at all."""
         spread = Difference.between(one, other)
         if not any(one.text) or not any(other.text) or spread.text > _MAX_DIFFERENCE:
             return None
         return cls(sample=one, spread=spread, landing=landing)
 
-    def hides(self, page: Page, *, asked: str) -> bool:
+    def matches(self, page: Page, *, asked: str) -> bool:
         """Whether ``page``, the answer to ``asked``, is such an answer, too."""
         sample, echoes = self.sample, self.sample.echoes | _echoes(asked)
         # Most pages have a title or a length of their own: their words need not be compared.

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from searchcrawl.http.cookies import CookieJar
-from searchcrawl.login.login_form import LoginFailed, Wanted
-from searchcrawl.login.login_session import Answer, LoginSession, Plan
+from searchcrawl.login.form import LoginFailed, Wanted
+from searchcrawl.login.session import Answer, LoginSession, Plan
 
 HOME, LOGIN = "http://a.test/", "http://a.test/login"
 FORM = "<form method=post action='{action}'><input name=u><input type=password name=p></form>"

@@ -4,7 +4,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.sitemap_queue import SitemapQueue, Wanted, child_of
+from searchcrawl.sitemaps.queue import SitemapQueue, Wanted, child_of
 
 BOUNDARY = Boundary(include_hosts=["a.test"])
 
