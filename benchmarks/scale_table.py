@@ -91,7 +91,7 @@ def kind_of(number: int) -> int:
 def fill(database: Database, size: int) -> None:
     """Writes a source of ``size`` URLs into an empty store."""
     now_ms = clock.now_ms()
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         put = _copied if transaction.dialect.name == "postgresql" else _inserted
         if put is _inserted:
             transaction.exec_driver_sql(_FILLING_CACHE)
@@ -99,11 +99,11 @@ def fill(database: Database, size: int) -> None:
     for start in range(1, size + 1, _ROWS_A_TRANSACTION):
         numbers = range(start, min(start + _ROWS_A_TRANSACTION, size + 1))
         pages = [number for number in numbers if kind_of(number) in (200, Code.DUPLICATE)]
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             put(transaction, "urls", _URL_COLUMNS, _url_rows(numbers, size, now_ms))
             put(transaction, "documents", _DOCUMENT_COLUMNS, _document_rows(pages, now_ms))
             put(transaction, "outlinks", ("url_id", "links"), _outlink_rows(pages, size))
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         _finish(transaction)
 
 

@@ -215,17 +215,17 @@ class Run:
             self.wires.stop(EndReason.STORE_FAILED)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """What ``work`` answers in a reading transaction; see ``Database.ask``."""
-        return self.database.ask(work)
+        """Calls ``work`` in a reading transaction and returns its result; see ``Database.read``."""
+        return self.database.read(work)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """What ``work`` answers in a transaction under the lease; see ``Database.transact``. Raises LeaseLost."""
+        """Calls ``work`` in a transaction under the lease; see ``Database.write``. Raises LeaseLost."""
 
         def under_lease(transaction: Transaction) -> T:
             leases.check(transaction, self.lease)
             return work(transaction)
 
-        return self.database.transact(under_lease)
+        return self.database.write(under_lease)
 
     def write_counted(self, work: Callable[[Transaction], Mapping[str, int]]) -> None:
         """The same for what adds to counters: ``work`` answers how much. A crash loses none of them."""
@@ -250,7 +250,7 @@ class Run:
             leases.renew(transaction, self.lease, now_ms())
             return until
 
-        self.lease_until = self.database.transact(renew)
+        self.lease_until = self.database.write(renew)
 
     def end(self, reason: str, exit_code: int) -> None:
         """Writes how the run ended and gives the lease back; raises LeaseLost."""
@@ -283,9 +283,9 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
         source_id = run_table.source_id(transaction, source.name)
         return source_id, leases.take(transaction, source_id, name=source.name, now_ms=now_ms())
 
-    source_id, lease = database.transact(take)
+    source_id, lease = database.write(take)
     passing("lease.taken")
-    row, forced = database.transact(lambda transaction: _start(transaction, lease, print_now))
+    row, forced = database.write(lambda transaction: _start(transaction, lease, print_now))
     run = Run(
         project=project,
         source=source,
@@ -301,7 +301,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     try:
         run.rewriting.open(source.name)
     except ConfigurationError:
-        database.transact(lambda transaction: leases.release(transaction, lease))
+        database.write(lambda transaction: leases.release(transaction, lease))
         raise
     return run
 

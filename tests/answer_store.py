@@ -44,7 +44,7 @@ class FilledStore:
 
     def admit(self, *paths: str, code: int = 0, rule: str | None = None, referrer: str | None = None) -> None:
         """Adds rows; a code settles them without a request."""
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             host = urls.host_and_port(SITE)
             host_id = host_table.ids(transaction, [host])[host]
             rows = [
@@ -67,7 +67,7 @@ class FilledStore:
         visit = Settled(
             url_id=self.ids[path], fetch_state=state, code=code, due_ms=1, fetched_ms=clock.now_ms(), **values
         )
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             url_table.settle(transaction, [visit])
 
     def fetch(self, *paths: str, code: int = 200) -> None:
@@ -75,12 +75,12 @@ class FilledStore:
         self.admit(*(path for path in paths if path not in self.ids))
         for path in paths:
             self.settle(path, code)
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             document_table.store(transaction, self.run.source_id, [self._stored(path, code) for path in paths])
 
     def send(self) -> int:
         """Delivers what is cached and notes the receipts; the version of the delivery."""
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             batch = batch_table.seal_documents(transaction, self.run.source_id, self.run.id, clock.now_ms())
             assert batch is not None
             sent = batch_table.shipments(transaction, batch.number, after=0, limit=100_000)
@@ -105,7 +105,7 @@ class FilledStore:
         """Settles documents with evidence against them, and lets their removal wait."""
         for path in paths:
             self.settle(path, code)
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             ids = [self.ids[path] for path in paths]
             document_table.mark_leaving(transaction, ids)
             batch_table.quarantine(transaction, ids, self.run.id)

@@ -100,7 +100,7 @@ def states(filled: CachedStore) -> dict[str, str]:
 
 
 def seal(filled: CachedStore) -> SealedBatch:
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
     assert batch is not None
     return batch
@@ -145,7 +145,7 @@ def failing_after(deliveries: int) -> Callable[[Batch], None]:
 def refuse(filled: CachedStore, path: str) -> None:
     """Sends what is cached; the index refuses one document."""
     batch = seal(filled)
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         batch_table.refuse(transaction, batch, [(filled.ids[path], "immense")])
         shipments = batch_table.shipments(transaction, batch.number, after=0, limit=10)
         filled.put([filled.document(row.url, checksum=row.fields_digest.hex()) for row in shipments], batch[1])
@@ -155,5 +155,5 @@ def refuse(filled: CachedStore, path: str) -> None:
 
 def release(filled: CachedStore) -> None:
     """Gives the lease back as if the process had died."""
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         lease.release(transaction, filled.run.lease)

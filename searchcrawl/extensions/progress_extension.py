@@ -65,7 +65,7 @@ class ProgressExtension:
         with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
             task = progress.add_task("", total=None)
             while not self._over.wait(_PAUSE_SECONDS):
-                if self._run.database.endurance.away:
+                if self._run.database.outage_retry.away:
                     line = "waiting for the store"
                 else:
                     line = self._meter.line(self._run.counted(), self._queued(), clock.monotonic())
@@ -76,7 +76,7 @@ class ProgressExtension:
         begun = clock.monotonic()
         if begun >= self._count_again:
             try:
-                with self._run.database.read() as transaction:
+                with self._run.database.read_once() as transaction:
                     horizon_ms = self._run.row.horizon_ms
                     self._queue = url_table.count_todo(transaction, self._run.source_id, horizon_ms)
             except StoreError as error:

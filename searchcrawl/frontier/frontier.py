@@ -78,7 +78,7 @@ class Frontier:
         if self._closed or (self._limit and self._documents + self.window.in_flight >= self._limit):
             return None
         now = clock.monotonic()
-        if self._run.database.endurance.away or now > self._run.lease_until:
+        if self._run.database.outage_retry.away or now > self._run.lease_until:
             # What is fetched now cannot be written down, and another process may hold the source.
             return None
         found = self.window.pop(now)

@@ -90,7 +90,7 @@ class Scheduler(BaseScheduler):
         wires.hold = self._frontier.hold
         wires.stop = self._stop
         # Nothing was handed out while the store was away.
-        run.database.endurance.on_return.append(self._wake_from_thread)
+        run.database.outage_retry.on_return.append(self._wake_from_thread)
         if fetch.max_minutes:
             self._loop.call_later(fetch.max_minutes * 60, self._stop, EndReason.MAX_MINUTES)
 

@@ -35,7 +35,7 @@ class HostTurns:
         wishes, news = self._window.wishes(), self._window.news()
         if wishes or news:
             self._learn_ids([*(wish.name for wish in wishes), *news])
-            given = self._database.transact(lambda transaction: self._apply(transaction, wishes, news))
+            given = self._database.write(lambda transaction: self._apply(transaction, wishes, news))
             offset = _offset()
             for name, turn in given.items():
                 self._turns[name] = turn
@@ -49,7 +49,7 @@ class HostTurns:
             self._turns.clear()
         missing = [name for name in names if name not in self._ids]
         if missing:
-            self._ids |= self._database.transact(lambda transaction: host_table.ids(transaction, missing))
+            self._ids |= self._database.write(lambda transaction: host_table.ids(transaction, missing))
 
     def _apply(self, transaction: Transaction, wishes: list[Wish], news: dict[str, HostNews]) -> dict[str, Turn]:
         now_ms, offset = clock.now_ms(), _offset()
@@ -86,7 +86,7 @@ class HostTurns:
     def _hear(self) -> bool:
         """Takes in which hosts are left alone, by whatever process."""
         self._heard_at = clock.monotonic()
-        closed = self._database.ask(lambda transaction: host_table.closed(transaction, clock.now_ms()))
+        closed = self._database.read(lambda transaction: host_table.closed(transaction, clock.now_ms()))
         offset = _offset()
         self._window.close_until({host.name: (host.until_ms / 1000 + offset, host.code) for host in closed})
         return bool(closed)

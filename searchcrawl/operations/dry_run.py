@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from searchcrawl import clock
@@ -30,12 +31,14 @@ class DryRun(Run):
     def write(self, work: Callable[[Transaction], T]) -> T:
         """What ``work`` answers, in a transaction that is undone."""
         answers: list[T] = []
-        try:
-            with self.database.write() as transaction:
-                answers.append(work(transaction))
-                raise _Undone
-        except _Undone:
-            return answers[0]
+
+        def undone(transaction: Transaction) -> None:
+            answers.append(work(transaction))
+            raise _Undone
+
+        with suppress(_Undone):
+            self.database.write(undone)
+        return answers[-1]
 
 
 class _Undone(Exception):
@@ -92,8 +95,7 @@ class Manners:
 
 def dry_run(project: Project, source: Source, database: Database) -> DryRun:
     """A run for looking at pages of a source; raises ConfigurationError, StoreError."""
-    with database.read() as transaction:
-        source_id = run_table.find_source(transaction, source.name) or 0
+    source_id = database.read(lambda transaction: run_table.find_source(transaction, source.name)) or 0
     now_ms = clock.now_ms()
     run = DryRun(
         project=project,

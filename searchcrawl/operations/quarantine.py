@@ -27,15 +27,18 @@ _PATIENCE_SECONDS: Final = 60.0
 
 def held_back(database: Database, source: Source) -> list[dict[str, Any]]:
     """The waiting removals of a source, as ``quarantine list`` shows them; raises StoreError."""
-    with database.read() as transaction:
+
+    def select(transaction: Transaction) -> list[dict[str, Any]]:
         source_id = run_table.find_source(transaction, source.name)
         if source_id is None:
             return []
         since = url_queries.held_since(transaction, source_id)
-        rows = batch_table.quarantined(transaction, source_id)
-    return [
-        {"run": run, "url": row.url, "reason": _reason(row), "since": clock.iso(since.get(run))} for row, run in rows
-    ]
+        return [
+            {"run": run, "url": row.url, "reason": _reason(row), "since": clock.iso(since.get(run))}
+            for row, run in batch_table.quarantined(transaction, source_id)
+        ]
+
+    return database.read(select)
 
 
 def approve(

@@ -28,7 +28,7 @@ def held(project: Project, source: Source, database: Database) -> Iterator[Run |
     Raises SourceBusy while the source is crawled, or worked on by another command.
     """
     boundary = boundary_of(source)
-    taken = database.transact(lambda transaction: _take(transaction, source.name))
+    taken = database.write(lambda transaction: _take(transaction, source.name))
     if taken is None:
         yield None
         return
@@ -52,7 +52,7 @@ def held(project: Project, source: Source, database: Database) -> Iterator[Run |
     finally:
         over.set()
         beating.join()
-        database.transact(lambda transaction: lease.release(transaction, its_lease))
+        database.write(lambda transaction: lease.release(transaction, its_lease))
 
 
 def _take(transaction: Transaction, name: str) -> tuple[Lease, RunRow] | None:

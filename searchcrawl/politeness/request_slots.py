@@ -161,4 +161,4 @@ class Turns:
             )
             return turn.first_ms
 
-        return self._database.transact(book)
+        return self._database.write(book)

@@ -6,7 +6,7 @@ from typing import Any
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.sources.project import Project
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_queries
 
@@ -16,8 +16,11 @@ def cache_figures(project: Project, database: Database, name: str) -> dict[str, 
 
     Superseded records count as bytes alone. Raises StoreError.
     """
-    with database.read() as transaction:
+
+    def count(transaction: Transaction) -> int:
         source_id = run_table.find_source(transaction, name)
-        records = 0 if source_id is None else url_queries.cached_records(transaction, source_id)
+        return 0 if source_id is None else url_queries.cached_records(transaction, source_id)
+
+    records = database.read(count)
     sizes = [size for _, size in DocumentCache(project.cache_dir / name).segments()]
     return {"source": name, "records": records, "segments": len(sizes), "bytes": sum(sizes)}

@@ -67,8 +67,7 @@ def explanations(
 def explained(database: Database, witness: Witness, text: str) -> Explanation:
     """What one source says of the URL ``text``; raises InvalidUrl, StoreError."""
     url = urls.resolve(text)
-    with database.read() as transaction:
-        case = case_of(transaction, witness, url, now_ms=clock.now_ms())
+    case = database.read(lambda transaction: case_of(transaction, witness, url, now_ms=clock.now_ms()))
     return Explanation(case=case, verdict=verdict_of(case), steps=tuple(steps_of(case, given=text)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from searchcrawl import clock, urls
@@ -32,35 +33,40 @@ def status_of(
 
     With ``preserve`` (the project's) documents that cannot be sent again from the cache are warned about.
     """
-    with database.read() as transaction:
-        source_id = run_table.find_source(transaction, source.name)
-        run = None if source_id is None else run_table.last(transaction, source_id)
-        if source_id is None or run is None:
-            return _never_run(source)
-        totals = document_table.totals(transaction, source_id)
-        executing = lease.held(transaction, source_id, clock.now_ms())
-        refused = url_queries.refused_documents(transaction, source_id)
-        lost = url_queries.indexed_without_record(transaction, source_id) if preserve else 0
-        named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
-        unread = sitemap_table.failures(transaction, source_id, [urls.resolve(url) for url in named])
-        warned = url_queries.warned_urls(transaction, source_id)
-        resending = resend_table.version(transaction, source_id) is not None
-        return {
-            "source": source.name,
-            "state": _state(run, executing=executing),
-            "run": _shown(run),
-            "counts": _counts(transaction, source_id, run),
-            **totals,
-            "force_recrawl": _force_recrawl(run_table.made_with(transaction, source_id), source, versions),
-            "warnings": [
-                *_warnings_of_source(source),
-                *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
-                *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
-                *_warnings_of_urls(source.name, warned),
-                *_warnings_of_patterns(pattern_table.cut(transaction, source_id)),
-                *(_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
-            ],
-        }
+    return database.read(partial(_read_status, source=source, versions=versions, preserve=preserve))
+
+
+def _read_status(
+    transaction: Transaction, *, source: Source, versions: Mapping[str, int], preserve: bool
+) -> dict[str, Any]:
+    source_id = run_table.find_source(transaction, source.name)
+    run = None if source_id is None else run_table.last(transaction, source_id)
+    if source_id is None or run is None:
+        return _never_run(source)
+    totals = document_table.totals(transaction, source_id)
+    executing = lease.held(transaction, source_id, clock.now_ms())
+    refused = url_queries.refused_documents(transaction, source_id)
+    lost = url_queries.indexed_without_record(transaction, source_id) if preserve else 0
+    named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
+    unread = sitemap_table.failures(transaction, source_id, [urls.resolve(url) for url in named])
+    warned = url_queries.warned_urls(transaction, source_id)
+    resending = resend_table.version(transaction, source_id) is not None
+    return {
+        "source": source.name,
+        "state": _state(run, executing=executing),
+        "run": _shown(run),
+        "counts": _counts(transaction, source_id, run),
+        **totals,
+        "force_recrawl": _force_recrawl(run_table.made_with(transaction, source_id), source, versions),
+        "warnings": [
+            *_warnings_of_source(source),
+            *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
+            *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
+            *_warnings_of_urls(source.name, warned),
+            *_warnings_of_patterns(pattern_table.cut(transaction, source_id)),
+            *(_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
+        ],
+    }
 
 
 def _shown(run: RunRow) -> dict[str, Any]:

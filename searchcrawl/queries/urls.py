@@ -14,7 +14,7 @@ from searchcrawl.queries.url_state import UrlState, url_state
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import display_of
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_queries
 from searchcrawl.store.urls.url_queries import ListedUrl, RowFilter
@@ -36,9 +36,12 @@ class Wanted:
 
 def url_rows(database: Database, source: Source, wanted: Wanted) -> Iterator[dict[str, Any]]:
     """The rows of a source as interface.md shapes them, by rising row id, in constant memory; raises StoreError."""
-    with database.read() as transaction:
-        source_id = run_table.find_source(transaction, source.name)
+
+    def find(transaction: Transaction) -> tuple[int | None, list[int] | None]:
         host_ids = None if wanted.host is None else url_queries.host_ids(transaction, wanted.host.lower())
+        return run_table.find_source(transaction, source.name), host_ids
+
+    source_id, host_ids = database.read(find)
     if source_id is None:
         return
     row_filter = RowFilter(code=wanted.code, rule=wanted.rule, host_ids=host_ids, since_ms=wanted.since_ms)

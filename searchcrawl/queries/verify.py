@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +10,7 @@ from searchcrawl import clock, urls
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import IndexEntry, Receiver, SearchIndex
 from searchcrawl.queries.sorted_rows import RowSorter, SortedRow
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.urls import url_queries, url_table
 
@@ -43,19 +43,22 @@ def verify(database: Database, receiver: Receiver, sources: Collection[str], *, 
 
 def being_crawled(database: Database, sources: Collection[str]) -> list[str]:
     """Those of ``sources`` that a process is crawling: what it delivers meanwhile may look like a difference."""
-    with database.read() as transaction:
+
+    def select(transaction: Transaction) -> list[str]:
         names = run_table.source_names(transaction)
         now_ms = clock.now_ms()
         return sorted(
             name for number, name in names.items() if name in sources and lease.held(transaction, number, now_ms)
         )
 
+    return database.read(select)
+
 
 def _differences(
     database: Database, entries: Iterator[IndexEntry], sources: Collection[str], *, only: str | None
 ) -> Iterator[Difference]:
-    with database.read() as transaction:
-        tables = {name: number for number, name in run_table.source_names(transaction).items() if name in sources}
+    names = database.read(run_table.source_names)
+    tables = {name: number for number, name in names.items() if name in sources}
     if only is not None:
         tables = {name: number for name, number in tables.items() if name == only}
     unseen = dict(tables)
@@ -109,8 +112,7 @@ def _merged(
 
 
 def _missing(database: Database, name: str, rows: list[SortedRow]) -> Iterator[Difference]:
-    with database.read() as transaction:
-        places: Mapping[int, tuple[str, int, int]] = url_table.addresses(transaction, [row.url_id for row in rows])
+    places = database.read(lambda transaction: url_table.addresses(transaction, [row.url_id for row in rows]))
     for row in rows:
         url = places[row.url_id][0]
         yield Difference(

@@ -118,7 +118,7 @@ def test_depth_when_the_crawl_ended_then_it_is_that_of_the_shortest_way(crawled:
 
 def _outlinks(project: CrawlProject) -> dict[str, list[str]]:
     database = Database(load_project(project.folder).database_url, project.folder)
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         urls = {row.id: row.url for row in transaction.exec_driver_sql("SELECT id, url FROM urls")}
         found = outlink_table.load(transaction, list(urls))
     database.close()

@@ -38,7 +38,7 @@ def test_url_rows_when_each_kind_is_there_then_every_state_is_found(filled: Fill
     filled.send()
     filled.settle("/failed", 503, error="503 Service Unavailable")
     filled.hold_back("/held")
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         ids = [filled.ids["/gone"]]
         batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids)
         batch_table.removed(transaction, ids)
@@ -46,7 +46,7 @@ def test_url_rows_when_each_kind_is_there_then_every_state_is_found(filled: Fill
         batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids)
     filled.settle("/gone", 404)
     filled.fetch("/sent")
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
     filled.fetch("/cached")
     filled.fetch("/noindex", code=952)
@@ -106,7 +106,7 @@ def test_url_rows_when_a_document_is_indexed_then_all_its_fields_are_shown(fille
 
 def test_url_rows_when_the_index_refuses_a_document_then_it_failed_with_that_reason(filled: FilledStore) -> None:
     filled.fetch("/page")
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
         assert batch is not None
         batch_table.refuse(transaction, batch, [(filled.ids["/page"], "unknown field 'x'")])
@@ -118,7 +118,7 @@ def test_url_rows_when_the_index_refuses_a_document_then_it_failed_with_that_rea
 
 def test_url_rows_when_a_copy_is_known_then_its_survivor_is_named(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         duplicate_key_table.set_standing(
             transaction, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
         )

@@ -149,7 +149,7 @@ def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) 
     assert done == {"source": "demo", "documents": 1, "removed": 0, "failed": 0}
     assert filled.indexed_urls() == ["/a", "/b"]
     assert quarantine.held_back(filled.database, filled.source) == []
-    with filled.database.read() as transaction:
+    with filled.database.read_once() as transaction:
         assert not lease.held(transaction, filled.run.source_id, clock.now_ms())
 
 

@@ -68,7 +68,7 @@ def test_status_when_a_run_goes_on_then_executing_with_its_queue(filled: FilledS
 
 
 def test_status_when_the_process_of_a_run_died_then_it_waits_for_resume(filled: FilledStore) -> None:
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         lease.release(transaction, filled.run.lease)
 
     assert status(filled)["state"] == "waiting_for_resume"
@@ -88,7 +88,7 @@ def test_status_when_something_needs_attention_then_it_is_warned_about(filled: F
     filled.send()
     filled.hold_back("/a")
     filled.fetch("/c", "/d")
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         batch_table.forget_segment(transaction, filled.run.source_id, 1)
         transaction.execute(update(documents).where(documents.c.url_id == filled.ids["/d"]).values(index_error="no"))
     filled.end(exit_code=8)

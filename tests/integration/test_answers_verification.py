@@ -68,7 +68,7 @@ def test_verify_when_they_differ_then_each_difference_is_named_exactly(filled: F
     filled.put([filled.document(old, checksum="")], version + 2)
     filled.put([filled.document(f"{SITE}/new", checksum="")], version)
     filled.put([filled.document(f"{SITE}/other", checksum="", source="other")], version, source="other")
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         other = update(documents).where(documents.c.url_id == filled.ids["/4"]).values(fields_digest=bytes(32))
         transaction.execute(other)
 
@@ -97,7 +97,7 @@ def test_verify_when_the_index_is_empty_then_all_are_missing(filled: FilledStore
 def test_verify_when_a_changed_document_waits_then_its_old_form_is_no_difference(filled: FilledStore) -> None:
     filled.fetch("/page")
     filled.send()
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         transaction.execute(update(documents).values(fields_digest=bytes(32), state=int(DocumentState.CACHED)))
 
     assert verified(filled)["ok"]

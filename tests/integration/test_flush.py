@@ -113,7 +113,7 @@ def test_flush_when_a_dead_process_left_batches_then_they_are_sent_and_committed
     sealed = seal(filled)
     filled.fetch("/c")
     acknowledged = seal(filled)
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         batch_table.accept(transaction, acknowledged, [filled.ids["/c"]])
         batch_table.set_state(transaction, acknowledged.number, batch_table.BatchState.ACKNOWLEDGED)
     filled.end(exit_code=6)
@@ -131,7 +131,7 @@ def test_flush_when_removals_were_under_way_then_they_are_finished_and_undecided
 ) -> None:
     filled.fetch(*NAMES)
     filled.send()
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         document_table.mark_leaving(transaction, [filled.ids["/a"], filled.ids["/b"]])
         batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), [filled.ids["/a"]])
     filled.end(exit_code=6)

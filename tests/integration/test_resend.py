@@ -72,7 +72,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
     filled.fetch(*NAMES)
     filled.send()
     filled.hold_back("/a", "/b")
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         document_table.mark_leaving(transaction, [filled.ids["/c"]])
     filled.end(exit_code=9)
     empty_the_index(filled)
@@ -86,7 +86,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
         "/a",
         "/b",
     ]
-    with filled.database.read() as transaction:
+    with filled.database.read_once() as transaction:
         assert [row.url_id for row in batch_table.leaving(transaction, filled.run.source_id)] == [filled.ids["/c"]]
 
 
@@ -121,7 +121,7 @@ def test_resend_when_the_cache_has_lost_records_then_these_are_counted(filled: C
     filled.fetch(*NAMES)
     filled.send()
     filled.end()
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         batch_table.forget_segment(transaction, filled.run.source_id, 1)
 
     done = resend(filled)
@@ -180,5 +180,5 @@ def test_resend_when_the_cache_preserves_nothing_then_nothing_is_given_up_before
 
     assert done == sent(4)
     assert list(filled.cache.segments()) == []
-    with filled.database.read() as transaction:
+    with filled.database.read_once() as transaction:
         assert resend_table.without_record(transaction, filled.run.source_id) == 4

@@ -63,7 +63,7 @@ def visited(filled: FilledStore, path: str) -> Document:
 
 
 def place_of(filled: FilledStore, path: str) -> Place:
-    with filled.database.read() as transaction:
+    with filled.database.read_once() as transaction:
         row = transaction.execute(documents.select().where(documents.c.url_id == filled.ids[path])).one()
     return Place(
         segment=row.segment,
@@ -103,5 +103,5 @@ def test_segment_when_it_is_begun_in_place_of_another_then_it_is_not_given_up(
     writer.finish()
 
     assert cache.read_page(place_of(filled, "/page"), url=f"{SITE}/page").body == b"page /page"
-    with filled.database.read() as transaction:
+    with filled.database.read_once() as transaction:
         assert run_table.open_segment(transaction, filled.run.source_id)[0] == 2

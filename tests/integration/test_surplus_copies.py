@@ -27,7 +27,7 @@ def test_delivery_when_a_process_died_before_a_copy_was_removed_then_the_next_on
 ) -> None:
     filled.fetch("/a", "/copy")
     filled.send()
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         copy = {"state": int(DocumentState.WITHHELD), "code": 909, "duplicate_of": filled.ids["/a"], "batch_id": None}
         transaction.execute(update(documents).where(documents.c.url_id == filled.ids["/copy"]).values(copy))
 

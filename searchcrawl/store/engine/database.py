@@ -1,7 +1,8 @@
 """The connection to the store: transactions, and bringing an older database up to date.
 
-``transact()`` and ``ask()`` repeat a transaction while the store is away, ``write()`` and ``read()`` are one try;
-there is no other way in. Every error of the driver becomes a StoreError.
+``write()`` and ``read()`` repeat a transaction while the store is away. ``write_once()`` and ``read_once()`` are one
+try each, for this module, for tests and for callers that can do without the result. Every error of the driver
+becomes a StoreError.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
 from searchcrawl.store.engine.creation import VERSIONS, create
-from searchcrawl.store.engine.outage_retry import Endurance
+from searchcrawl.store.engine.outage_retry import OutageRetry
 from searchcrawl.store.engine.outages import kind_of
 
-#: What the table modules take; made by ``Database.write`` and ``Database.read`` alone.
+#: The open transaction that the functions of the table modules take; only Database makes one.
 Transaction = Connection
 
 T = TypeVar("T")
@@ -37,13 +38,13 @@ class Database:
     Several threads may use it; within the process writers queue on a lock. Raises StoreError where it
     cannot be opened, StoreNewer for one of a newer release, ConfigurationError where its driver is missing.
 
-    ``patience_seconds`` is how long a store that is locked, or was reached before and is out of reach,
-    is waited for; then StoreAway is raised.
+    ``patience_seconds`` limits how long a caller waits for a store that is locked, or that was reached before
+    and is now out of reach. After that StoreAway is raised; with 0 there is one try.
     """
 
     def __init__(self, url: str, root: Path, *, patience_seconds: float = 0.0) -> None:
         parsed = make_url(url)
-        self.endurance = Endurance(patience_seconds)
+        self.outage_retry = OutageRetry(patience_seconds)
         #: As messages show it, without a password.
         self.name = parsed.render_as_string()
         self._writing = threading.Lock()
@@ -53,25 +54,25 @@ class Database:
         self._writer, self._reader = _doors(self._engine)
         #: Where the file of an SQLite database is.
         self.folder = _folder(self._engine.url)
-        # One that cannot be reached now has perhaps never been there.
+        # Only a lock is waited for: a store that cannot be reached at the start may have a wrong address.
         try:
-            self.endurance.attempt(self._migrate, only=StoreLocked)
+            self.outage_retry.attempt(self._migrate, only=StoreLocked)
         except BaseException:
             self.close()
             raise
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
-        """What ``work`` answers in a writing transaction; both are repeated while the store is away (X-S4, X-S9).
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Calls ``work`` in a writing transaction, repeated while the store is away (X-S4, X-S9); returns its result.
 
-        ``work`` may be called several times, and changes nothing but the transaction. Where the
-        connection was lost and nobody knows whether the transaction was committed, the store is asked first:
-        none is done twice. Raises StoreAway when patience is at its end.
+        ``work`` may be called several times, so it must change nothing but the transaction. If the connection
+        was lost and it is unknown whether the transaction was committed, the store is asked before the next
+        try: nothing is written twice. Raises StoreAway when ``patience_seconds`` are over.
         """
         unknown: tuple[str, T] | None = None
 
         def attempt() -> T:
             nonlocal unknown
-            with self.write() as transaction:
+            with self.write_once() as transaction:
                 if unknown is not None and self._was_committed(transaction, unknown[0]):
                     return unknown[1]
                 unknown = None
@@ -81,32 +82,32 @@ class Database:
                     unknown = (number, result)
             return result
 
-        return self.endurance.attempt(attempt)
+        return self.outage_retry.attempt(attempt)
 
-    def ask(self, work: Callable[[Transaction], T]) -> T:
-        """What ``work`` answers in a reading transaction; repeated as in ``transact``."""
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Calls ``work`` in a reading transaction, repeated as in ``write``; returns its result."""
 
         def attempt() -> T:
-            with self.read() as transaction:
+            with self.read_once() as transaction:
                 return work(transaction)
 
-        return self.endurance.attempt(attempt, writes=False)
+        return self.outage_retry.attempt(attempt, writes=False)
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        """A transaction that writes; commits at the end.
+    def write_once(self) -> Iterator[Transaction]:
+        """Opens a transaction that writes, and commits it at the end; one try.
 
         SQLite: it holds the write lock of the file from its beginning. PostgreSQL: it is READ
-        COMMITTED, and ``lease.check`` locks the source for it. So in both what a writer read of its
-        source stays true until it commits. What sources share (hosts, sources) may be written by
-        others meanwhile: rows that are read to be changed are locked, in rising order.
+        COMMITTED, and ``lease.check`` locks the source for it. In both, what a writer has read of its
+        source stays true until it commits. Tables that sources share (hosts, sources) may be written by
+        others meanwhile: rows that are read in order to change them are locked, in rising order.
         """
         with self._writing, self._translated(), self._connected(self._writer) as connection, connection.begin():
             yield connection
 
     @contextmanager
-    def read(self) -> Iterator[Transaction]:
-        """A transaction that sees one state of the store and never waits for writers."""
+    def read_once(self) -> Iterator[Transaction]:
+        """Opens a transaction that sees one state of the store and never waits for writers; one try."""
         with self._translated(), self._connected(self._reader) as connection, connection.begin():
             yield connection
 
@@ -144,10 +145,10 @@ class Database:
         return bool(status == "committed")
 
     def _migrate(self) -> None:
-        with self.read() as connection:
+        with self.read_once() as connection:
             if _revision(connection) == HEAD:
                 return
-        with self.write() as connection:
+        with self.write_once() as connection:
             _wait_for_turn(connection)
             # Another process may have done it meanwhile.
             revision = _revision(connection)

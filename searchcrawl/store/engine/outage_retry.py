@@ -18,7 +18,7 @@ _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
-class Endurance:
+class OutageRetry:
     """What all threads of a process know of the store's being away; ``seconds`` bound one outage.
 
     An outage begins with the first transaction that fails, for whichever thread, and ends with the

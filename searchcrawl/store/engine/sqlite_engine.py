@@ -9,7 +9,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from searchcrawl.exceptions import StoreError
 
-#: Who can wait longer tries again (store.endurance).
+#: A writer that may wait longer tries again (``outage_retry``).
 _BUSY_TIMEOUT_SECONDS: Final = 5
 
 
@@ -51,6 +51,6 @@ def _configure(connection: object, _record: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    # The driver's implicit transactions start too late to be safe (findings §7).
+    # The driver's implicit transactions start too late to be safe.
     immediate = connection.get_execution_options().get("immediate", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")

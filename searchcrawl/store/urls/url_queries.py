@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, text
@@ -77,13 +78,16 @@ def listed_urls(database: Database, source_id: int, wanted: RowFilter) -> Iterat
     """The rows of a source by rising id, read a page at a time; raises StoreError."""
     after = 0
     while True:
-        with database.read() as transaction:
-            query = _listing(wanted, after)
-            page = [_listed(row) for row in transaction.execute(query, {"source_id": source_id}).mappings()]
+        query = _listing(wanted, after)
+        page = database.read(partial(_listed_page, query=query, source_id=source_id))
         yield from page
         if len(page) < _PAGE_ROWS:
             return
         after = page[-1].url_id
+
+
+def _listed_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> list[ListedUrl]:
+    return [_listed(row) for row in transaction.execute(query, {"source_id": source_id}).mappings()]
 
 
 def listed_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | None:
@@ -105,15 +109,18 @@ def indexed_rows(database: Database, source_id: int) -> Iterator[IndexedRow]:
         .limit(_PAGE_ROWS)
     )
     while True:
-        with database.read() as transaction:
-            page = [
-                IndexedRow(row[0], row[1], row[2], row[3] or b"", bool(row[3]) and row[4] == DocumentState.PRESENT)
-                for row in transaction.execute(query.where(documents.c.url_id > after), {"source_id": source_id})
-            ]
+        page = database.read(partial(_indexed_page, query=query.where(documents.c.url_id > after), source_id=source_id))
         yield from page
         if len(page) < _PAGE_ROWS:
             return
         after = page[-1].url_id
+
+
+def _indexed_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> list[IndexedRow]:
+    return [
+        IndexedRow(row[0], row[1], row[2], row[3] or b"", bool(row[3]) and row[4] == DocumentState.PRESENT)
+        for row in transaction.execute(query, {"source_id": source_id})
+    ]
 
 
 def host_ids(transaction: Transaction, name: str) -> list[int]:

@@ -27,14 +27,14 @@ SITE = "http://a.test/"
 @pytest.fixture
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     database = Database(store_url, tmp_path)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         run_table.source_id(transaction, "demo")
     yield database
     database.close()
 
 
 def admission(database: Database, *, max_urls: int = 0, **scope: Any) -> Admission:
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         known = run_table.count_urls(transaction, 1, without=REFUSED)
     boundary = Boundary(include_hosts=["a.test"], **scope)
     return Admission(source_id=1, boundary=boundary, max_urls=max_urls, known_urls=known)
@@ -45,7 +45,7 @@ def links(*names: str, nofollow: bool = False) -> list[Link]:
 
 
 def admit(database: Database, tested: Admission, *found: Found) -> tuple[int, int]:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         counts = tested.admit(transaction, list(found))
     tested.committed()
     return counts
@@ -53,13 +53,13 @@ def admit(database: Database, tested: Admission, *found: Found) -> tuple[int, in
 
 def rows(database: Database) -> dict[str, tuple[int, int]]:
     """Depth and code by path."""
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         found = transaction.exec_driver_sql("SELECT url, depth, code FROM urls")
         return {url.removeprefix(SITE): (depth, code) for url, depth, code in found}
 
 
 def id_of(database: Database, name: str) -> int:
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         return int(transaction.execute(select(url_rows.c.id).where(url_rows.c.url == SITE + name)).scalar_one())
 
 
@@ -121,14 +121,14 @@ def test_admit_when_refused_for_its_depth_and_found_nearer_then_it_is_to_do(data
     second = admit(database, tested, Found(None, 2, links("a")))
 
     assert (first, second) == ((0, 1), (1, 0))
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         state = transaction.exec_driver_sql("SELECT fetch_state, depth FROM urls").one()
     assert tuple(state) == (0, 2)
 
 
 def test_admit_when_the_transaction_fails_then_the_links_are_not_remembered(database: Database) -> None:
     tested = admission(database)
-    with suppress(RuntimeError), database.write() as transaction:
+    with suppress(RuntimeError), database.write_once() as transaction:
         tested.admit(transaction, [Found(None, 0, links("a"))])
         raise RuntimeError("no commit")
     tested.rolled_back()
@@ -158,17 +158,17 @@ def test_admit_when_a_transaction_is_rolled_back_and_repeated_then_hosts_are_tho
 ) -> None:
     tested = admission(database)
     lost = Found(None, 0, links("http://one.a.test/", "http://two.a.test/"))
-    with suppress(StoreAway), database.write() as transaction:
+    with suppress(StoreAway), database.write_once() as transaction:
         tested.admit(transaction, [lost])
         raise StoreAway("gone")
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         # Another process takes the numbers meanwhile.
         host_table.ids(transaction, ["other.test:80", "third.test:80"])
 
     tested.rolled_back()
     admit(database, tested, lost)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         query = "SELECT url, name FROM urls JOIN hosts ON hosts.id = urls.host_id ORDER BY url"
         found = list(map(tuple, transaction.exec_driver_sql(query)))
     assert found == [("http://one.a.test/", "one.a.test:80"), ("http://two.a.test/", "two.a.test:80")]
@@ -196,7 +196,7 @@ def test_admit_when_a_discarded_url_is_found_by_a_link_that_counts_then_it_is_to
 
     counts = admit(database, tested, Found(None, 1, [Link(f"{SITE}a", False, None, f"{SITE}raw")]))
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         found = transaction.exec_driver_sql("SELECT url, fetch_state, found_as FROM urls ORDER BY url").all()
     assert counts == (1, 0)
     assert [(url.removeprefix(SITE), state, found_as) for url, state, found_as in found] == [

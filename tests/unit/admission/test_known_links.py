@@ -25,7 +25,7 @@ SITE = "http://a.test/"
 @pytest.fixture
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     database = Database(store_url, tmp_path)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         run_table.source_id(transaction, "demo")
     yield database
     database.close()
@@ -47,7 +47,7 @@ def admit(database: Database, tested: Admission, *found: Found) -> list[str]:
     def noted(_connection: Connection, _cursor: object, statement: str, *_: object) -> None:
         statements.append(" ".join(statement.split()))
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         event.listen(transaction, "before_cursor_execute", noted)
         tested.admit(transaction, list(found))
     tested.committed()
@@ -55,20 +55,20 @@ def admit(database: Database, tested: Admission, *found: Found) -> list[str]:
 
 
 def depths(database: Database) -> dict[str, int]:
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         rows = transaction.execute(select(tables.urls.c.url, tables.urls.c.depth))
         return {url.removeprefix(SITE): depth for url, depth in rows}
 
 
 def id_of(database: Database, name: str) -> int:
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         return int(transaction.execute(select(tables.urls.c.id).where(tables.urls.c.url == SITE + name)).scalar_one())
 
 
 def store(database: Database, name: str, canonical: str) -> None:
     """The document of a page that names another one as canonical."""
     values = {"record_offset": 0, "response_bytes": 1, "fields_bytes": 1, "content_length": 1, "last_changed_ms": 1}
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         row = StoredDocument(
             **values,  # type: ignore[arg-type]  # numbers all
             url_id=id_of(database, name),

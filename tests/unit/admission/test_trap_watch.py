@@ -25,7 +25,7 @@ WORDS = ("amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "heath",
 @pytest.fixture
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     database = Database(store_url, tmp_path)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         run_table.source_id(transaction, "demo")
     yield database
     database.close()
@@ -34,7 +34,7 @@ def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
 def watch(database: Database, *, after: int = AFTER, most: int = 0, recount: bool = False) -> TrapWatch:
     """What a new process knows."""
     opened = TrapWatch(1, trap_after=after, max_urls_per_pattern=most, file="sources/demo.toml")
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         opened.open(transaction, recount=recount)
     return opened
 
@@ -49,7 +49,7 @@ def see(database: Database, tested: TrapWatch, pages: Iterable[Document], *, gro
     waiting = list(pages)
     for start in range(0, len(waiting), group):
         tested.observe(waiting[start : start + group])
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             tested.store(transaction)
         tested.committed()
 
@@ -136,7 +136,7 @@ def test_cut_when_the_limit_was_edited_then_it_is_forgiven(database: Database, a
     edited = watch(database, after=after)
 
     assert not edited.active
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert pattern_table.cut(transaction, 1) == []
 
 
@@ -200,7 +200,7 @@ def test_number_when_a_pattern_has_as_many_urls_as_allowed_then_more_are_refused
     urls = [f"{SITE}/day/{number}" for number in range(5)]
     verdicts = []
     for tested in (watch(database, most=3), watch(database, most=3)):
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             tested.prepare(transaction, urls)
             verdicts.append([tested.admit(url) for url in urls[:4]])
             tested.store(transaction)
@@ -211,7 +211,7 @@ def test_number_when_a_pattern_has_as_many_urls_as_allowed_then_more_are_refused
         [None, None, None, over],
         [over] * 4,
     ]
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         (row,) = pattern_table.cut(transaction, 1)
     assert (row.text, row.cut, row.cut_limit) == (f"{SITE}/day/{{n}}", MAX_URLS, 3)
 
@@ -220,7 +220,7 @@ def test_number_when_the_transaction_is_given_up_then_nothing_is_counted(databas
     tested = watch(database, most=2)
     for _ in range(3):
         tested.rolled_back()
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             tested.prepare(transaction, [f"{SITE}/day/1", f"{SITE}/day/2"])
             found = [tested.admit(f"{SITE}/day/{number}") for number in (1, 2)]
 
@@ -232,7 +232,7 @@ def test_number_when_what_it_refused_is_claimed_again_then_it_is_counted_up_to_t
     claims = [claim(url=f"{SITE}/day/{number}", code=961) for number in range(4)]
     claims += [claim(url=f"{SITE}/day/9", code=0), claim(url=f"{SITE}/day/8", code=200)]
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         kept, refused_claims = tested.sifted(transaction, claims)
 
     assert [_name(one) for one in kept] == ["0", "1", "9", "8"]

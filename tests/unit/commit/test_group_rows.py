@@ -66,7 +66,7 @@ class World:
     forced: bool = False
 
     def add(self, names: str) -> None:
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             host = host_table.ids(transaction, ["a.test:80"])["a.test:80"]
             rows = [NewUrl(key=urls.key(SITE + name), url=SITE + name, host_id=host, depth=1) for name in names]
             url_table.add(transaction, 1, rows, self.now_ms)
@@ -97,28 +97,28 @@ class World:
             for one in decided.stored
             if one.code == 200
         }
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             group_rows.write(transaction, 1, decided, places)
             url_table.settle(transaction, decided.settled)
 
     def deliver(self) -> None:
         """Sends what is cached, and takes surplus copies out; a part of the receipts may come late."""
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             batch = batch_table.seal_documents(transaction, 1, 1, self.now_ms)
         if batch is not None:
             self._send(batch)
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             surplus = batch_table.surplus_copies(transaction, 1)
             if surplus:
                 batch_table.seal_removals(transaction, 1, 1, self.now_ms, [one.url_id for one in surplus])
         self._acknowledge_removals()
         if not self.preserve:
-            with self.database.write() as transaction:
+            with self.database.write_once() as transaction:
                 for number in set(range(1, self.segment + 1)) - batch_table.segments_in_use(transaction, 1):
                     batch_table.forget_segment(transaction, 1, number)
 
     def _send(self, batch: SealedBatch) -> None:
-        with self.database.read() as transaction:
+        with self.database.read_once() as transaction:
             rows = batch_table.shipments(transaction, batch.number, after=0, limit=1000)
             duplicates = keys.duplicates(transaction, [row.url_id for row in rows])
         assert all(row.segment is not None for row in rows), "a document without a record was sent"
@@ -127,25 +127,25 @@ class World:
                 copy.url.removeprefix(SITE) for copy in duplicates.get(row.url_id, ())
             ]
         self.sent += len(rows)
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             batch_table.accept(transaction, batch, [row.url_id for row in rows])
 
     def _remove(self) -> None:
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             leaving = [one.url_id for one in batch_table.leaving(transaction, 1)]
             if leaving:
                 batch_table.seal_removals(transaction, 1, 1, self.now_ms, leaving)
         self._acknowledge_removals()
 
     def _acknowledge_removals(self) -> None:
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             for _, _, rows in batch_table.removing(transaction, 1):
                 for row in rows:
                     del self.index[row.url.removeprefix(SITE)]
                 batch_table.removed(transaction, [row.url_id for row in rows])
 
     def _claims(self) -> list[Claim]:
-        with self.database.write() as transaction:
+        with self.database.write_once() as transaction:
             return url_table.claim(
                 transaction, 1, 1, limit=100, now_ms=self.now_ms, horizon_ms=self.now_ms, forced=self.forced
             )
@@ -210,7 +210,7 @@ class World:
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     database = Database("sqlite:///store.db", tmp_path)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         run_table.source_id(transaction, "demo")
     yield database
     database.close()
@@ -273,7 +273,7 @@ def test_group_when_copies_are_thousands_then_it_reads_and_writes_what_changes_o
     names = [f"x{number:05}" for number in range(copies)]
     world = World(database, random.Random(1), site=dict.fromkeys([*names, "yyyyyy", "a"], Page(body="same")))
     world.add([*names, "yyyyyy", "a"])  # type: ignore[arg-type]  # names of one letter elsewhere
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         rows = url_table.claim(transaction, 1, 1, limit=copies + 2, now_ms=9, horizon_ms=9, forced=False)
     for start in range(0, copies, 500):
         world.visit(rows[start : min(start + 500, copies)])
@@ -284,7 +284,7 @@ def test_group_when_copies_are_thousands_then_it_reads_and_writes_what_changes_o
         world.visit([rows[copies]])
         world.visit([rows[copies + 1]])
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         standing = transaction.execute(text("SELECT code, count(*) FROM documents GROUP BY code")).all()
         held = transaction.execute(text("SELECT count(DISTINCT duplicate_of) FROM documents")).scalar_one()
     assert {tuple(row) for row in standing} == {(200, 1), (909, copies + 1)}
@@ -299,7 +299,7 @@ def test_group_when_hundreds_of_copies_are_gone_then_they_are_not_looked_at(data
     names = [f"x{number:05}" for number in range(300)]
     world = World(database, random.Random(1), site=dict.fromkeys(["a", "b", *names], Page(body="same")))
     world.add(["a", *names, "b"])  # type: ignore[arg-type]  # names of one letter elsewhere
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         rows = url_table.claim(transaction, 1, 1, limit=400, now_ms=9, horizon_ms=9, forced=False)
     world.visit(rows[:-1])
     world.site = {"a": Page(body="same"), "b": Page(body="same")}
@@ -315,7 +315,7 @@ def test_survivor_when_copies_come_in_many_groups_then_it_is_sent_once_a_batch(d
     names = [chr(ord("b") + number) for number in range(20)]
     world = World(database, random.Random(1), site=dict.fromkeys(["a", *names], Page(body="same")))
     world.add("".join(["a", *names]))
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         rows = url_table.claim(transaction, 1, 1, limit=100, now_ms=9, horizon_ms=9, forced=False)
     world.visit(rows[:2])
     world.deliver()
@@ -337,7 +337,7 @@ def test_removal_when_a_copy_is_on_its_way_out_and_its_survivor_is_gone_then_it_
     world.now_ms += _RUN_MS
     claims = {claim.url: claim for claim in world._claims()}
     world.visit([claims[f"{SITE}b"]])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.accept(transaction, *_sealed(transaction))
         surplus = [one.url_id for one in batch_table.surplus_copies(transaction, 1)]
         batch_table.seal_removals(transaction, 1, 1, world.now_ms, surplus)
@@ -363,7 +363,7 @@ def test_failure_when_a_copy_cannot_be_fetched_and_is_promoted_then_its_row_keep
 
     world.crawl()
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         codes = dict(transaction.execute(text("SELECT url, code FROM urls")).all())  # type: ignore[arg-type]  # pairs
     assert codes == {f"{SITE}a": 404, f"{SITE}b": 503}
     assert world.index == {"b": []}

@@ -32,7 +32,7 @@ def hop(number: int) -> str:
 def chain_of(database: Database, length: int, *, code: int = Code.MOVED) -> int:
     """Rows of which each redirected to the next; the id of the last, which was not visited yet."""
     referrer: int | None = None
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         source = run_table.source_id(transaction, "example")
         host = host_table.ids(transaction, ["www.example.org:80"])["www.example.org:80"]
         for number in range(length + 1):
@@ -52,7 +52,7 @@ def chain_of(database: Database, length: int, *, code: int = Code.MOVED) -> int:
 def moved(database: Database, url_id: int, number: int, target: str, *, max_redirects: int = 10) -> Outcome:
     claim = Claim(url_id=url_id, url=hop(number), host_id=1, depth=0)
     outcome = Outcome(claim=claim, code=Code.MOVED, links=(Link(target),))
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         (found,) = redirect_chains.cut(transaction, [outcome], max_redirects=max_redirects)
     assert isinstance(found, Outcome)
     return found

@@ -22,7 +22,7 @@ WHOLE = SitemapEnd(code=200, whole=True)
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     database = Database("sqlite:///test.db", tmp_path)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         run_table.source_id(transaction, "demo")
     yield database
     database.close()
@@ -34,7 +34,7 @@ def listed(*names: str) -> tuple[ListedUrl, ...]:
 
 def write(database: Database, rows: SitemapRows, *parts: SitemapPart, ids: dict[str, int], fails: bool = False) -> None:
     by_key = {urls.key(f"http://a.test:80/{name}"): url_id for name, url_id in ids.items()}
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         rows.write(transaction, parts, by_key.__getitem__)
         if fails:
             transaction.rollback()
@@ -104,7 +104,7 @@ def test_index_when_read_then_its_children_are_known_and_those_that_vanished_are
 
     write(database, rows, SitemapPart(url=URL, children=("http://a.test/2", "http://a.test/3"), end=WHOLE), ids={})
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         index = sitemap_table.find(transaction, SOURCE, URL)
         assert index is not None
         assert (index.code, index.run_id) == (200, 1)

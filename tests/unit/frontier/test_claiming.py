@@ -68,7 +68,7 @@ class Watched:
 
 def admit(filled: FilledStore, *, count: int, rows: int) -> None:
     """Adds ``rows`` rows to each of so many hosts."""
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         for number in range(count):
             name = f"h{number}.acme.test:80"
             host_id = host_table.ids(transaction, [name])[name]
@@ -120,5 +120,5 @@ def test_claiming_when_a_host_is_left_alone_then_its_rows_come_at_once_and_book_
     watched.run_for(_A_WHILE_SECONDS)
 
     assert watched.window.size == 150
-    with filled.database.read() as transaction:
+    with filled.database.read_once() as transaction:
         assert transaction.execute(select(hosts.c.next_allowed_ms).where(hosts.c.name == host)).scalar() == 0

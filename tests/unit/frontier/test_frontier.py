@@ -54,17 +54,17 @@ def test_next_claim_when_the_lease_was_not_renewed_in_time_then_none_until_it_is
 
 
 def test_next_claim_when_the_store_is_away_then_none_until_it_is_back(filled: FilledStore, frontier: Frontier) -> None:
-    endurance = filled.run.database.endurance
-    endurance._seconds = _LIMIT_SECONDS
+    outage_retry = filled.run.database.outage_retry
+    outage_retry._seconds = _LIMIT_SECONDS
     over = threading.Event()
 
     def locked() -> None:
         if not over.is_set():
             raise StoreLocked("locked")
 
-    outage = threading.Thread(target=endurance.attempt, args=[locked])
+    outage = threading.Thread(target=outage_retry.attempt, args=[locked])
     outage.start()
-    while not endurance.away:
+    while not outage_retry.away:
         over.wait(0.01)
     without = frontier.next_claim()
     over.set()

@@ -42,7 +42,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def claimed(filled: FilledStore, count: int) -> list[Claim]:
     """Rows that the process holds."""
     filled.admit(*(f"/{number}.html" for number in range(count)))
-    with filled.database.write() as transaction:
+    with filled.database.write_once() as transaction:
         return url_table.claim(
             transaction,
             filled.run.source_id,
@@ -85,7 +85,7 @@ def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: 
         scheduler = opened(filled)
         filled.run.wires.settle = given_up.append
         fail_one_by_one(filled, scheduler, claims)
-        with filled.database.write() as transaction:
+        with filled.database.write_once() as transaction:
             ends = [Settled(url_id=claim.url_id, code=906, due_ms=None, fetched_ms=None) for claim in claims]
             url_table.settle(transaction, ends)
         await scheduler.close("stopped").asFuture(asyncio.get_running_loop())
@@ -93,7 +93,7 @@ def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: 
     asyncio.run(run())
 
     assert len(given_up) == 1
-    with filled.database.read() as transaction:
+    with filled.database.read_once() as transaction:
         assert set(transaction.execute(select(urls.c.fetch_state)).scalars()) == {FetchState.SETTLED}
 
 
@@ -110,6 +110,6 @@ def test_close_when_a_row_is_given_up_after_the_writer_ended_then_it_goes_back_i
 
     asyncio.run(run())
 
-    with filled.database.read() as transaction:
+    with filled.database.read_once() as transaction:
         states = list(transaction.execute(select(urls.c.fetch_state)).scalars())
     assert sorted(states) == [FetchState.TODO, *[FetchState.FETCHING] * FAILURES_TO_PARK]

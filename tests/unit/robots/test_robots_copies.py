@@ -27,7 +27,7 @@ URL = "http://site.test/private/x"
 
 def outcome(database: Database, answer: tuple[int, bytes] | Exception, *, horizon_ms: int) -> Outcome | None:
     """How the visit of URL ends in a process of its own."""
-    run = SimpleNamespace(row=SimpleNamespace(horizon_ms=horizon_ms), read=database.ask, write=database.transact)
+    run = SimpleNamespace(row=SimpleNamespace(horizon_ms=horizon_ms), read=database.read, write=database.write)
 
     async def download(request: Request) -> Response:
         if isinstance(answer, Exception):

@@ -15,7 +15,7 @@ from tests.unit.store.support_store import SOURCE
 @pytest.fixture
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     database = Database(store_url, tmp_path)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         assert run_table.source_id(transaction, "demo") == SOURCE
     yield database
     database.close()

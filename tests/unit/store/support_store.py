@@ -25,7 +25,7 @@ def add(
     database: Database, names: Sequence[str], *, depth: int = 1, host: str = "a.test:80", **values: Any
 ) -> list[int]:
     """Admits rows ``http://HOST/NAME``; their ids."""
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         host_id = host_table.ids(transaction, [host])[host]
         rows = [
             NewUrl(
@@ -45,7 +45,7 @@ def claim(
     database: Database, *, limit: int = 100, horizon_ms: int = NOW_MS, forced: bool = False, host: int = 1
 ) -> list[int]:
     """Claims rows; their ids in the order in which they are handed out."""
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         claims = url_table.claim(
             transaction, SOURCE, host, limit=limit, now_ms=NOW_MS, horizon_ms=horizon_ms, forced=forced
         )
@@ -55,13 +55,13 @@ def claim(
 def settle(database: Database, url_ids: Sequence[int], **values: Any) -> None:
     """Ends visits, well unless ``values`` say otherwise."""
     given = {"code": 200, "due_ms": NOW_MS, "fetched_ms": NOW_MS, **values}
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         url_table.settle(transaction, [Settled(url_id=url_id, **given) for url_id in url_ids])
 
 
 def store(database: Database, url_ids: Sequence[int], *, body: bytes | None = None, **values: Any) -> None:
     """Writes documents in the cache, each with a body of its own unless one is given."""
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         document_table.store(transaction, SOURCE, [_stored(url_id, body, values) for url_id in url_ids])
 
 
@@ -86,13 +86,13 @@ def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> StoredDo
 
 def row(database: Database, url_id: int) -> Any:
     """The row of the URL table."""
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         return transaction.execute(select(urls).where(urls.c.id == url_id)).one()
 
 
 def document(database: Database, url_id: int) -> Any:
     """The row of the documents."""
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         return transaction.execute(select(documents).where(documents.c.url_id == url_id)).one()
 
 

@@ -25,7 +25,7 @@ WITHHELD, REMOVING, QUARANTINED = DocumentState.WITHHELD, DocumentState.REMOVING
 
 
 def seal(database: Database, now_ms: int = NOW_MS) -> SealedBatch | None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         return batch_table.seal_documents(transaction, SOURCE, 1, now_ms)
 
 
@@ -40,7 +40,7 @@ def sealed(database: Database, names: Sequence[str]) -> tuple[list[int], SealedB
 
 
 def accept(database: Database, batch: SealedBatch, ids: Sequence[int]) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.accept(transaction, batch, ids)
 
 
@@ -52,24 +52,24 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 
 def leaving(database: Database) -> list[int]:
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         return [row.url_id for row in batch_table.leaving(transaction, SOURCE)]
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         document_table.mark_leaving(transaction, ids)
 
 
 def confirm(database: Database, ids: Sequence[int], *, send_again: bool = False) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         document_table.confirm(transaction, [Confirmed(url_id=url_id, send_again=send_again) for url_id in ids])
 
 
 def test_seal_when_documents_are_cached_then_all_are_in_one_batch_and_none_is_left(database: Database) -> None:
     ids, batch = sealed(database, ["a", "b"])
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         rows = batch_table.shipments(transaction, batch.number, after=0, limit=9)
     assert states(database, ids) == [SENDING, SENDING]
     assert [row.url_id for row in rows] == ids
@@ -96,7 +96,7 @@ def test_accept_when_acknowledged_then_present_in_that_version(database: Databas
 
     assert states(database, ids) == [PRESENT, SENDING]
     assert [document(database, url_id).indexed_version for url_id in ids] == [batch.crawl_version, None]
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert document_table.totals(transaction, SOURCE) == {"documents": 1, "waiting": 1, "quarantined": 0}
 
 
@@ -122,7 +122,7 @@ def test_accept_when_the_page_may_not_be_indexed_any_more_then_it_leaves(databas
 def test_refuse_when_the_index_says_why_then_set_aside_with_the_reason(database: Database) -> None:
     ids, batch = sealed(database, ["a"])
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.refuse(transaction, batch, [(ids[0], "immense term")])
 
     assert states(database, ids) == [WITHHELD]
@@ -156,12 +156,12 @@ def test_removal_when_sealed_and_acknowledged_then_no_longer_in_the_index(databa
     ids = present(database, ["a"])
     mark(database, ids)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch = batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
     under_way = states(database, ids)
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         again = batch_table.removing(transaction, SOURCE)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.removed(transaction, ids)
 
     assert under_way == [REMOVING]
@@ -173,7 +173,7 @@ def test_removal_when_sealed_and_acknowledged_then_no_longer_in_the_index(databa
 
 def test_removed_when_the_page_is_back_unchanged_then_its_record_is_sent_again(database: Database) -> None:
     ids = present(database, ["a"])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
         batch_table.removed(transaction, ids)
 
@@ -184,11 +184,11 @@ def test_removed_when_the_page_is_back_unchanged_then_its_record_is_sent_again(d
 
 def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_still_sent(database: Database) -> None:
     ids = present(database, ["a"])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
     confirm(database, ids)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.removed(transaction, ids)
 
     assert states(database, ids) == [CACHED]
@@ -197,29 +197,29 @@ def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_s
 
 def test_removed_when_the_page_came_back_and_is_in_a_batch_already_then_it_stays_there(database: Database) -> None:
     ids = present(database, ["a"])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
     confirm(database, ids)
     batch = seal(database)
     assert batch is not None
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.removed(transaction, ids)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         waiting = batch_table.shipments(transaction, batch.number, after=0, limit=10)
     assert [one.url_id for one in waiting] == ids
 
 
 def test_lost_when_a_page_is_back_and_its_record_is_gone_then_it_is_named(database: Database) -> None:
     ids = present(database, ["a", "b"])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids[:1])
         batch_table.removed(transaction, ids[:1])
         batch_table.forget_segment(transaction, SOURCE, 1)
     confirm(database, ids)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert document_table.lost(transaction, ids) == {ids[0]}
 
 
@@ -227,12 +227,12 @@ def test_quarantine_when_held_back_then_in_the_index_until_somebody_decides(data
     ids = present(database, ["a", "b"])
     mark(database, ids)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.quarantine(transaction, ids, 7)
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         held = [(row.url_id, run) for row, run in batch_table.quarantined(transaction, SOURCE)]
         totals = document_table.totals(transaction, SOURCE)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.keep(transaction, ids[:1])
     confirm(database, ids[1:])
 
@@ -247,13 +247,13 @@ def test_quarantine_when_a_newer_version_had_not_been_sent_then_it_is_afterwards
     ids = present(database, ["a"])
     store(database, ids, body=b"newer", last_changed_ms=NOW_MS + 5)
     mark(database, ids)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.quarantine(transaction, ids, 1)
 
     if back == "confirmed":
         confirm(database, ids)
     else:
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             batch_table.keep(transaction, ids)
 
     assert states(database, ids) == [CACHED]
@@ -263,7 +263,7 @@ def test_quarantine_when_a_newer_version_had_not_been_sent_then_it_is_afterwards
 def test_quarantine_when_a_page_with_noindex_is_unchanged_then_it_waits_on_with_its_run(database: Database) -> None:
     ids = present(database, ["a"])
     store(database, ids, state=NONE, code=952, segment=None)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.quarantine(transaction, ids, 7)
 
     confirm(database, ids)
@@ -283,9 +283,9 @@ def test_confirm_when_another_indexed_value_differs_then_the_record_is_sent_agai
 def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(database: Database) -> None:
     ids = present(database, ["a", "b"])
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         duplicate_key_table.set_standing(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         surplus = [row.url_id for row in batch_table.surplus_copies(transaction, SOURCE)]
         duplicates = duplicate_key_table.duplicates(transaction, ids)
 
@@ -298,9 +298,9 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     survivor = add(database, ["a"])
     store(database, survivor)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         duplicate_key_table.set_standing(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert batch_table.surplus_copies(transaction, SOURCE) == []
 
 
@@ -308,11 +308,11 @@ def test_unfinished_when_a_process_died_then_batches_go_on_from_where_they_stood
     _, first = sealed(database, ["a"])
     _, second = sealed(database, ["b"])
     _, third = sealed(database, ["c"])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.set_state(transaction, first.number, BatchState.COMMITTED)
         batch_table.set_state(transaction, second.number, BatchState.ACKNOWLEDGED)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         found = batch_table.unfinished(transaction, SOURCE)
 
     assert [(batch.number, batch.crawl_version, batch.state) for batch in found] == [
@@ -328,7 +328,7 @@ def test_segments_when_documents_wait_then_theirs_are_in_use(database: Database)
     accept(database, batch, [*ids, *waiting])
     store(database, add(database, ["c"]), segment=3)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert batch_table.segments_in_use(transaction, SOURCE) == {3}
 
 
@@ -338,7 +338,7 @@ def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_i
     ids = present(database, ["a"])
     store(database, ids, body=b"newer")
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.lost_records(transaction, ids)
 
     found = document(database, ids[0])

@@ -40,7 +40,7 @@ def cached(database: Database, *names: str, **values: object) -> list[int]:
 def present(database: Database, *names: str, **values: object) -> list[int]:
     """Documents in the index."""
     ids = cached(database, *names, **values)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
         assert batch is not None
         batch_table.accept(transaction, batch, ids)
@@ -48,12 +48,12 @@ def present(database: Database, *names: str, **values: object) -> list[int]:
 
 
 def stand(database: Database, url_id: int, code: int, other: int | None, state: DocumentState | None) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         duplicate_key_table.set_standing(transaction, [(url_id, code, other, state)])
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         document_table.mark_leaving(transaction, ids)
 
 
@@ -65,7 +65,7 @@ def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_an
     mark(database, ids[2:3])
     store(database, ids[3:], body=b"same", code=952, state=NONE)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         likeness = Likeness(transaction, SOURCE)
         heads, copies = likeness.heads([b"same", b"other"]), likeness.copies(ids)
 
@@ -77,7 +77,7 @@ def test_named_and_naming_when_a_page_names_another_then_each_is_found_by_the_ot
     (page,) = cached(database, "print", canonical_key=key("page"))
     (canonical,) = cached(database, "page")
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         likeness = Likeness(transaction, SOURCE)
         named, naming = likeness.named([key("page"), key("missing")]), likeness.naming([key("page")])
         targets = duplicate_key_table.canonical_targets(transaction, [page, canonical])
@@ -95,7 +95,7 @@ def test_move_when_a_better_copy_comes_then_all_copies_follow_but_not_who_lost_a
     for number, code in ((1, Code.DUPLICATE), (2, Code.NOT_CANONICAL), (3, Code.DISPLAY_URL_CLASH)):
         stand(database, ids[number], code, ids[0], WITHHELD)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         duplicate_key_table.move(transaction, [(ids[0], ids[4])])
 
     assert [document(database, url_id).duplicate_of for url_id in ids] == [None, ids[4], ids[4], ids[0], None]
@@ -108,7 +108,7 @@ def test_standing_when_a_display_url_is_anothers_then_the_document_of_the_index_
     for url_id in ids[1:]:
         stand(database, url_id, Code.DISPLAY_URL_CLASH, ids[0], WITHHELD)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         leaving = [one.url_id for one in batch_table.leaving(transaction, SOURCE)]
         surplus = batch_table.surplus_copies(transaction, SOURCE)
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, leaving)
@@ -123,7 +123,7 @@ def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known
     ids = present(database, "a", "b")
     stand(database, ids[1], code, ids[0], WITHHELD)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         surplus = batch_table.surplus_copies(transaction, SOURCE)
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus])
         under_way = duplicate_key_table.members(transaction, ids)[ids[1]]
@@ -149,11 +149,11 @@ def test_evidence_when_a_copy_is_gone_then_nobody_stands_for_it_any_more(databas
 
 def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Database) -> None:
     ids = present(database, "a", "b")
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.forget_segment(transaction, SOURCE, 1)
     store(database, ids[1:])
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         lost = document_table.send_again(transaction, ids)
 
     assert lost == ids[:1]
@@ -162,7 +162,7 @@ def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Databa
 
 def test_claim_when_a_document_is_wanted_then_its_page_is_asked_for_whole(database: Database) -> None:
     ids = present(database, "a")
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.lost_records(transaction, ids)
         url_table.reopen(transaction, ids)
         claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
@@ -175,7 +175,7 @@ def test_codes_when_the_last_visit_failed_then_the_row_keeps_saying_so(database:
     ids = cached(database, "a", "b")
     settle(database, ids[1:], code=503)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         url_table.set_codes(transaction, dict.fromkeys(ids, Code.DUPLICATE))
 
     assert [row(database, url_id).code for url_id in ids] == [909, 503]
@@ -190,7 +190,7 @@ def test_duplicates_when_they_are_more_than_a_document_lists_then_the_first_ones
         stand(database, url_id, Code.DUPLICATE, ids[0], WITHHELD)
     stand(database, ids[6], Code.NOT_CANONICAL, ids[5], WITHHELD)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         found = duplicate_key_table.duplicates(transaction, ids)
 
     listed = {survivor: [copy.url.rpartition("/")[2] for copy in copies] for survivor, copies in found.items()}
@@ -202,32 +202,32 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
     database: Database, change: str
 ) -> None:
     other, sending = *present(database, "a"), *cached(database, "b")
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         assert batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS) is not None
 
     # It is in the index by now, and nobody has written that down.
     if change == "noindex":
         store(database, [sending], code=952, state=NONE, segment=None)
     elif change == "sent again":
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             document_table.send_again(transaction, [sending])
         mark(database, [sending])
     else:
         code = Code.DUPLICATE if change == "copy" else Code.DISPLAY_URL_CLASH
         stand(database, sending, code, other, WITHHELD)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         going = [*batch_table.surplus_copies(transaction, SOURCE), *batch_table.leaving(transaction, SOURCE)]
     assert [one.url_id for one in going] == [sending]
 
 
 def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database: Database) -> None:
     ids = present(database, "a", "b", body=b"same")
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         document_table.mark_leaving(transaction, ids[:1])
         batch_table.quarantine(transaction, ids[:1], 1)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         found = duplicate_key_table.members(transaction, ids)
 
     assert [found[url_id].good for url_id in ids] == [False, True]

@@ -31,7 +31,7 @@ from pathlib import Path
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.engine.database import Database
 database = Database("sqlite:///store.db", Path(sys.argv[1]))
-with database.write() as transaction:
+with database.write_once() as transaction:
     host_table.ids(transaction, ["a.test:80"])
 print([name for name in sys.modules if "postgresql" in name or "psycopg" in name or "alembic" in name])
 """
@@ -41,19 +41,19 @@ LONG = "".join(random.Random(1).choices(string.ascii_lowercase, k=20_000))
 @pytest.fixture
 def postgres_database(tmp_path: Path, empty_postgres_url: str) -> Iterator[Database]:
     with closing(Database(empty_postgres_url, tmp_path)) as database:
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             transaction.execute(text("INSERT INTO sources (name) VALUES ('demo')"))
         yield database
 
 
 def test_add_when_keys_use_all_64_bits_then_they_come_back(database: Database) -> None:
     keys = [-(2**63), -1, 0, 2**63 - 1]
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         host = host_table.ids(transaction, ["a.test:80"])["a.test:80"]
         rows = [NewUrl(key=key, url=f"http://a.test/{key}", host_id=host, depth=1) for key in keys]
         ids = url_table.add(transaction, SOURCE, rows, NOW_MS)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         known = {one.key: one.id for one in url_table.known(transaction, SOURCE, keys)}
     assert known == ids
     assert sorted(known) == keys
@@ -62,7 +62,7 @@ def test_add_when_keys_use_all_64_bits_then_they_come_back(database: Database) -
 def test_add_when_rows_are_thousands_then_each_key_has_the_id_of_its_row(database: Database) -> None:
     ids = add(database, [f"page-{number}" for number in range(2500)])
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         addresses = url_table.addresses(transaction, ids)
     assert [addresses[url_id][0] for url_id in ids] == [f"http://a.test:80/page-{number}" for number in range(2500)]
 
@@ -80,7 +80,7 @@ def test_values_when_they_are_long_then_they_are_kept_whole(database: Database) 
 def test_hosts_when_a_name_is_longer_than_dns_allows_then_it_has_a_row(database: Database) -> None:
     (url_id,) = add(database, ["a"], host=f"{LONG}.test:80")
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         names = host_table.names(transaction, [row(database, url_id).host_id])
     assert LONG.startswith(*names.values())
 
@@ -105,22 +105,22 @@ def test_outlinks_when_ids_are_large_then_they_come_back(database: Database) -> 
     (page,) = add(database, ["a"])
     targets = [1, 2**31, 2**62]
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         outlink_table.store(transaction, {page: [2**31]})
         outlink_table.store(transaction, {page: targets})
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert outlink_table.load(transaction, [page]) == {page: targets}
 
 
 def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_their_bytes(database: Database) -> None:
     survivor, *copies = add(database, ["s", "B", "a", "C"])
     store(database, [survivor, *copies], body=b"same")
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         changes = [(copy, 909, survivor, DocumentState.WITHHELD) for copy in copies]
         duplicate_key_table.set_standing(transaction, changes)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         found = duplicate_key_table.duplicates(transaction, [survivor])
 
     assert found == {survivor: [(f"http://a.test:80/{name}", None) for name in ("B", "C", "a")]}
@@ -131,7 +131,7 @@ def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are
 ) -> None:
     ids = add(postgres_database, [f"page-{number}" for number in range(3000)])
     settle(postgres_database, ids[:2000], due_ms=NOW_MS - 5)
-    with postgres_database.write() as transaction:
+    with postgres_database.write_once() as transaction:
         transaction.execute(text("ANALYZE"))
 
     # As a statement that was prepared: it must fit whatever its parameters are.
@@ -143,12 +143,12 @@ def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are
     claim(postgres_database, limit=2)
     settle(postgres_database, ids[2000:], due_ms=None)
     claim(postgres_database, limit=2)
-    with postgres_database.write() as transaction:
+    with postgres_database.write_once() as transaction:
         url_table.recover(transaction, SOURCE)
         url_table.next_due_ms(transaction, SOURCE)
         transaction.execute(text("SELECT pg_stat_force_next_flush()"))
 
-    with postgres_database.read() as transaction:
+    with postgres_database.read_once() as transaction:
         query = text("SELECT indexrelname FROM pg_stat_user_indexes WHERE idx_scan > 0")
         used = set(transaction.execute(query).scalars())
     assert {"ix_urls_todo", "ix_urls_due", "ix_urls_fetching"} <= used
@@ -191,7 +191,7 @@ def test_error_when_a_row_is_refused_then_nothing_of_it_is_shown(postgres_databa
 
 
 def _insert_twice(database: Database, name: str) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         for _ in range(2):
             transaction.execute(text("INSERT INTO sources (name) VALUES (:name)"), {"name": name})
 

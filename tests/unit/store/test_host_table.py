@@ -14,23 +14,23 @@ HOST = "a.test:80"
 
 @pytest.fixture
 def host(database: Database) -> int:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         return host_table.ids(transaction, [HOST])[HOST]
 
 
 def book(database: Database, host: int, **values: int | Turn) -> Turn:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         return host_table.book(transaction, host, **{"now_ms": NOW_MS, "delay_ms": 1000} | values)  # type: ignore[arg-type]
 
 
 def tell(database: Database, host: int, *, now_ms: int = NOW_MS, **values: int | bool) -> int:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         weather = Weather(**{"first_seconds": 0.25, "limit_seconds": 60.0, "since_ms": NOW_MS - 1} | values)  # type: ignore[arg-type]
         return host_table.tell(transaction, host, weather, now_ms=now_ms)
 
 
 def closed(database: Database, now_ms: int = NOW_MS) -> list[Closed]:
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         return host_table.closed(transaction, now_ms)
 
 

@@ -100,7 +100,7 @@ def older(tmp_path: Path, empty_store_url: str) -> str:
     """The URL of a store of revision 0001 with two fetched pages, one to do and one in hand."""
     newer = "sqlite:///var/newer.db"
     with closing(Database(newer, tmp_path)) as database:
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             run_table.source_id(transaction, "demo")
         ids = add(database, ["a", "b", "c", "d"])
         settle(database, ids[:2])
@@ -164,10 +164,10 @@ def test_indexes_when_they_are_partial_then_both_stores_have_them_so(tmp_path: P
 
 
 def test_store_when_opened_again_then_its_rows_are_still_there(empty_store_url: str, tmp_path: Path) -> None:
-    with closing(Database(empty_store_url, tmp_path)) as database, database.write() as transaction:
+    with closing(Database(empty_store_url, tmp_path)) as database, database.write_once() as transaction:
         run_table.source_id(transaction, "demo")
 
-    with closing(Database(empty_store_url, tmp_path)) as database, database.read() as transaction:
+    with closing(Database(empty_store_url, tmp_path)) as database, database.read_once() as transaction:
         names = run_table.source_names(transaction)
 
     assert names == {SOURCE: "demo"}
@@ -177,7 +177,7 @@ def test_older_store_when_opened_then_its_rows_are_there_and_work_goes_on(older:
     assert revision_of(older, tmp_path) == "0001"
 
     with closing(Database(older, tmp_path)) as database:
-        with database.write() as transaction:
+        with database.write_once() as transaction:
             recovered = url_table.recover(transaction, SOURCE)
         fresh = add(database, ["e"])
         claimed = claim(database)
@@ -265,13 +265,13 @@ def test_write_when_the_block_raises_then_nothing_is_written(empty_store_url: st
     with closing(Database(empty_store_url, tmp_path)) as database:
         with pytest.raises(StoreError):
             _write_twice(database)
-        with database.read() as transaction:
+        with database.read_once() as transaction:
             names = run_table.source_names(transaction)
 
     assert names == {}
 
 
 def _write_twice(database: Database) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         for _ in range(2):
             transaction.execute(text("INSERT INTO sources (name) VALUES ('demo')"))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from searchcrawl.exceptions import LeaseLost, StoreAway, StoreError, StoreLocked
-from searchcrawl.store.engine.outage_retry import Endurance
+from searchcrawl.store.engine.outage_retry import OutageRetry
 
 PATIENT = 60.0
 
@@ -34,53 +34,53 @@ def levels(caplog: pytest.LogCaptureFixture) -> None:
 def test_attempt_when_the_store_comes_back_then_answers_and_tells_once_of_each(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    endurance, returned = Endurance(PATIENT), []
-    endurance.on_return.append(lambda: returned.append(endurance.away))
+    outage_retry, returned = OutageRetry(PATIENT), []
+    outage_retry.on_return.append(lambda: returned.append(outage_retry.away))
 
-    answer = endurance.attempt(failing(StoreLocked("locked"), StoreAway("gone"), StoreAway("gone")))
+    answer = outage_retry.attempt(failing(StoreLocked("locked"), StoreAway("gone"), StoreAway("gone")))
 
-    assert (answer, returned, endurance.away) == ("done", [False], False)
+    assert (answer, returned, outage_retry.away) == ("done", [False], False)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert caplog.messages[0] == "locked; fetching pauses, waiting up to 60 s for it"
 
 
 def test_attempt_when_only_readers_get_through_then_the_store_is_still_away() -> None:
-    endurance = Endurance(PATIENT)
+    outage_retry = OutageRetry(PATIENT)
     over = threading.Event()
 
     def locked() -> None:
         if not over.is_set():
             raise StoreLocked("locked")
 
-    writer = threading.Thread(target=endurance.attempt, args=[locked])
+    writer = threading.Thread(target=outage_retry.attempt, args=[locked])
     writer.start()
-    while not endurance.away:
+    while not outage_retry.away:
         over.wait(0.01)
-    read = endurance.attempt(failing(), writes=False)
-    away = endurance.away
+    read = outage_retry.attempt(failing(), writes=False)
+    away = outage_retry.away
     over.set()
     writer.join()
 
-    assert (read, away, endurance.away) == ("done", True, False)
+    assert (read, away, outage_retry.away) == ("done", True, False)
 
 
 def test_attempt_when_patience_is_over_then_raises_and_each_later_call_is_made_once() -> None:
-    endurance = Endurance(0.05)
+    outage_retry = OutageRetry(0.05)
 
     with pytest.raises(StoreLocked, match=r"locked \(waited 0\.05 s\)"):
-        endurance.attempt(failing(*[StoreLocked("locked")] * 1000))
+        outage_retry.attempt(failing(*[StoreLocked("locked")] * 1000))
     with pytest.raises(StoreAway):
-        endurance.attempt(failing(StoreAway("gone")))
+        outage_retry.attempt(failing(StoreAway("gone")))
 
-    assert endurance.attempt(failing()) == "done"
-    assert not endurance.away
+    assert outage_retry.attempt(failing()) == "done"
+    assert not outage_retry.away
 
 
 def test_attempt_without_patience_when_the_store_is_away_then_raises_without_a_word(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with pytest.raises(StoreLocked, match=r"^locked$"):
-        Endurance().attempt(failing(StoreLocked("locked")))
+        OutageRetry().attempt(failing(StoreLocked("locked")))
 
     assert caplog.messages == []
 
@@ -90,23 +90,23 @@ def test_attempt_when_it_fails_for_good_then_raises_at_once(error: Exception) ->
     call = failing(error)
 
     with pytest.raises(type(error)):
-        Endurance(PATIENT).attempt(call)
+        OutageRetry(PATIENT).attempt(call)
 
     assert call() == "done"
 
 
 def test_attempt_when_the_lease_is_lost_after_an_outage_then_the_outage_is_over() -> None:
-    endurance = Endurance(PATIENT)
+    outage_retry = OutageRetry(PATIENT)
 
     with pytest.raises(LeaseLost):
-        endurance.attempt(failing(StoreAway("gone"), LeaseLost("taken")))
+        outage_retry.attempt(failing(StoreAway("gone"), LeaseLost("taken")))
 
-    assert not endurance.away
+    assert not outage_retry.away
 
 
 def test_attempt_when_only_locks_are_waited_for_then_another_outage_is_raised_at_once() -> None:
-    endurance = Endurance(PATIENT)
+    outage_retry = OutageRetry(PATIENT)
 
-    assert endurance.attempt(failing(StoreLocked("locked")), only=StoreLocked) == "done"
+    assert outage_retry.attempt(failing(StoreLocked("locked")), only=StoreLocked) == "done"
     with pytest.raises(StoreAway):
-        endurance.attempt(failing(StoreAway("gone")), only=StoreLocked)
+        outage_retry.attempt(failing(StoreAway("gone")), only=StoreLocked)

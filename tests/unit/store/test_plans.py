@@ -44,7 +44,7 @@ def plans(database: Database) -> Iterator[list[str]]:
     event.listen(database._engine, "before_cursor_execute", note)
     yield steps
     event.remove(database._engine, "before_cursor_execute", note)
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         for statement, values in said:
             rows = transaction.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(values))
             steps.extend(row[3] for row in rows)
@@ -63,7 +63,7 @@ def plans(database: Database) -> Iterator[list[str]]:
 def test_count_when_sqlite_plans_then_an_index_is_enough(
     sqlite_store: Database, count: Callable[[Transaction], object]
 ) -> None:
-    with plans(sqlite_store) as steps, sqlite_store.read() as transaction:
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
         count(transaction)
 
     assert steps
@@ -71,14 +71,14 @@ def test_count_when_sqlite_plans_then_an_index_is_enough(
 
 
 def test_refused_documents_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: Database) -> None:
-    with plans(sqlite_store) as steps, sqlite_store.read() as transaction:
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
         url_queries.refused_documents(transaction, SOURCE)
 
     assert steps == ["SEARCH documents USING INDEX ix_documents_refused (source_id=?)"]
 
 
 def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlite_store: Database) -> None:
-    with plans(sqlite_store) as steps, sqlite_store.write() as transaction:
+    with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
         batch_table.segments_in_use(transaction, SOURCE)
         resend_table.begin(transaction, SOURCE, NOW_MS)
         batch_table.forget_segment(transaction, SOURCE, 1)
@@ -93,7 +93,7 @@ def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlit
 def test_dates_when_sitemaps_were_read_then_only_what_they_list_is_looked_at(sqlite_store: Database) -> None:
     dates = Dates(source_id=SOURCE, run_id=1, horizon_ms=NOW_MS, urls=["http://a.test/sitemap.xml"])
 
-    with plans(sqlite_store) as steps, sqlite_store.write() as transaction:
+    with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
         sitemap_table.put_off(transaction, dates)
         sitemap_table.bring_forward(transaction, dates)
 
@@ -105,7 +105,7 @@ def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_s
     with plans(sqlite_store) as steps:
         list(islice(url_queries.listed_urls(sqlite_store, SOURCE, RowFilter(code=404)), 5))
         list(url_queries.indexed_rows(sqlite_store, SOURCE))
-        with sqlite_store.write() as transaction:
+        with sqlite_store.write_once() as transaction:
             run_table.count_urls(transaction, SOURCE, without=[955])
             review_table.rows_after(transaction, SOURCE, 0)
 

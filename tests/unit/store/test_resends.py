@@ -22,7 +22,7 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
     ids = add(database, names)
     settle(database, ids)
     store(database, ids)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
         assert batch is not None
         batch_table.accept(transaction, batch, ids)
@@ -31,30 +31,30 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 
 def begin(database: Database) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         resend_table.begin(transaction, SOURCE, NOW_MS)
 
 
 def seal(database: Database, *, after: int = 0, max_bytes: int = EVERYTHING) -> Chunk | None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         return resend_table.seal(transaction, SOURCE, 1, NOW_MS, after=after, max_bytes=max_bytes)
 
 
 def shipped(database: Database, chunk: Chunk | None) -> list[int]:
     assert chunk is not None
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         rows = batch_table.shipments(transaction, chunk.batch.number, after=0, limit=1000)
         return [row.url_id for row in rows]
 
 
 def accept(database: Database, chunk: Chunk | None, ids: Sequence[int]) -> None:
     assert chunk is not None
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.accept(transaction, chunk.batch, ids)
 
 
 def left(database: Database) -> int:
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         return resend_table.left(transaction, SOURCE)
 
 
@@ -90,7 +90,7 @@ def test_seal_when_begun_anew_after_a_crash_then_what_has_a_receipt_is_not_sent_
 
 def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(database: Database) -> None:
     ids = present(database, ["a", "b"])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         run = run_table.start(transaction, SOURCE, fingerprint="", now_ms=NOW_MS)
         document_table.mark_leaving(transaction, ids)
         batch_table.quarantine(transaction, ids[:1], run.id)
@@ -103,7 +103,7 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     assert sent == ids
     assert states(database, ids) == [DocumentState.QUARANTINED, DocumentState.PRESENT]
     assert shipped(database, chunk) == []
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert [row.url_id for row, _ in batch_table.quarantined(transaction, SOURCE)] == ids[:1]
         assert [row.url_id for row in batch_table.leaving(transaction, SOURCE)] == ids[1:]
 
@@ -112,13 +112,13 @@ def test_seal_when_a_waiting_removal_is_refused_then_it_still_waits_and_is_not_s
     database: Database,
 ) -> None:
     ids = present(database, ["a"])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.quarantine(transaction, ids, 1)
     begin(database)
     chunk = seal(database)
     assert chunk is not None
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.refuse(transaction, chunk.batch, [(ids[0], "immense")])
 
     assert states(database, ids) == [DocumentState.QUARANTINED]
@@ -130,7 +130,7 @@ def test_begin_when_a_document_was_refused_then_it_is_to_be_sent(database: Datab
     ids = add(database, ["a"])
     settle(database, ids)
     store(database, ids)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
         assert batch is not None
         batch_table.refuse(transaction, batch, [(ids[0], "immense")])
@@ -142,11 +142,11 @@ def test_begin_when_a_document_was_refused_then_it_is_to_be_sent(database: Datab
 
 def test_seal_when_records_are_gone_then_they_are_counted_and_left_alone(database: Database) -> None:
     ids = present(database, ["a", "b"])
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         batch_table.forget_segment(transaction, SOURCE, 1)
     begin(database)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         gone = resend_table.without_record(transaction, SOURCE)
 
     assert (gone, seal(database)) == (2, None)
@@ -156,9 +156,9 @@ def test_seal_when_records_are_gone_then_they_are_counted_and_left_alone(databas
 @pytest.mark.parametrize("ended", [True, False])
 def test_version_when_a_resend_ended_then_there_is_none(database: Database, *, ended: bool) -> None:
     begin(database)
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         if ended:
             resend_table.end(transaction, SOURCE)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert (resend_table.version(transaction, SOURCE) is None) == ended

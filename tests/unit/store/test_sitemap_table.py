@@ -16,17 +16,17 @@ READ = Reading(code=200, error=None, etag='"1"', last_modified="then")
 
 
 def named(database: Database, *urls: str, parent_id: int | None = None) -> list[int]:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         return sitemap_table.add(transaction, SOURCE, urls, parent_id=parent_id)
 
 
 def end(database: Database, sitemap_id: int, reading: Reading = READ, *, run_id: int = RUN) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         sitemap_table.end(transaction, sitemap_id, reading, run_id=run_id, now_ms=NOW_MS)
 
 
 def list_urls(database: Database, sitemap_id: int, lastmods: dict[int, int | None]) -> None:
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         sitemap_table.list_urls(transaction, sitemap_id, lastmods)
 
 
@@ -36,7 +36,7 @@ def said(database: Database, url_id: int) -> tuple[int | None, int | None]:
 
 
 def find(database: Database, url: str) -> SitemapRow | None:
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         return sitemap_table.find(transaction, SOURCE, url)
 
 
@@ -45,7 +45,7 @@ def test_rows_when_added_twice_then_there_is_one_and_an_index_takes_it_over(data
     (index,) = named(database, INDEX)
 
     assert named(database, OTHER, URL, parent_id=index) == first
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert sitemap_table.children(transaction, index) == [URL, OTHER]
 
 
@@ -54,7 +54,7 @@ def test_rows_when_an_index_names_itself_then_it_is_no_child_of_its_own(database
 
     named(database, INDEX, URL, parent_id=index)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         assert sitemap_table.children(transaction, index) == [URL]
         assert sitemap_table.forget_other_children(transaction, index, set()) == 1
     assert find(database, INDEX) is not None
@@ -104,7 +104,7 @@ def test_unlist_when_rows_vanished_then_they_lose_their_dates(database: Database
     list_urls(database, sitemap, {kept: 1, gone: 2})
     list_urls(database, other, {elsewhere: 3})
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         count = sitemap_table.unlist_others(transaction, sitemap, {kept})
 
     assert count == 1
@@ -117,7 +117,7 @@ def test_forget_when_an_index_names_a_sitemap_no_more_then_it_and_its_dates_go(d
     kept, gone = named(database, URL, OTHER, parent_id=index)
     list_urls(database, gone, {url_id: 1})
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         count = sitemap_table.forget_other_children(transaction, index, {kept})
 
     assert (count, find(database, OTHER), said(database, url_id)) == (1, None, (None, None))
@@ -135,7 +135,7 @@ def test_put_off_when_a_date_is_not_after_the_last_visit_then_the_row_is_not_due
     settle(database, [failed], failed_runs=1)
     settle(database, [missing], code=404)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         count = sitemap_table.put_off(transaction, DATES)
 
     assert count == 1
@@ -154,7 +154,7 @@ def test_put_off_when_the_sitemap_was_not_read_in_this_run_then_its_dates_do_not
     claim(database)
     settle(database, [url_id])
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         assert sitemap_table.put_off(transaction, DATES) == 0
 
 
@@ -168,7 +168,7 @@ def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(d
     # In this run: a date in the future must not bring it back for ever.
     settle(database, [visited], due_ms=NOW_MS + 500, fetched_ms=NOW_MS + 1)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         count = sitemap_table.bring_forward(transaction, DATES)
 
     assert (count, claim(database)) == (1, [changed])
@@ -179,5 +179,5 @@ def test_failures_when_listed_sitemaps_could_not_be_read_then_they_are_told(data
     end(database, good)
     end(database, bad, Reading(code=404, error="404 Not Found", etag=None, last_modified=None))
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         assert sitemap_table.failures(transaction, SOURCE, [URL, OTHER, INDEX]) == [(OTHER, "404 Not Found")]

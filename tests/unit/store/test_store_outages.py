@@ -43,7 +43,7 @@ def renamed(transaction: Transaction) -> int:
 
 
 def name_of_source(database: Database) -> str:
-    return str(database.ask(lambda transaction: transaction.execute(select(sources.c.name)).scalar()))
+    return str(database.read(lambda transaction: transaction.execute(select(sources.c.name)).scalar()))
 
 
 def test_write_when_another_process_holds_the_file_then_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,9 +51,9 @@ def test_write_when_another_process_holds_the_file_then_locked(tmp_path: Path, m
     with closing(Database(FILE, tmp_path)) as database, closing(sqlite3.connect(tmp_path / "store.db")) as other:
         other.execute("BEGIN IMMEDIATE")
 
-        with pytest.raises(StoreLocked, match=r"store\.db: database is locked"), database.write():
+        with pytest.raises(StoreLocked, match=r"store\.db: database is locked"), database.write_once():
             pass
-        assert database.ask(lambda transaction: transaction.execute(text("SELECT 1")).scalar()) == 1
+        assert database.read(lambda transaction: transaction.execute(text("SELECT 1")).scalar()) == 1
 
 
 def test_open_when_the_file_is_no_database_then_it_is_not_waited_for(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_transact_when_a_table_is_missing_then_it_is_not_waited_for(store_url: s
         closing(Database(store_url, tmp_path, patience_seconds=600)) as database,
         pytest.raises(StoreError) as caught,
     ):
-        database.transact(lambda transaction: transaction.execute(text("SELECT * FROM nothing")))
+        database.write(lambda transaction: transaction.execute(text("SELECT * FROM nothing")))
 
     assert not isinstance(caught.value, StoreAway)
 
@@ -89,9 +89,9 @@ def test_transact_when_it_has_to_be_repeated_then_nothing_of_the_first_try_is_le
         return tries
 
     with closing(Database(store_url, tmp_path, patience_seconds=60)) as database:
-        database.transact(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
+        database.write(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
 
-        assert database.transact(work) == 3
+        assert database.write(work) == 3
         assert name_of_source(database) == "demo+"
 
 
@@ -99,12 +99,12 @@ def test_transact_when_it_has_to_be_repeated_then_nothing_of_the_first_try_is_le
 def test_transact_when_nobody_knows_whether_it_was_committed_then_it_is_done_once(
     behind_proxy: Database, proxy: CuttableProxy, delivers: bool
 ) -> None:
-    behind_proxy.transact(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
+    behind_proxy.write(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
 
     proxy.cut_at_commit(1, delivers=delivers)
     back = threading.Thread(target=lambda: (proxy.commit_was_cut.wait(30), proxy.restore()))
     back.start()
-    changed = behind_proxy.transact(renamed)
+    changed = behind_proxy.write(renamed)
     back.join()
 
     assert proxy.commit_was_cut.is_set()
@@ -115,7 +115,7 @@ def test_transact_when_nobody_knows_whether_it_was_committed_then_it_is_done_onc
 def test_transact_when_the_server_ends_the_connection_then_it_is_repeated(
     behind_proxy: Database, postgres: RunningPostgres
 ) -> None:
-    behind_proxy.transact(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
+    behind_proxy.write(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
     ended = 0
 
     def work(transaction: Transaction) -> int:
@@ -129,19 +129,19 @@ def test_transact_when_the_server_ends_the_connection_then_it_is_repeated(
             transaction.execute(text("SELECT 1"))
         return changed
 
-    assert behind_proxy.transact(work) == 1
+    assert behind_proxy.write(work) == 1
     assert name_of_source(behind_proxy) == "demo+"
 
 
 def test_transact_when_a_row_stays_locked_then_locked(empty_postgres_url: str, tmp_path: Path) -> None:
     url = f"{empty_postgres_url}&options=-c%20lock_timeout%3D50ms"
     with closing(Database(url, tmp_path)) as database, closing(Database(url, tmp_path)) as other:
-        database.transact(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
+        database.write(lambda transaction: transaction.execute(sources.insert().values(name="demo")))
 
-        with other.write() as transaction:
+        with other.write_once() as transaction:
             renamed(transaction)
             with pytest.raises(StoreLocked):
-                database.transact(renamed)
+                database.write(renamed)
 
 
 def test_open_when_the_server_cannot_be_reached_then_away_at_once_and_without_the_password(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def stores(tmp_path: Path, store_url: str) -> Iterator[list[Database]]:
     """The same store as several processes have it open."""
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Database(store_url, tmp_path))) for _ in range(PROCESSES)]
-        with opened[0].write() as transaction:
+        with opened[0].write_once() as transaction:
             assert run_table.source_id(transaction, "demo") == SOURCE
         yield opened
 
@@ -39,7 +39,7 @@ def stores(tmp_path: Path, store_url: str) -> Iterator[list[Database]]:
 def postgres_stores(tmp_path: Path, empty_postgres_url: str) -> Iterator[list[Database]]:
     """Two processes at one PostgreSQL database."""
     with closing(Database(empty_postgres_url, tmp_path)) as one, closing(Database(empty_postgres_url, tmp_path)) as two:
-        with one.write() as transaction:
+        with one.write_once() as transaction:
             assert run_table.source_id(transaction, "demo") == SOURCE
         yield [one, two]
 
@@ -51,7 +51,7 @@ def together(stores: list[Database], work: Callable[[Database], T]) -> list[T]:
 
 
 def take(store: Database, now_ms: int = NOW_MS) -> Lease:
-    with store.write() as transaction:
+    with store.write_once() as transaction:
         return lease.take(transaction, SOURCE, name="demo", now_ms=now_ms)
 
 
@@ -83,7 +83,7 @@ def until(condition: Callable[[], bool]) -> None:
 def test_read_when_others_write_meanwhile_then_it_sees_one_state(stores: list[Database]) -> None:
     add(stores[0], ["a"])
 
-    with stores[1].read() as transaction:
+    with stores[1].read_once() as transaction:
         before = run_table.count_urls(transaction, SOURCE)
         add(stores[0], ["b"])
         after = run_table.count_urls(transaction, SOURCE)
@@ -92,13 +92,13 @@ def test_read_when_others_write_meanwhile_then_it_sees_one_state(stores: list[Da
 
 
 def test_read_when_it_tries_to_write_then_postgresql_refuses(postgres_stores: list[Database]) -> None:
-    with pytest.raises(StoreError, match="read-only"), postgres_stores[0].read() as transaction:
+    with pytest.raises(StoreError, match="read-only"), postgres_stores[0].read_once() as transaction:
         run_table.source_id(transaction, "other")
 
 
 def test_source_when_processes_run_it_for_the_first_time_at_once_then_it_has_one_id(stores: list[Database]) -> None:
     def first_run(store: Database) -> int:
-        with store.write() as transaction:
+        with store.write_once() as transaction:
             return run_table.source_id(transaction, "fresh")
 
     ids = together(stores, first_run)
@@ -122,9 +122,9 @@ def test_lease_when_it_was_taken_over_then_the_old_holder_writes_nothing(stores:
     old = take(stores[0])
     new = take(stores[1], NOW_MS + EXPIRY_MS + 1)
 
-    with pytest.raises(LeaseLost), stores[0].write() as transaction:
+    with pytest.raises(LeaseLost), stores[0].write_once() as transaction:
         lease.check(transaction, old)
-    with stores[1].write() as transaction:
+    with stores[1].write_once() as transaction:
         lease.check(transaction, new)
 
     assert new.fence > old.fence
@@ -136,7 +136,7 @@ def test_lease_when_its_holder_is_writing_then_a_take_over_waits_for_the_end(
     old = take(postgres_stores[0])
 
     with ThreadPoolExecutor(1) as pool:
-        with postgres_stores[0].write() as transaction:
+        with postgres_stores[0].write_once() as transaction:
             lease.check(transaction, old)
             successor = pool.submit(take, postgres_stores[1], NOW_MS + EXPIRY_MS + 1)
             while not waiting_for_locks(postgres, empty_postgres_url):
@@ -145,7 +145,7 @@ def test_lease_when_its_holder_is_writing_then_a_take_over_waits_for_the_end(
             run_table.set_fingerprint(transaction, SOURCE, "written under the lease")
         fence = successor.result().fence
 
-    with postgres_stores[1].read() as transaction:
+    with postgres_stores[1].read_once() as transaction:
         assert run_table.made_with(transaction, SOURCE) == "written under the lease"
     assert fence == old.fence + 1
 
@@ -153,17 +153,17 @@ def test_lease_when_its_holder_is_writing_then_a_take_over_waits_for_the_end(
 def test_lease_when_another_source_is_being_written_then_nobody_waits(postgres_stores: list[Database]) -> None:
     one, two = postgres_stores
     first = take(one)
-    with two.write() as transaction:
+    with two.write_once() as transaction:
         other = run_table.source_id(transaction, "other")
         second = lease.take(transaction, other, name="other", now_ms=NOW_MS)
 
-    with one.write() as transaction:
+    with one.write_once() as transaction:
         lease.check(transaction, first)
-        with two.write() as meanwhile:
+        with two.write_once() as meanwhile:
             lease.check(meanwhile, second)
             run_table.set_fingerprint(meanwhile, other, "done")
 
-    with one.read() as transaction:
+    with one.read_once() as transaction:
         assert run_table.made_with(transaction, other) == "done"
 
 
@@ -176,20 +176,20 @@ def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_o
         closing(Database(empty_postgres_url, tmp_path)) as other,
         closing(Database(impatient, tmp_path)) as frozen,
     ):
-        with frozen.write() as transaction:
+        with frozen.write_once() as transaction:
             run_table.source_id(transaction, "demo")
         old = take(frozen)
 
         with pytest.raises(StoreError):
             _freeze_within_a_transaction(frozen, old, other)
 
-        with other.read() as transaction:
+        with other.read_once() as transaction:
             assert run_table.made_with(transaction, SOURCE) is None
         assert take(other, NOW_MS + 2 * EXPIRY_MS + 2).fence == old.fence + 2
 
 
 def _freeze_within_a_transaction(frozen: Database, old: Lease, other: Database) -> None:
-    with frozen.write() as transaction:
+    with frozen.write_once() as transaction:
         lease.check(transaction, old)
         assert take(other, NOW_MS + EXPIRY_MS + 1).fence == old.fence + 1
         run_table.set_fingerprint(transaction, SOURCE, "too late")
@@ -199,7 +199,7 @@ def test_hosts_when_processes_add_the_same_then_all_agree_on_their_ids(stores: l
     def learn(store: Database) -> dict[str, int]:
         found: dict[str, int] = {}
         for start in range(0, 60, 20):
-            with store.write() as transaction:
+            with store.write_once() as transaction:
                 found |= host_table.ids(transaction, {f"h{number}.test:80" for number in range(start, start + 40)})
         return found
 
@@ -210,13 +210,13 @@ def test_hosts_when_processes_add_the_same_then_all_agree_on_their_ids(stores: l
 
 
 def test_hosts_when_processes_book_at_once_then_no_moment_is_given_twice(stores: list[Database]) -> None:
-    with stores[0].write() as transaction:
+    with stores[0].write_once() as transaction:
         host = host_table.ids(transaction, ["a.test:80"])["a.test:80"]
 
     def book(store: Database) -> list[int]:
         found = []
         for _ in range(10):
-            with store.write() as transaction:
+            with store.write_once() as transaction:
                 found.append(host_table.book(transaction, host, now_ms=NOW_MS, delay_ms=2000).first_ms)
         return found
 
@@ -230,12 +230,12 @@ def test_close_when_a_transaction_is_under_way_then_its_connection_ends_with_it(
 ) -> None:
     database = Database(empty_postgres_url, tmp_path)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         run_table.source_id(transaction, "demo")
         database.close()
 
     until(lambda: connections(postgres, empty_postgres_url) == 0)
-    with closing(Database(empty_postgres_url, tmp_path)) as again, again.read() as transaction:
+    with closing(Database(empty_postgres_url, tmp_path)) as again, again.read_once() as transaction:
         assert run_table.find_source(transaction, "demo") == SOURCE
 
 
@@ -245,10 +245,10 @@ def test_store_when_the_server_was_started_again_then_the_next_transaction_is_we
     ids = add(postgres_stores[0], ["a"])
 
     postgres.kill()
-    with pytest.raises(StoreError), postgres_stores[0].read() as transaction:
+    with pytest.raises(StoreError), postgres_stores[0].read_once() as transaction:
         url_table.depths(transaction, ids)
     postgres.start()
-    with postgres_stores[0].read() as transaction:
+    with postgres_stores[0].read_once() as transaction:
         depths = url_table.depths(transaction, ids)
 
     assert depths == {ids[0]: 1}

@@ -25,7 +25,7 @@ def test_known_when_keys_are_asked_for_then_only_rows_that_are_there(database: D
     ids = add(database, ["a", "b"], depth=3)
     key = row(database, ids[0]).key
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         found = url_table.known(transaction, SOURCE, [key, 5])
         elsewhere = url_table.known(transaction, SOURCE + 1, [key])
 
@@ -58,7 +58,7 @@ def test_claim_when_a_retry_has_a_pause_then_not_before_it_is_over(database: Dat
     claim(database)
     settle(database, ids, fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 1000)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         due_ms = url_table.next_due_ms(transaction, SOURCE)
 
     assert claim(database) == []
@@ -70,7 +70,7 @@ def test_claim_when_a_document_is_known_then_it_carries_validators_unless_forced
     store(database, ids)
     settle(database, ids)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         plain = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
         url_table.release(transaction, ids)
         forced = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=True)
@@ -85,7 +85,7 @@ def test_hosts_when_some_have_work_then_they_are_listed_a_page_at_a_time(databas
     add(database, ["a"], host="c.test:80")
     settle(database, idle, due_ms=None)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         everything = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=9)
         first = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=1)
         second = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=first[-1], limit=1)
@@ -100,7 +100,7 @@ def test_hosts_when_all_rows_are_due_later_then_none_until_then(database: Databa
         settle(database, add(database, ["a", "b"], host=host), due_ms=NOW_MS + 5)
     settle(database, add(database, ["c"], host="b.test:80"))
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         now, later = (
             url_table.hosts_with_work(transaction, SOURCE, horizon_ms, after=0, limit=9)
             for horizon_ms in (NOW_MS, NOW_MS + 5)
@@ -115,7 +115,7 @@ def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Dat
     done = add(database, ["c"])
     settle(database, done)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         count = url_table.recover(transaction, SOURCE)
 
     assert count == 2
@@ -137,7 +137,7 @@ def test_count_todo_when_rows_are_due_later_then_they_are_not_counted(database: 
     settle(database, add(database, ["b"]), due_ms=NOW_MS)
     settle(database, add(database, ["c"]), due_ms=NOW_MS + 1)
 
-    with database.read() as transaction:
+    with database.read_once() as transaction:
         count = url_table.count_todo(transaction, SOURCE, NOW_MS)
 
     assert count == 2
@@ -149,7 +149,7 @@ def test_b10_claim_when_the_date_of_its_author_is_over_then_the_page_is_asked_fo
     for url_id, moment_ms in zip(ids, (NOW_MS - 1, NOW_MS, None), strict=True):
         store(database, [url_id], unavailable_ms=moment_ms)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
 
     assert [one.etag is None and one.body_digest is None for one in claims] == [True, False, False]
@@ -160,7 +160,7 @@ def test_b10_date_when_the_page_is_read_again_then_is_the_one_that_it_says_now(d
     settle(database, ids)
     store(database, ids, unavailable_ms=5)
 
-    with database.write() as transaction:
+    with database.write_once() as transaction:
         document_table.confirm(
             transaction, [Confirmed(url_id=ids[0], read=True), Confirmed(url_id=ids[1], unavailable_ms=7)]
         )
