@@ -20,7 +20,7 @@ SearchcrawlError
 │   ├── IndexUnavailable    tried again with growing pauses; then exit 6
 │   └── IndexMisconfigured  trying again is useless; exit 6
 ├── UnsupportedByIndex      this index cannot answer that; exit 4
-├── HostLeftAlone           nothing more is asked of the host in this run
+├── HostBlocked             nothing more is asked of the host in this run
 ├── InvalidUrl              the link is dropped (1004)
 └── DocumentError           the document is skipped, its row says why
 ├── UndecodableBody     958
@@ -134,7 +134,7 @@ class UnsupportedByIndex(SearchcrawlError):
     """The receiver in use cannot search, scan or purge."""
 
 
-class HostLeftAlone(SearchcrawlError):
+class HostBlocked(SearchcrawlError):
     """A host asked for a pause longer than a run waits (Retry-After); ``code`` is the status it did that with."""
 
     def __init__(self, message: str, *, code: int) -> None:

@@ -56,28 +56,28 @@ COUNTS: Final = (
 class Politeness(Protocol):
     """The clock of the host table, as the fetch stage asks it."""
 
-    async def turn(self, host: str) -> None:
+    async def wait_until_allowed(self, host: str) -> None:
         """Waits until one more request to ``host:port`` is allowed, and books it."""
 
-    async def enter(self, host: str) -> None:
+    async def acquire_request(self, host: str) -> None:
         """Waits for a turn and for a place among the requests to ``host:port``."""
 
-    def leave(self, host: str) -> None:
+    def release_request(self, host: str) -> None:
         """Gives that place back."""
 
-    def slow_down(self, host: str, *, delay_seconds: float) -> None:
+    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
         """Keeps at least this delay to a host from now on (crawl-delay)."""
 
-    async def arrive(self, host: str) -> None:
+    async def acquire_host(self, host: str) -> None:
         """Waits until the robots.txt of ``host:port`` may be asked for under the cap on sites."""
 
-    def depart(self, host: str) -> None:
+    def release_host(self, host: str) -> None:
         """That robots.txt was had."""
 
     def pause(self, host: str, *, seconds: float) -> None:
         """Asks nothing of ``host:port`` for so long (Retry-After)."""
 
-    def rest(self, host: str) -> None:
+    def start_delay(self, host: str) -> None:
         """A request to the host is over: its delay begins now."""
 
 

@@ -87,19 +87,19 @@ class Politeness:
         self.turns: list[str] = []
         self.delays: dict[str, float] = {}
 
-    async def turn(self, origin: str) -> None:
+    async def wait_until_allowed(self, origin: str) -> None:
         self.turns.append(origin)
 
-    def slow_down(self, origin: str, *, delay_seconds: float) -> None:
+    def set_crawl_delay(self, origin: str, *, delay_seconds: float) -> None:
         self.delays[origin] = delay_seconds
 
-    def rest(self, origin: str) -> None:
+    def start_delay(self, origin: str) -> None:
         pass
 
-    async def arrive(self, origin: str) -> None:
+    async def acquire_host(self, origin: str) -> None:
         pass
 
-    def depart(self, origin: str) -> None:
+    def release_host(self, origin: str) -> None:
         pass
 
     def pause(self, origin: str, *, seconds: float) -> None:

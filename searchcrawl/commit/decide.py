@@ -14,6 +14,7 @@ from searchcrawl import clock, urls
 from searchcrawl.admission.admit import REFUSED, Found
 from searchcrawl.codes import Code
 from searchcrawl.items import Document, Hop, Link, Outcome, Page
+from searchcrawl.politeness import backoff
 from searchcrawl.rules import freshness, removal
 from searchcrawl.rules.freshness import Traits
 from searchcrawl.sources.config import Source
@@ -190,9 +191,9 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
         return
     now_ms = clock.now_ms()
     attempt = claim.attempt + 1
-    wish = outcome.retry_after_seconds
-    if outcome.transient and freshness.may_retry(attempt, retries=source.fetch.retries, retry_after_seconds=wish):
-        pause = freshness.retry_pause_seconds(attempt, wish)
+    retry_after = outcome.retry_after_seconds
+    if outcome.transient and backoff.may_retry(attempt, retries=source.fetch.retries, retry_after_seconds=retry_after):
+        pause = backoff.retry_pause_seconds(attempt, retry_after)
         group.settled.append(_settled(outcome, due_ms=now_ms + int(pause * 1000), again=True))
         return
     failed = _is_failure(outcome.code, outcome.rule)

@@ -12,7 +12,7 @@ from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
-from searchcrawl.rules.freshness import BUSY_CODES
+from searchcrawl.politeness.backoff import BUSY_CODES
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table

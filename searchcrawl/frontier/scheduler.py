@@ -26,9 +26,9 @@ from searchcrawl.frontier.frontier import Frontier, Listeners
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.request_rows import claim_of, request_of
 from searchcrawl.items import Claim, Document, Outcome
-from searchcrawl.politeness.request_slots import Turns
+from searchcrawl.politeness.delay_schedule import build_delay_schedule
+from searchcrawl.politeness.rate_limiter import SharedRateLimiter
 from searchcrawl.run import Run
-from searchcrawl.sources.fetch_values import delay_plan
 from searchcrawl.store.states import EndReason
 
 logger = logging.getLogger(__name__)
@@ -63,12 +63,12 @@ class Scheduler(BaseScheduler):
         self._spider = spider
         self._loop = asyncio.get_running_loop()
         fetch = run.source.fetch
-        plan = delay_plan(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds)
+        schedule = build_delay_schedule(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds)
         window = Window(
             host_concurrency=fetch.host_concurrency,
             delay_seconds=fetch.delay_seconds,
             sites=fetch.sites,
-            pace=None if plan is None else lambda: plan.delay_seconds(clock.now()),
+            pace=None if schedule is None else lambda: schedule.delay_seconds(clock.now()),
         )
         wires = run.wires
         self._frontier = Frontier(
@@ -83,7 +83,7 @@ class Scheduler(BaseScheduler):
             ),
             limit=run.limit,
         )
-        run.politeness = Turns(run.database, window, changed=self._wake)
+        run.politeness = SharedRateLimiter(run.database, window, changed=self._wake)
         wires.ended.append(self._frontier.ended)
         wires.committed.append(self._frontier.committed)
         wires.in_flight = lambda: window.in_flight

@@ -108,7 +108,7 @@ class GuardedHandler(BaseDownloadHandler):
             _raise_scrapys(error, request.url, seconds)
         finally:
             if self._run.politeness is not None:
-                self._run.politeness.rest(meta["download_slot"])
+                self._run.politeness.start_delay(meta["download_slot"])
 
     async def close(self) -> None:
         """Closes all connections."""

@@ -10,7 +10,7 @@ from scrapy.http import Response
 
 from searchcrawl.codes import Code
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, failing_of
-from searchcrawl.politeness.retry_after import retry_after_seconds
+from searchcrawl.politeness.backoff import parse_retry_after
 
 #: Statuses besides 5xx that may be gone at the next try.
 _PASSING: Final = frozenset({408, 425, 429})
@@ -40,7 +40,7 @@ class OutcomeMiddleware:
             status,
             error=status_line(status),
             transient=is_passing(status),
-            retry_after_seconds=retry_after_seconds(response.headers.get(b"Retry-After")),
+            retry_after_seconds=parse_retry_after(response.headers.get(b"Retry-After")),
         )
 
     def process_exception(self, request: Request, exception: Exception) -> None:

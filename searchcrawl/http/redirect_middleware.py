@@ -15,10 +15,9 @@ from searchcrawl.codes import Code
 from searchcrawl.http.run_state import Politeness, run_of
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
 from searchcrawl.items import Claim
-from searchcrawl.politeness.retry_after import retry_after_seconds
+from searchcrawl.politeness.backoff import BUSY_CODES, MAX_RETRY_PAUSE_SECONDS, parse_retry_after
 from searchcrawl.rules import redirects
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.freshness import BUSY_CODES, MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.rules.redirects import Redirect, RedirectKind
 from searchcrawl.rules.rewriting import Rewriting
 
@@ -86,7 +85,7 @@ class RedirectMiddleware:
 
         429 and 503 for a page may mean more; the frontier hears of them with the end of the visit.
         """
-        seconds = retry_after_seconds(response.headers.get(b"Retry-After"))
+        seconds = parse_retry_after(response.headers.get(b"Retry-After"))
         politeness = self._politeness()
         told_otherwise = response.status in BUSY_CODES and claim_of(request) is not None
         if seconds and politeness is not None and not told_otherwise:

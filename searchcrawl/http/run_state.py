@@ -92,22 +92,22 @@ class Project(Protocol):
 class Politeness(Protocol):
     """The host table's clock."""
 
-    async def turn(self, origin: str) -> None:
+    async def wait_until_allowed(self, origin: str) -> None:
         """Waits until ``host:port`` may be asked once more, and books that request."""
 
-    def slow_down(self, origin: str, *, delay_seconds: float) -> None:
+    def set_crawl_delay(self, origin: str, *, delay_seconds: float) -> None:
         """The robots.txt of ``host:port`` asks for at least so long between requests (Crawl-delay)."""
 
-    async def arrive(self, origin: str) -> None:
+    async def acquire_host(self, origin: str) -> None:
         """Waits until the robots.txt of ``host:port`` may be asked for under the cap on sites."""
 
-    def depart(self, origin: str) -> None:
+    def release_host(self, origin: str) -> None:
         """That robots.txt was had."""
 
     def pause(self, origin: str, *, seconds: float) -> None:
         """Asks nothing of ``host:port`` for so long (Retry-After)."""
 
-    def rest(self, origin: str) -> None:
+    def start_delay(self, origin: str) -> None:
         """A request to ``host:port`` is over: its delay begins now."""
 
 

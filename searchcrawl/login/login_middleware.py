@@ -289,7 +289,7 @@ class _Asker:
         if engine is None or politeness is None:
             raise LoginFailed("the crawl has not begun", transient=True)
         slot = slot_of(url)
-        await politeness.turn(slot)
+        await politeness.wait_until_allowed(slot)
         meta: dict[str, Any] = {
             "login": True,
             "own_headers": urls.origin_of(url) in self._own_origins,

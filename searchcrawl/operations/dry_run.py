@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from searchcrawl import clock
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import boundary_of
@@ -21,7 +22,7 @@ from searchcrawl.store.states import RunKind
 
 T = TypeVar("T")
 
-#: A host that others are to leave alone for longer is asked once nevertheless: somebody waits for the answer.
+#: A host that is blocked for longer gets the request all the same: a person waits for the answer.
 _MAX_WAIT_SECONDS: Final = 30.0
 
 
@@ -45,48 +46,34 @@ class _Undone(Exception):
     """Rolls a transaction back."""
 
 
-class Manners:
-    """The turns of a process that asks for one page: its own delay, after that which other processes keep."""
+class DryRunRateLimiter(RateLimiter):
+    """Keeps the delay of one process that requests one page, and begins after what other processes have reserved."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._delays: dict[str, float] = {}
         self._next: dict[str, float] = {}
 
-    async def turn(self, host: str) -> None:
-        """Waits until ``host:port`` may be asked once more."""
+    async def wait_until_allowed(self, host: str) -> None:
         if host not in self._next:
             self._next[host] = clock.monotonic() + await asyncio.to_thread(self._wait_seconds, host)
         pause = min(self._next[host] - clock.monotonic(), _MAX_WAIT_SECONDS)
         if pause > 0:
             await asyncio.sleep(pause)
-        self.rest(host)
+        self.start_delay(host)
 
-    async def enter(self, host: str) -> None:
-        """The same; there are no other requests to wait for."""
-        await self.turn(host)
+    async def acquire_request(self, host: str) -> None:
+        await self.wait_until_allowed(host)
 
-    def leave(self, host: str) -> None:
-        """Nothing: nobody else waits."""
-
-    async def arrive(self, host: str) -> None:
-        """Nothing: one host is asked at a time."""
-
-    def depart(self, host: str) -> None:
-        """Nothing: nobody else waits."""
-
-    def pause(self, host: str, *, seconds: float) -> None:
-        """Asks nothing of a host for so long (Retry-After)."""
-        self._next[host] = max(self._next.get(host, 0.0), clock.monotonic() + seconds)
-
-    def slow_down(self, host: str, *, delay_seconds: float) -> None:
-        """Keeps at least this delay to a host from now on."""
+    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
         self._delays[host] = max(delay_seconds, self._delays.get(host, 0.0))
 
-    def rest(self, host: str) -> None:
-        """A request to the host is over: its delay begins now."""
+    def start_delay(self, host: str) -> None:
         delay_seconds = max(self._run.source.fetch.delay_seconds, self._delays.get(host, 0.0))
         self._next[host] = max(self._next.get(host, 0.0), clock.monotonic() + delay_seconds)
+
+    def pause(self, host: str, *, seconds: float) -> None:
+        self._next[host] = max(self._next.get(host, 0.0), clock.monotonic() + seconds)
 
     def _wait_seconds(self, host: str) -> float:
         allowed_ms = self._run.read(lambda transaction: host_table.allowed_ms(transaction, host))
@@ -117,5 +104,5 @@ def dry_run(project: Project, source: Source, database: Database) -> DryRun:
         ),
         fingerprint="",
     )
-    run.politeness = Manners(run)
+    run.politeness = DryRunRateLimiter(run)
     return run

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
+from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.politeness.host_state import HostNews, HostState
-from searchcrawl.rules.freshness import MAX_RETRY_PAUSE_SECONDS
 
 #: A booked turn that is not taken by then is booked anew, so that no two processes come close to each other.
 _LATE_SECONDS: Final = 0.05

@@ -8,7 +8,8 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.items import Claim
-from searchcrawl.rules.freshness import MAX_RETRY_PAUSE_SECONDS, host_pause_seconds
+from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
+from searchcrawl.rules.freshness import host_pause_seconds
 
 #: After so many failures in a row a host is left alone for the rest of the run.
 FAILURES_TO_PARK: Final = 5

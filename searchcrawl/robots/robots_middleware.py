@@ -15,14 +15,14 @@ from scrapy.http import Response
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import HostLeftAlone, InvalidUrl
+from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import BrokenCoding, codings_of, undo_prefix
 from searchcrawl.http.outcome_middleware import described, status_line
 from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.run_state import Politeness, Run, run_of
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, failing_of
 from searchcrawl.items import Claim
-from searchcrawl.politeness.retry_after import retry_after_seconds
+from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.robots.robots_copies import RobotsCopies
 from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
@@ -206,14 +206,14 @@ class RobotsMiddleware:
     async def _turn(self, url: str) -> None:
         politeness = self._politeness()
         if politeness is not None:
-            await politeness.turn(slot_of(url))
+            await politeness.wait_until_allowed(slot_of(url))
 
     async def _ask(self, origin: str) -> _Copy:
         url = f"{origin}/robots.txt"
         try:
             response = await self._fetch_in_turn(url)
             copy = await self._read(response, url, origin)
-        except HostLeftAlone as error:
+        except HostBlocked as error:
             copy = _Copy(expires=_in(self._pause_seconds), error=f"robots.txt: {error}", transient=False)
         except Exception as error:
             failing = failing_of(error)
@@ -249,11 +249,11 @@ class RobotsMiddleware:
         if politeness is None:
             return await self._fetch(url)
         slot = slot_of(url)
-        await politeness.arrive(slot)
+        await politeness.acquire_host(slot)
         try:
             return await self._fetch(url)
         finally:
-            politeness.depart(slot)
+            politeness.release_host(slot)
 
     async def _fetch(self, url: str) -> Response:
         """The answer after at most five redirects; the last redirect itself where there are more."""
@@ -280,7 +280,7 @@ class RobotsMiddleware:
     async def _read(self, response: Response, url: str, origin: str) -> _Copy:
         status = response.status
         if status == 429 or status >= 500:
-            pause = retry_after_seconds(response.headers.get(b"Retry-After")) or 0.0
+            pause = parse_retry_after(response.headers.get(b"Retry-After")) or 0.0
             return _Copy(expires=_in(max(pause, self._pause_seconds)), error=f"robots.txt: {status_line(status)}")
         try:
             codings = codings_of(response.headers.getlist(b"Content-Encoding"))
@@ -307,7 +307,7 @@ class RobotsMiddleware:
     def _pass_on_delay(self, file: RobotsFile, url: str) -> None:
         seconds, politeness = file.crawl_delay_seconds, self._politeness()
         if seconds and self._max_crawl_delay_seconds is not None and politeness is not None:
-            politeness.slow_down(slot_of(url), delay_seconds=min(seconds, self._max_crawl_delay_seconds))
+            politeness.set_crawl_delay(slot_of(url), delay_seconds=min(seconds, self._max_crawl_delay_seconds))
             self._slowed.add(_origin(url))
 
     def _keep(self, origin: str, copy: _Copy) -> None:

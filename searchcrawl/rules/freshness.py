@@ -11,9 +11,6 @@ _HOUR_MS: Final = 3_600_000
 #: No failure makes the gap longer than seven days.
 _MAX_FAILURE_GAP_MS: Final = 7 * 24 * _HOUR_MS
 _RUNS_PER_DOUBLING: Final = 3
-MAX_RETRY_PAUSE_SECONDS: Final = 60.0
-#: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
-BUSY_CODES: Final = frozenset({429, 503})
 
 
 class Condition(StrEnum):
@@ -68,23 +65,6 @@ def next_due_ms(settled_ms: int, *, recrawl_every_hours: float, failed_runs: int
     if gap_ms > 0 and doublings > 0:
         gap_ms = max(gap_ms, min(gap_ms << min(doublings, 64), _MAX_FAILURE_GAP_MS))
     return settled_ms + gap_ms
-
-
-def retry_pause_seconds(attempt: int, retry_after_seconds: float | None = None) -> float:
-    """The pause after the ``attempt``-th failed try (from 1) of a run: 1, 2, 4 … up to 60 seconds.
-
-    A longer Retry-After is kept up to 60 seconds too; beyond that ask ``may_retry``.
-    """
-    growing = 2.0 ** min(max(attempt - 1, 0), 6)
-    return min(max(growing, retry_after_seconds or 0.0), MAX_RETRY_PAUSE_SECONDS)
-
-
-def may_retry(attempt: int, *, retries: int, retry_after_seconds: float | None = None) -> bool:
-    """Whether a URL is tried again in this run after its ``attempt``-th failed try (from 1).
-
-    Not when the server asked for a longer pause than a run waits: the next run is soon enough.
-    """
-    return attempt <= retries and (retry_after_seconds or 0.0) <= MAX_RETRY_PAUSE_SECONDS
 
 
 def host_pause_seconds(failures: int, *, first_seconds: float, limit_seconds: float) -> float:

@@ -14,7 +14,7 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.items import SitemapEnd, SitemapPart
-from searchcrawl.rules import freshness
+from searchcrawl.politeness import backoff
 from searchcrawl.rules.sitemap_rules import may_read
 from searchcrawl.run import RobotsRules, Run
 from searchcrawl.sitemaps.parts import Answer, Parsed, PartSender, ReadingStopped, parse
@@ -243,9 +243,9 @@ class SitemapReading:
         """The seconds until the next try, None where there is none."""
         retries = self._run.source.fetch.retries
         asked = error.retry_after_seconds
-        if not error.transient or not freshness.may_retry(attempt, retries=retries, retry_after_seconds=asked):
+        if not error.transient or not backoff.may_retry(attempt, retries=retries, retry_after_seconds=asked):
             return None
-        return freshness.retry_pause_seconds(attempt, asked)
+        return backoff.retry_pause_seconds(attempt, asked)
 
     async def _read(self, wanted: Wanted) -> None:
         row = await asyncio.to_thread(self._run.read, lambda transaction: self._known(transaction, wanted.url))

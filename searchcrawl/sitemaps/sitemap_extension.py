@@ -16,13 +16,13 @@ from scrapy.http import Response
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import HostLeftAlone, InvalidUrl, SearchcrawlError
+from searchcrawl.exceptions import HostBlocked, InvalidUrl, SearchcrawlError
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import codings_of
 from searchcrawl.http.outcome_middleware import PAGES, described, is_passing, status_line
 from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.visit_end import failing_of, one_line
-from searchcrawl.politeness.retry_after import retry_after_seconds
+from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.robots.robots_middleware import RobotsUnavailable
 from searchcrawl.rules.sitemap_rules import may_read
 from searchcrawl.run import RobotsRules, Run
@@ -144,8 +144,8 @@ class SitemapExtension:
         if politeness is None:
             raise ReadingStopped
         try:
-            await politeness.enter(slot)
-        except HostLeftAlone as error:
+            await politeness.acquire_request(slot)
+        except HostBlocked as error:
             raise SitemapFailed(str(error), code=error.code) from error
         try:
             self._check_open()
@@ -157,7 +157,7 @@ class SitemapExtension:
             text = one_line(described(failing.code, error))
             raise SitemapFailed(text, code=failing.code, transient=failing.transient) from error
         finally:
-            politeness.leave(slot)
+            politeness.release_request(slot)
 
     def _check_open(self) -> None:
         """Raises ReadingStopped once the spider is being closed: one more request would keep it open.
@@ -194,7 +194,7 @@ def _answer(response: Response, *, conditional: bool, redirected: bool) -> Answe
             code=status if 100 <= status <= 999 else Code.HEADER_ERROR,
             # A 304 that nobody asked for.
             transient=is_passing(status) or status == 304,
-            retry_after_seconds=retry_after_seconds(response.headers.get(b"Retry-After")),
+            retry_after_seconds=parse_retry_after(response.headers.get(b"Retry-After")),
         )
     headers = response.headers
     content_type = parse_content_type((headers.get(b"Content-Type") or b"").decode("latin-1"))

@@ -229,7 +229,7 @@ class SentinelExtension:
                 raise _NoAnswer
         slot = slot_of(url)
         # In the place of the page that waits for it.
-        await politeness.turn(slot)
+        await politeness.wait_until_allowed(slot)
         meta: dict[str, Any] = {
             "sentinel": True,
             "asked_for": asked_for,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -11,14 +10,13 @@ from pydantic import AfterValidator
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.rules.delay_schedule import DelayPlan, DelayWindow, days_of, minute_of
 from searchcrawl.sources.schedule import Window
 from searchcrawl.sources.values import LIST, Amount, Text, refused
 
 _PROXY_FORM: Final = "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT"
 
 
-class PacedWindow(Window):
+class FetchWindow(Window):
     """One of ``fetch.windows``: the delay on these days, from the one time of day to the other (C2)."""
 
     delay_seconds: Amount
@@ -48,22 +46,6 @@ def _proxy(text: str) -> str:
     return text
 
 
-Windows = Annotated[tuple[PacedWindow, ...], LIST]
+Windows = Annotated[tuple[FetchWindow, ...], LIST]
 Zone = Annotated[Text, AfterValidator(_zone)]
 Proxy = Annotated[Text, AfterValidator(_proxy)]
-
-
-def delay_plan(windows: Sequence[PacedWindow], zone: str | None, *, otherwise_seconds: float) -> DelayPlan | None:
-    """The delays of a source by hour and weekday (C2); None where one delay is always in force."""
-    if not windows:
-        return None
-    plain = [
-        DelayWindow(
-            days=days_of(window.days),
-            from_minute=minute_of(window.from_),
-            to_minute=minute_of(window.to),
-            delay_seconds=window.delay_seconds,
-        )
-        for window in windows
-    ]
-    return DelayPlan(plain, zone=ZoneInfo(zone) if zone else None, otherwise_seconds=otherwise_seconds)

@@ -11,9 +11,9 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, model_validator
 
-from searchcrawl.rules.delay_schedule import WEEKDAYS
 from searchcrawl.sources.values import LIST, PositiveAmount, Table, Text, not_available, once, refused
 
+WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _DAYS: Final = re.compile(r"({0})(-({0}))?(,({0})(-({0}))?)*".format("|".join(WEEKDAYS)))

@@ -42,7 +42,7 @@ class PageSpider(WebSpider):
         host = urls.host_and_port(self.claim.url)
         if self.run.politeness is not None and not self.source.robots.obey:
             # Where robots.txt is asked first, that takes the turns.
-            await self.run.politeness.turn(host)
+            await self.run.politeness.wait_until_allowed(host)
         yield request_of(self.claim, host, callback=self.visited, errback=self.failed)
 
     def _scraped(self, item: object, response: Response | None) -> None:

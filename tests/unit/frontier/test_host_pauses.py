@@ -9,7 +9,7 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.frontier.window import Window
-from searchcrawl.rules.delay_schedule import DelayPlan, DelayWindow, days_of
+from searchcrawl.politeness.delay_schedule import DelaySchedule, DelayWindow, parse_days
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, met, popped
 
@@ -140,8 +140,8 @@ def test_c2_delay_when_the_clock_leaves_a_window_then_that_of_the_hour_is_kept(
 ) -> None:
     hour = [9]
     monkeypatch.setattr(clock, "now", lambda: datetime(2025, 6, 2, hour[0], tzinfo=UTC))
-    day = DelayWindow(days=days_of("mon-fri"), from_minute=8 * 60, to_minute=18 * 60, delay_seconds=5.0)
-    plan = DelayPlan([day], zone=UTC, otherwise_seconds=1.0)
+    day = DelayWindow(days=parse_days("mon-fri"), from_minute=8 * 60, to_minute=18 * 60, delay_seconds=5.0)
+    plan = DelaySchedule([day], zone=UTC, otherwise_seconds=1.0)
     tested = Window(host_concurrency=2, delay_seconds=1.0, pace=lambda: plan.delay_seconds(clock.now()))
     tested.fill(HOST, [claim(number) for number in range(1, 7)])
     moments: list[float] = []

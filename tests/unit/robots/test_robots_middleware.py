@@ -50,16 +50,16 @@ class Site:
         status, body, headers = answer
         return Response(request.url, status=status, body=body, headers=headers, request=request)
 
-    async def turn(self, origin: str) -> None:
+    async def wait_until_allowed(self, origin: str) -> None:
         self.turns.append(origin)
 
-    async def arrive(self, origin: str) -> None:
+    async def acquire_host(self, origin: str) -> None:
         self.inside += 1
 
-    def depart(self, origin: str) -> None:
+    def release_host(self, origin: str) -> None:
         self.inside -= 1
 
-    def slow_down(self, origin: str, *, delay_seconds: float) -> None:
+    def set_crawl_delay(self, origin: str, *, delay_seconds: float) -> None:
         self.delays[origin] = delay_seconds
 
 

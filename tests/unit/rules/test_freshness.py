@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from searchcrawl.rules.freshness import Condition, Traits, changed, may_retry, next_due_ms, retry_pause_seconds
+from searchcrawl.rules.freshness import Condition, Traits, changed, next_due_ms
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -78,27 +78,3 @@ def test_row_when_it_failed_then_its_gap_doubles_after_each_third_run(
     hours: float, failed_runs: int, gap_ms: int
 ) -> None:
     assert next_due_ms(1_000, recrawl_every_hours=hours, failed_runs=failed_runs) == 1_000 + gap_ms
-
-
-def test_pause_when_tries_fail_then_grows_to_a_minute() -> None:
-    pauses = [retry_pause_seconds(attempt) for attempt in range(1, 9)]
-
-    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert retry_pause_seconds(10_000) == 60
-
-
-@pytest.mark.parametrize(("retry_after", "pause"), [(None, 4), (0, 4), (3, 4), (30, 30), (3600, 60)])
-def test_pause_when_the_server_names_one_then_the_longer_counts_up_to_a_minute(
-    retry_after: float | None, pause: float
-) -> None:
-    assert retry_pause_seconds(3, retry_after) == pause
-
-
-@pytest.mark.parametrize(
-    ("attempt", "retry_after", "expected"),
-    [(1, None, True), (3, None, True), (4, None, False), (1, 60, True), (1, 61, False)],
-)
-def test_retry_when_tries_are_used_or_the_server_asks_for_long_then_waits_for_the_next_run(
-    attempt: int, retry_after: float | None, expected: bool
-) -> None:
-    assert may_retry(attempt, retries=3, retry_after_seconds=retry_after) is expected

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.sources.effective import effective_values
-from searchcrawl.sources.fetch_values import delay_plan
 from searchcrawl.sources.loading import load_project, load_source, load_sources
 from searchcrawl.sources.secrets import redacted
 from tests.certificates import write_certificate
@@ -125,12 +125,12 @@ def test_pace_when_windows_are_named_then_the_source_has_a_plan_and_else_none(ro
     write_source(root, f'[fetch]\n{windows}\ntimezone = "Europe/Berlin"')
     fetch = load_source(load_project(root), "demo").fetch
 
-    plan = delay_plan(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds)
+    plan = build_delay_schedule(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds)
 
     assert plan is not None
     assert plan.delay_seconds(datetime(2025, 6, 2, 15, 59, tzinfo=UTC)) == 5.0
     assert plan.delay_seconds(datetime(2025, 6, 2, 16, 0, tzinfo=UTC)) == 1.0
-    assert delay_plan((), None, otherwise_seconds=1.0) is None
+    assert build_delay_schedule((), None, otherwise_seconds=1.0) is None
 
 
 def test_load_project_when_a_default_of_fetch_is_wrong_then_its_table_is_named(root: Path) -> None:

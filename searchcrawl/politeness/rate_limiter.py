@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from searchcrawl import clock
-from searchcrawl.exceptions import HostLeftAlone
-from searchcrawl.rules.freshness import BUSY_CODES
+from searchcrawl.exceptions import HostBlocked
+from searchcrawl.politeness.backoff import BUSY_CODES
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
 
@@ -59,10 +59,47 @@ class HostClock(Protocol):
         """Gives it back."""
 
 
-class Turns:
-    """Books turns in the host table, shared by all processes, and in this process; for the event loop.
+class RateLimiter:
+    """Limits the requests to a host (``host:port``) that are no claimed page: robots.txt, sitemaps, logins, probes.
 
-    ``changed`` is called when a place may be free that a claim can take.
+    This one limits nothing. All methods are for the event loop.
+    """
+
+    async def wait_until_allowed(self, host: str) -> None:
+        """Waits until the delay of the host allows one more request, and reserves its slot."""
+
+    async def acquire_request(self, host: str) -> None:
+        """Waits as ``wait_until_allowed``, and for one of the concurrent requests to the host, until ``release_request``.
+
+        Raises HostBlocked for a host that asked for a long pause.
+        """
+
+    def release_request(self, host: str) -> None:
+        """The request of ``acquire_request`` has ended."""
+
+    async def acquire_host(self, host: str) -> None:
+        """Waits until the host may be one of those that are requested at once (``fetch.sites``), until ``release_host``.
+
+        Raises HostBlocked as ``acquire_request`` does.
+        """
+
+    def release_host(self, host: str) -> None:
+        """The request of ``acquire_host`` has ended."""
+
+    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
+        """From now on the delay is at least this long (crawl-delay of robots.txt)."""
+
+    def start_delay(self, host: str) -> None:
+        """A request to the host has just ended: its delay starts now."""
+
+    def pause(self, host: str, *, seconds: float) -> None:
+        """Sends nothing to the host for so long, in all processes (Retry-After)."""
+
+
+class SharedRateLimiter(RateLimiter):
+    """Reserves slots in the host table, which all processes share, and in this process.
+
+    ``changed`` is called when a request may have become free that a claim can take.
     """
 
     def __init__(self, database: Database, clock_of_hosts: HostClock, *, changed: Callable[[], None]) -> None:
@@ -70,7 +107,7 @@ class Turns:
         self._hosts = clock_of_hosts
         self._changed = changed
 
-    async def turn(self, host: str) -> None:
+    async def wait_until_allowed(self, host: str) -> None:
         """Waits until one more request to ``host`` (``host:port``) is allowed, and books it."""
         delay = self._hosts.delay_seconds(host)
         moment = clock.monotonic()
@@ -83,7 +120,7 @@ class Turns:
     async def enter(self, host: str) -> None:
         """Waits for a turn and for a place among the requests to ``host``; ``leave`` gives it back.
 
-        Raises HostLeftAlone for a host that asked for a long pause.
+        Raises HostBlocked for a host that asked for a long pause.
         """
         hosts = self._hosts
         self._check(host)
@@ -93,7 +130,7 @@ class Turns:
             while pause := hosts.enter(host, clock.monotonic()):
                 await asyncio.sleep(pause)
                 self._check(host)
-        except (asyncio.CancelledError, HostLeftAlone):
+        except (asyncio.CancelledError, HostBlocked):
             hosts.ask_no_more(host)
             raise
         finally:
@@ -115,7 +152,7 @@ class Turns:
         self._hosts.leave(host)
         self._changed()
 
-    def slow_down(self, host: str, *, delay_seconds: float) -> None:
+    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
         """Keeps at least this delay to a host from now on."""
         self._hosts.set_delay(host, delay_seconds)
 
@@ -126,7 +163,7 @@ class Turns:
     async def arrive(self, host: str) -> None:
         """Waits until a robots.txt of ``host`` may be asked for under the cap on sites; ``depart`` ends it.
 
-        Raises HostLeftAlone as ``enter`` does.
+        Raises HostBlocked as ``enter`` does.
         """
         self._check(host)
         while pause := self._hosts.arrive(host, clock.monotonic()):  # noqa: ASYNC110
@@ -144,7 +181,7 @@ class Turns:
     def _check(self, host: str) -> None:
         code = self._hosts.parked(host)
         if code in BUSY_CODES:
-            raise HostLeftAlone(f"{host} is left alone, as it asked ({code})", code=code)
+            raise HostBlocked(f"{host} is left alone, as it asked ({code})", code=code)
 
     async def _booked(self, host: str, delay_seconds: float, not_before: float) -> float:
         """When the turn is that the host table gives, in monotonic seconds as ``not_before``."""

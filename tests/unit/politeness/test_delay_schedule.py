@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from searchcrawl.rules.delay_schedule import DelayPlan, DelayWindow, days_of, minute_of
+from searchcrawl.politeness.delay_schedule import DelaySchedule, DelayWindow, parse_days, parse_minute
 
 #: A Monday.
 MONDAY = datetime(2025, 6, 2, tzinfo=UTC)
@@ -15,12 +15,12 @@ MONDAY = datetime(2025, 6, 2, tzinfo=UTC)
 
 def window(days: str, from_: str, to: str, delay_seconds: float = 5.0) -> DelayWindow:
     return DelayWindow(
-        days=days_of(days), from_minute=minute_of(from_), to_minute=minute_of(to), delay_seconds=delay_seconds
+        days=parse_days(days), from_minute=parse_minute(from_), to_minute=parse_minute(to), delay_seconds=delay_seconds
     )
 
 
-def plan(*windows: DelayWindow, zone: str = "UTC") -> DelayPlan:
-    return DelayPlan(windows, zone=ZoneInfo(zone), otherwise_seconds=1.0)
+def plan(*windows: DelayWindow, zone: str = "UTC") -> DelaySchedule:
+    return DelaySchedule(windows, zone=ZoneInfo(zone), otherwise_seconds=1.0)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def plan(*windows: DelayWindow, zone: str = "UTC") -> DelayPlan:
     ],
 )
 def test_days_when_named_then_they_are_those(days: str, numbers: set[int]) -> None:
-    assert days_of(days) == numbers
+    assert parse_days(days) == numbers
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_days_when_named_then_they_are_those(days: str, numbers: set[int]) -> No
     ],
 )
 def test_delay_when_a_window_holds_then_it_is_that_of_the_window(day: int, time: str, delay_seconds: float) -> None:
-    moment = MONDAY + timedelta(days=day, minutes=minute_of(time))
+    moment = MONDAY + timedelta(days=day, minutes=parse_minute(time))
 
     assert plan(window("mon-fri", "08:00", "18:00")).delay_seconds(moment) == delay_seconds
 
@@ -70,7 +70,7 @@ def test_delay_when_a_window_holds_then_it_is_that_of_the_window(day: int, time:
 def test_delay_when_a_window_goes_over_midnight_then_it_belongs_to_the_day_it_began(
     day: int, time: str, delay_seconds: float
 ) -> None:
-    moment = MONDAY + timedelta(days=day, minutes=minute_of(time))
+    moment = MONDAY + timedelta(days=day, minutes=parse_minute(time))
 
     assert plan(window("fri", "22:00", "06:00")).delay_seconds(moment) == delay_seconds
 

@@ -1,0 +1,55 @@
+"""Back-off: how long nothing is requested after a failure (L5, X-R10).
+
+A URL that failed is tried again after ``retry_pause_seconds``. A server may name the pause itself: ``parse_retry_after``.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from searchcrawl import clock
+
+#: No pause within a run is longer; where a server asks for more, the next run is soon enough.
+MAX_RETRY_PAUSE_SECONDS: Final = 60.0
+#: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
+BUSY_CODES: Final = frozenset({429, 503})
+#: A longer Retry-After is read as this.
+MAX_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
+
+
+def retry_pause_seconds(attempt: int, retry_after_seconds: float | None = None) -> float:
+    """The pause after the ``attempt``-th failed try (from 1) of a URL in a run: 1, 2, 4 … up to 60 seconds.
+
+    A longer Retry-After is obeyed, up to 60 seconds too; beyond that ask ``may_retry``.
+    """
+    growing = 2.0 ** min(max(attempt - 1, 0), 6)
+    return min(max(growing, retry_after_seconds or 0.0), MAX_RETRY_PAUSE_SECONDS)
+
+
+def may_retry(attempt: int, *, retries: int, retry_after_seconds: float | None = None) -> bool:
+    """Whether a URL is tried again in this run after its ``attempt``-th failed try (from 1).
+
+    Not when the server asked for a longer pause than a run waits: the next run is soon enough.
+    """
+    return attempt <= retries and (retry_after_seconds or 0.0) <= MAX_RETRY_PAUSE_SECONDS
+
+
+def parse_retry_after(value: bytes | None) -> float | None:
+    """The seconds from now, 0 to a week, that a Retry-After header asks to wait (RFC 9110 §10.2.3).
+
+    Both forms are read, seconds and a date. None where there is no header or it says nothing usable.
+    """
+    if value is None:
+        return None
+    text = value.decode("latin-1").strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:12]), MAX_RETRY_AFTER_SECONDS)
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return min(max((moment - clock.now()).total_seconds(), 0.0), MAX_RETRY_AFTER_SECONDS)
