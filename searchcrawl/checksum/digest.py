@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Final
 
 import orjson
 
 from searchcrawl.items import Page
-
-#: Part of the fingerprint: a rise makes all documents out of date.
-CHECKSUM_VERSION: Final = 1
 
 
 def body_digest(body: bytes, *, robots_tags: str = "", canonical: str = "", attributes: str = "") -> bytes:

@@ -1,4 +1,4 @@
-"""What all commands share: options, exit codes, errors on one line, and how answers are printed."""
+"""What all commands share: options, arguments, settings, and errors that become an exit code."""
 
 from __future__ import annotations
 
@@ -6,88 +6,48 @@ import argparse
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-import orjson
-from scrapy.commands import ScrapyCommand
-from scrapy.exceptions import UsageError
-from scrapy.settings import Settings
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-from searchcrawl.exceptions import (
-    CacheError,
-    ConfigurationError,
-    DeliveryError,
-    IndexMisconfigured,
-    InvalidFile,
-    InvalidUrl,
-    LeaseLost,
-    SearchcrawlError,
-    SourceBusy,
-    StoreError,
-    UnknownAttribute,
-    UnknownSource,
-    UnsupportedByIndex,
-)
-from searchcrawl.sources.checking import one_line
+from searchcrawl.cli.commands import DESCRIPTIONS
+from searchcrawl.cli.exit_codes import Exit, exit_of
+from searchcrawl.cli.output import print_error
+from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.sources.loading import find_project, load_project
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.secrets import redacted
+
+if TYPE_CHECKING:
+    # Scrapy takes longer to load than most commands take: only those that crawl load it.
+    from scrapy.crawler import CrawlerProcessBase
+    from scrapy.settings import Settings
 
 
-class Exit(IntEnum):
-    """How a command ended (interface.md §2)."""
-
-    DONE = 0
-    #: ``verify``: a difference stands
-    DIFFERENT = 1
-    WRONG_USE = 2
-    #: a limit, ``stop`` or a signal
-    ENDED_EARLY = 3
-    CONFIGURATION = 4
-    BUSY = 5
-    INDEX_AWAY = 6
-    STORE_FAILED = 7
-    NO_START = 8
-    QUARANTINE = 9
+class UsageError(Exception):
+    """The command line is wrong; the command ends with its usage and exit code 2."""
 
 
-_EXITS: Final[Mapping[type[Exception], Exit]] = {
-    UnknownSource: Exit.WRONG_USE,
-    UnknownAttribute: Exit.WRONG_USE,
-    InvalidUrl: Exit.WRONG_USE,
-    ConfigurationError: Exit.CONFIGURATION,
-    UnsupportedByIndex: Exit.CONFIGURATION,
-    SourceBusy: Exit.BUSY,
-    DeliveryError: Exit.INDEX_AWAY,
-    StoreError: Exit.STORE_FAILED,
-    CacheError: Exit.STORE_FAILED,
-    LeaseLost: Exit.STORE_FAILED,
-    OSError: Exit.STORE_FAILED,
-}
-
-#: Where output is no terminal, a table must not be wrapped to a width nobody chose.
-_WIDTH_IN_PIPES: Final = 10_000
-
-
-class Command(ScrapyCommand):
-    """Base of our commands; a module of ``commands/`` has one subclass, named by the module.
+class Command:
+    """Base of our commands; a module of ``cli/commands/`` has one subclass, named by the module.
 
     A command says how many ``arguments`` it takes (at least, at most; None: any number), gives an
-    ``example``, and answers. It raises errors of ``exceptions`` for what went wrong.
+    ``example``, and answers. It raises UsageError, and errors of ``exceptions`` for what went wrong.
+
+    Scrapy's command line (``scrapy crawl NAME``) runs the same classes: it calls ``add_options``,
+    ``process_options`` and ``run``, and sets ``settings`` and ``crawler_process`` before.
     """
 
     requires_project = False
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+    exitcode: int = Exit.DONE
 
     arguments: ClassVar[tuple[int, int | None]] = (0, 0)
     example: ClassVar[str] = ""
+
+    def __init__(self) -> None:
+        self.settings: Settings | None = None
+        self.crawler_process: CrawlerProcessBase | None = None
+        self._parser: argparse.ArgumentParser | None = None
 
     @property
     def name(self) -> str:
@@ -97,135 +57,102 @@ class Command(ScrapyCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
         """Does the work and prints; the exit code, None being 0."""
 
+    def syntax(self) -> str:
+        """The arguments, as the usage shows them."""
+        return ""
+
+    def short_desc(self) -> str:
+        return DESCRIPTIONS[self.name]
+
+    def long_desc(self) -> str:
+        return self.short_desc()
+
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+        """Adds ``--json`` and the global options of Scrapy's commands; subclasses add their own."""
+        self._parser = parser
         parser.prog = f"searchcrawl {self.name}"
         parser.usage = f"searchcrawl {self.name} [options] {self.syntax()}".rstrip()
         parser.epilog = f"Example: {self.example}" if self.example else None
+        group = parser.add_argument_group(title="Global Options")
+        group.add_argument("--logfile", metavar="FILE", help="write the log to FILE too")
+        group.add_argument("-L", "--loglevel", metavar="LEVEL", help="the least level that is logged")
+        group.add_argument("--nolog", action="store_true", help="log nothing")
+        group.add_argument("--profile", metavar="FILE", help="write the statistics of cProfile to FILE")
+        group.add_argument("--pidfile", metavar="FILE", help="write the process ID to FILE")
+        group.add_argument("--pdb", action="store_true", help="begin a debugger at a failure")
+        group.add_argument(
+            "-s", "--set", action="append", default=[], metavar="NAME=VALUE", help="set a setting of Scrapy; repeatable"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON: one object, or one a line for lists")
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Rejects what Scrapy would ignore: unknown options and arguments too many."""
-        args[:] = _positional(args)
+        """Ends the process with exit code 2 for a wrong use: options and arguments that Scrapy would ignore, too."""
+        try:
+            args[:] = self.find_arguments(args)
+            self.check_use(args, opts)
+        except UsageError as error:
+            self._refuse(error)
+
+    def find_arguments(self, args: Sequence[str]) -> list[str]:
+        """The arguments without ``--``; raises UsageError for an option that nobody knows."""
+        end = args.index("--") if "--" in args else len(args)
+        unknown = [arg for arg in args[:end] if arg.startswith("-") and arg != "-"]
+        if unknown:
+            raise UsageError(f"unrecognized option: {unknown[0]}")
+        return [*args[:end], *args[end + 1 :]]
+
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Raises UsageError for options and arguments that do not fit; applies the global options."""
         least, most = self.arguments
         if len(args) < least:
             raise UsageError(f"missing argument: searchcrawl {self.name} {self.syntax()}")
         if most is not None and len(args) > most:
             raise UsageError(f"unrecognized argument: {args[most]}")
-        super().process_options(args, opts)
+        if any((opts.set, opts.logfile, opts.loglevel, opts.nolog, opts.pidfile, opts.pdb)):
+            self._apply_global_options(opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        self.exitcode = self.guarded(args, opts)
-
-    def guarded(self, args: list[str], opts: argparse.Namespace) -> int:
-        """The exit code of ``answer``; errors raised on purpose become a line and their code."""
+        """Sets ``exitcode`` to what ``answer`` comes to; errors raised on purpose become a line and their code."""
         try:
-            return self.answer(args, opts) or Exit.DONE
+            self.exitcode = self.answer(args, opts) or Exit.DONE
+        except UsageError as error:
+            self._refuse(error)
         except BrokenPipeError:
             # The reader has seen enough (``| head``); nothing may be written at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return Exit.DONE
         except (SearchcrawlError, OSError) as error:
             print_error(error)
-            return exit_of(error)
+            self.exitcode = exit_of(error)
 
     def loaded_settings(self) -> Settings:
-        """The settings that Scrapy's command line gave to this command."""
+        """The settings of the project, with those of the command line; loads Scrapy."""
         if self.settings is None:
-            raise RuntimeError("a command has its settings only on the command line")
+            from searchcrawl.cli.scrapy_commands import load_settings  # noqa: PLC0415  # heavy
+
+            self.settings = load_settings(self.name)
+            self.settings.setdict(self.default_settings, priority="command")
         return self.settings
 
     def load_project(self) -> Project:
         """The project of the working directory or of SEARCHCRAWL_PROJECT; raises ConfigurationError."""
         return load_project(find_project())
 
+    def _apply_global_options(self, opts: argparse.Namespace) -> None:
+        from scrapy.commands import ScrapyCommand  # noqa: PLC0415  # heavy
+        from scrapy.exceptions import UsageError as ScrapyUsageError  # noqa: PLC0415
 
-def _positional(args: Sequence[str]) -> list[str]:
-    """The arguments without ``--``; raises UsageError for an option that nobody knows."""
-    end = args.index("--") if "--" in args else len(args)
-    unknown = [arg for arg in args[:end] if arg.startswith("-") and arg != "-"]
-    if unknown:
-        raise UsageError(f"unrecognized option: {unknown[0]}")
-    return [*args[:end], *args[end + 1 :]]
+        self.loaded_settings()
+        try:
+            ScrapyCommand.process_options(cast(ScrapyCommand, self), [], opts)
+        except ScrapyUsageError as error:
+            raise UsageError(str(error)) from error
 
-
-def exit_of(error: Exception) -> Exit:
-    """The exit code of an error of ``exceptions`` or of the operating system."""
-    return next((code for kind, code in _EXITS.items() if isinstance(error, kind)), Exit.STORE_FAILED)
-
-
-def error_lines(error: Exception) -> list[str]:
-    """An error as lines for people, without secrets; those of a file are ``FILE: KEY: what is wrong (got …)``."""
-    if isinstance(error, InvalidFile):
-        lines = [str(each) for each in error.errors]
-    elif isinstance(error, ConfigurationError | IndexMisconfigured):
-        lines = [str(error)]
-    else:
-        lines = [f"searchcrawl: {error}"]
-    return [redacted(one_line(line)) for line in lines]
+    def _refuse(self, error: UsageError) -> None:
+        if self._parser is None:
+            raise error
+        self._parser.error(str(error))
 
 
-def print_error(error: Exception) -> None:
-    """Writes an error to standard error, a line each, without a traceback."""
-    for line in error_lines(error):
-        print(line, file=sys.stderr)
-
-
-def print_object(value: Mapping[str, Any]) -> None:
-    """Writes one JSON object on one line."""
-    sys.stdout.write(orjson.dumps(value).decode() + "\n")
-
-
-def print_objects(values: Iterable[Mapping[str, Any]]) -> None:
-    """Writes one JSON object a line."""
-    for value in values:
-        print_object(value)
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
-    """Writes a table for people: numbers to the right, None as nothing, no value steers the terminal."""
-    # Rich is heavy, and a crawl that prints JSON does without.
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    console = console_for_answers()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    held = [tuple(row) for row in rows]
-    for number, column in enumerate(columns):
-        numeric = bool(held) and all(isinstance(row[number], int | float | None) for row in held)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in held:
-        table.add_row(*(Text("" if cell is None else one_line(str(cell))) for cell in row))
-    if title is not None:
-        # As a title of the table it would be folded to the width of the columns.
-        console.print(Text(one_line(title)), soft_wrap=True)
-    console.print(table)
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Draws how many of how many are done, on standard error; None where that is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415  # heavy
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(one_line(title), total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-def console_for_answers() -> Console:
-    """A console on standard output: as wide as the terminal, without colour and wrapping elsewhere."""
-    from rich.console import Console  # noqa: PLC0415  # heavy
-
-    is_terminal = sys.stdout.isatty()
-    return Console(highlight=False, markup=False, emoji=False, width=None if is_terminal else _WIDTH_IN_PIPES)
+if (loaded := sys.modules.get("scrapy.commands")) is not None:
+    # Scrapy's command line takes only subclasses of its own base class for commands.
+    loaded.ScrapyCommand.register(Command)

@@ -11,9 +11,6 @@ from searchcrawl.exceptions import DocumentError, NoConverter
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.html.encoding_labels import encoding_of
 
-#: Rises when the same bytes would be converted to another page.
-CONVERT_VERSION: Final = 2
-
 
 class Converter(Enum):
     """Who makes a page of a body."""

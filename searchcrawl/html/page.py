@@ -21,8 +21,6 @@ from searchcrawl.html.robots_meta import robots_directives
 from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link, Page
 
-#: Rises when the same bytes would give another page; part of what makes documents out of date.
-HTML_VERSION: Final = 3
 #: A page that shows for longer is content of its own; its target is then a link.
 MAX_REFRESH_SECONDS: Final = 100
 

@@ -10,18 +10,14 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
-from searchcrawl.checksum.digest import CHECKSUM_VERSION
 from searchcrawl.codes import Code
-from searchcrawl.convert.registry import CONVERT_VERSION
-from searchcrawl.html.page import HTML_VERSION
 from searchcrawl.http.visit_end import VisitEnded, claim_of, failing_of, one_line, trail_of
 from searchcrawl.items import Document, Outcome
+from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
-
-VERSIONS = {"html": HTML_VERSION, "convert": CONVERT_VERSION, "checksum": CHECKSUM_VERSION}
 
 
 class SourceSpider(Spider):

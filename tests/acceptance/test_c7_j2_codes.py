@@ -13,11 +13,11 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.document import MAX_PAGES
+from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.code_meanings import meaning_of
 from searchcrawl.queries.explain import explained
 from searchcrawl.queries.explain_context import witness_of
 from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.spiders.base_spider import VERSIONS
 from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page

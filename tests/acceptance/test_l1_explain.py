@@ -18,10 +18,10 @@ from typing import Any, Final
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import explained
 from searchcrawl.queries.explain_context import witness_of
 from searchcrawl.sources.loading import boundary_of, load_project, load_source
-from searchcrawl.spiders.base_spider import VERSIONS
 from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page

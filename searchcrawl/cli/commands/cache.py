@@ -7,10 +7,10 @@ import sys
 from contextlib import closing
 from typing import Final
 
-from scrapy.exceptions import UsageError
-
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Exit, print_objects, print_table
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.cli.output import print_objects, print_table
 from searchcrawl.queries.cache_figures import cache_figures
 from searchcrawl.queries.source_names import existing, source_names
 from searchcrawl.store.engine.database import Database
@@ -26,9 +26,6 @@ class Command(BaseCommand):
 
     def syntax(self) -> str:
         return "count [NAME]"
-
-    def short_desc(self) -> str:
-        return "Count the documents and bytes that the cache holds of each source"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int:
         action, *names = args

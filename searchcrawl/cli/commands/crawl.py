@@ -12,14 +12,16 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from scrapy import Spider
 from scrapy.crawler import AsyncCrawlerProcess
-from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
 from searchcrawl import settings as shipped
-from searchcrawl.cli.command import Command, Exit, print_error, print_object, print_table
+from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.cli.output import print_error, print_object, print_table
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.status import status_of
 from searchcrawl.queries.urls import Wanted, url_rows
 from searchcrawl.run import Run, begin
@@ -27,7 +29,7 @@ from searchcrawl.sources.checking import one_line, shown
 from searchcrawl.sources.loading import start_urls
 from searchcrawl.sources.refused_settings import changed_promise, is_credential, why_refused_on_command_line
 from searchcrawl.sources.secrets import Concealed, hide
-from searchcrawl.spiders.base_spider import VERSIONS, SourceSpider
+from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 from searchcrawl.store.engine.database import Database
 
@@ -50,9 +52,6 @@ class CrawlCommand(Command):
 
     def syntax(self) -> str:
         return "NAME"
-
-    def short_desc(self) -> str:
-        return "Crawl a source: everything at first, then what may have changed"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -91,8 +90,8 @@ class CrawlCommand(Command):
             raise StoreError(f"the crawl of {args[0]} could not begin: see its log in {spider.project.logs_dir}")
         return self._report(run, as_json=opts.json)
 
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
         level = self.loaded_settings()["LOG_LEVEL"]
         # Before Scrapy looks at it.
         if level not in _LEVELS:

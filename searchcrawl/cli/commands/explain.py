@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from scrapy.crawler import AsyncCrawlerProcess
-
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import error_lines, print_object
+from searchcrawl.cli.output import error_lines, print_object
 from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import Explanation, explanations, has_a_say
 from searchcrawl.queries.reason import advice
 from searchcrawl.sources.checking import one_line
@@ -30,18 +29,12 @@ class Command(BaseCommand):
     def syntax(self) -> str:
         return "URL"
 
-    def short_desc(self) -> str:
-        return "Say why a URL is or is not in the index, and which rule decided"
-
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--live", action="store_true", help="ask the site too (one request, and its robots.txt)")
         parser.add_argument("--source", metavar="NAME", help="as this source sees it; else the one that decides")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
-        # The stages' versions come with their libraries: loaded only where they are asked for.
-        from searchcrawl.spiders.base_spider import VERSIONS  # noqa: PLC0415
-
         project = self.load_project()
         sources = _sources(project, opts.source)
         with closing(Database(project.database_url, project.root)) as database:
@@ -58,6 +51,8 @@ class Command(BaseCommand):
     def _with_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
         """The explanation with what the site answers now."""
         # They bring all that fetches and reads with them.
+        from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
+
         from searchcrawl.operations.dry_run import dry_run  # noqa: PLC0415
         from searchcrawl.queries.live_view import live_step  # noqa: PLC0415
         from searchcrawl.spiders.page_spider import look_at  # noqa: PLC0415

@@ -8,7 +8,8 @@ from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Exit, exit_of, print_error, print_object, progress_bar
+from searchcrawl.cli.exit_codes import Exit, exit_of
+from searchcrawl.cli.output import print_error, print_object, progress_bar
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import open_index
@@ -26,9 +27,6 @@ class Command(BaseCommand):
 
     def syntax(self) -> str:
         return "[NAME]"
-
-    def short_desc(self) -> str:
-        return "Push what the cache holds to the index, of one source or of all"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()

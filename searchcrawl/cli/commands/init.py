@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from scrapy.exceptions import UsageError
-
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import print_object
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_object
 
 _SCRAPY_CFG: Final = """\
 [settings]
@@ -107,9 +106,6 @@ class Command(BaseCommand):
 
     def syntax(self) -> str:
         return "DIR"
-
-    def short_desc(self) -> str:
-        return "Make a new project with one commented source"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         root = Path(args[0])

@@ -6,16 +6,13 @@ import argparse
 import sys
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import error_lines, print_objects
+from searchcrawl.cli.output import error_lines, print_objects
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 
 
 class Command(BaseCommand):
     requires_project = True
     example = "searchcrawl list"
-
-    def short_desc(self) -> str:
-        return "List the sources that can be crawled"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         """Prints a name a line, good ones only: scrapyd schedules nothing where this fails."""

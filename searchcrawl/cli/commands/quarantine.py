@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from scrapy.exceptions import UsageError
-
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Exit, print_object, print_objects, print_table
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.cli.output import print_object, print_objects, print_table
 from searchcrawl.index.opening import open_index
 from searchcrawl.operations import quarantine
 from searchcrawl.sources.loading import load_source
@@ -27,11 +27,8 @@ class Command(BaseCommand):
     def syntax(self) -> str:
         return "list|approve|reject NAME"
 
-    def short_desc(self) -> str:
-        return "Show deletions held back by the limits, carry them out, or keep the documents"
-
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
         if args[0] not in _ACTIONS:
             raise UsageError(f"unrecognized argument: {args[0]} (there are {', '.join(_ACTIONS)})")
 

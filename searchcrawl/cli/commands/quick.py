@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from scrapy.exceptions import UsageError
 
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Exit, print_object
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.cli.output import print_object
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.urls import Url
@@ -43,9 +44,6 @@ class Command(BaseCommand):
     def syntax(self) -> str:
         return "URL"
 
-    def short_desc(self) -> str:
-        return "Crawl a site without any configuration, and say how to search it"
-
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
@@ -59,8 +57,8 @@ class Command(BaseCommand):
             help="a network of yours that may be reached, as 127.0.0.1/32 (may be repeated)",
         )
 
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
         if opts.pages < 1:
             raise UsageError(f"--pages: must be at least 1 (got {opts.pages})")
         try:

@@ -6,8 +6,9 @@ import argparse
 from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Exit, progress_bar
 from searchcrawl.cli.commands.flush import show_sent
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.cli.output import progress_bar
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import open_index
 from searchcrawl.operations import redelivery
@@ -22,9 +23,6 @@ class Command(BaseCommand):
 
     def syntax(self) -> str:
         return "NAME"
-
-    def short_desc(self) -> str:
-        return "Send every document again from the cache to the index; no page is requested"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()

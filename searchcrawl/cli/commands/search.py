@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from rich.padding import Padding
 from rich.text import Text
-from scrapy.exceptions import UsageError
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Exit, console_for_answers, print_object, print_table
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.cli.output import console_for_answers, print_object, print_table
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.queries import search
@@ -33,9 +34,6 @@ class Command(BaseCommand):
 
     def syntax(self) -> str:
         return "WORDS"
-
-    def short_desc(self) -> str:
-        return "Search the index"
 
     def long_desc(self) -> str:
         return (
@@ -62,17 +60,19 @@ class Command(BaseCommand):
             "--facet", action="append", default=[], metavar="NAME", help="count an attribute's values (may be repeated)"
         )
 
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Takes ``-word`` for what it is in a query; what begins with two minus signs is an option nobody knows."""
+    def find_arguments(self, args: Sequence[str]) -> list[str]:
+        """The words of the query: ``-word`` is one of them, what begins with two minus signs is an unknown option."""
         end = args.index("--") if "--" in args else len(args)
         unknown = [arg for arg in args[:end] if re.match(r"--\w", arg)]
         if unknown:
             raise UsageError(f"unrecognized option: {unknown[0]}")
-        args[:] = ["--", *args[:end], *args[end + 1 :]]
+        return [*args[:end], *args[end + 1 :]]
+
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         if opts.loglevel is not None and opts.loglevel.upper() not in logging.getLevelNamesMapping():
             # A word such as -London would be missing from the query, and nobody would know.
             raise UsageError(f"-L: not a log level; put -L{opts.loglevel} after -- to exclude that word")
-        super().process_options(args, opts)
+        super().check_use(args, opts)
         if not 0 <= opts.rows <= _MAX_ROWS:
             raise UsageError(f"--rows: must be 0 to {_MAX_ROWS} (got {opts.rows})")
         opts.sort = _order(opts.sort)

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from scrapy.exceptions import UsageError
-
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Exit, error_lines, print_object, print_table
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.cli.output import error_lines, print_object, print_table
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
 from searchcrawl.sources.effective import effective_values
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources, start_urls
@@ -24,9 +24,6 @@ class Command(BaseCommand):
 
     def syntax(self) -> str:
         return "check | show NAME"
-
-    def short_desc(self) -> str:
-        return "Check searchcrawl.toml and all source files, or show what a source comes to"
 
     def long_desc(self) -> str:
         return (

@@ -9,7 +9,8 @@ from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import error_lines, print_object, print_table
+from searchcrawl.cli.output import error_lines, print_object, print_table
+from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.status import status_of
 from searchcrawl.sources.checking import one_line
 from searchcrawl.sources.loading import load_source, load_sources
@@ -24,13 +25,7 @@ class Command(BaseCommand):
     def syntax(self) -> str:
         return "[NAME]"
 
-    def short_desc(self) -> str:
-        return "Show the state of a source, or of all: runs, counts, what waits"
-
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
-        # The stages' versions come with their libraries: loaded only where they are asked for.
-        from searchcrawl.spiders.base_spider import VERSIONS  # noqa: PLC0415
-
         project = self.load_project()
         if args:
             sources = [load_source(project, args[0])]

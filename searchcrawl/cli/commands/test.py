@@ -9,11 +9,11 @@ from contextlib import closing
 from typing import Any
 
 from scrapy.crawler import AsyncCrawlerProcess
-from scrapy.exceptions import UsageError
 
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import print_object
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.dry_run import dry_run
 from searchcrawl.queries.code_meanings import meaning_of
@@ -34,15 +34,12 @@ class Command(BaseCommand):
     def syntax(self) -> str:
         return "URL --source NAME"
 
-    def short_desc(self) -> str:
-        return "Fetch one page and show what would be stored; stores nothing"
-
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--source", metavar="NAME", help="by the rules of this source")
 
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
         if opts.source is None:
             raise UsageError("missing option: --source NAME")
 

@@ -9,11 +9,10 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from scrapy.exceptions import UsageError
-
 from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import print_objects
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_objects
 from searchcrawl.queries.url_state import UrlState
 from searchcrawl.queries.urls import Wanted, url_rows
 from searchcrawl.sources.checking import one_line
@@ -29,9 +28,6 @@ class Command(BaseCommand):
     def syntax(self) -> str:
         return "NAME"
 
-    def short_desc(self) -> str:
-        return "List the URLs of a source: state, code, the rule that decided"
-
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         states = [state.value for state in UrlState]
@@ -45,8 +41,8 @@ class Command(BaseCommand):
             "--since", metavar="DATE", help="visited, or first seen, since an ISO date or date-time (UTC by default)"
         )
 
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
         opts.since_ms = None if opts.since is None else _moment_ms(opts.since)
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -9,7 +9,8 @@ from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.command import Exit, print_object
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.cli.output import print_object
 from searchcrawl.index.opening import open_index
 from searchcrawl.queries.source_names import existing, source_names
 from searchcrawl.queries.verify import being_crawled, verify
@@ -26,9 +27,6 @@ class Command(BaseCommand):
 
     def syntax(self) -> str:
         return "[NAME]"
-
-    def short_desc(self) -> str:
-        return "Compare index and URL table: missing, extra, stale, foreign documents; 1 where they differ"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -9,13 +9,16 @@ import re
 from itertools import pairwise
 
 import pytest
-from scrapy.exceptions import UsageError
+from scrapy.commands import ScrapyHelpFormatter
 from scrapy.settings import Settings
 
 from searchcrawl import exceptions
 from searchcrawl.cli import commands
-from searchcrawl.cli.command import Command, exit_of, print_objects, print_table
-from searchcrawl.cli.dispatch import main
+from searchcrawl.cli.command import Command
+from searchcrawl.cli.commands import DESCRIPTIONS
+from searchcrawl.cli.dispatch import make_command
+from searchcrawl.cli.exit_codes import exit_of
+from searchcrawl.cli.output import print_objects, print_table
 from searchcrawl.sources.secrets import hide
 
 
@@ -114,9 +117,13 @@ def test_run_when_the_answer_has_a_bug_then_it_is_not_hidden() -> None:
 
 
 @pytest.mark.parametrize("argv", [("--foo",), ("-x",), ("a", "--foo=1"), ("a", "b", "c")])
-def test_process_options_when_something_is_left_over_then_refused(argv: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError, match="unrecognized"):
+def test_process_options_when_something_is_left_over_then_refused(
+    argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
         call(Answering(), *argv)
+
+    assert "error: unrecognized" in capsys.readouterr().err
 
 
 def test_process_options_when_arguments_follow_two_dashes_then_they_are_no_options() -> None:
@@ -125,12 +132,14 @@ def test_process_options_when_arguments_follow_two_dashes_then_they_are_no_optio
     assert command.seen == ["a", "-word"]
 
 
-def test_process_options_when_an_argument_is_missing_then_refused() -> None:
+def test_process_options_when_an_argument_is_missing_then_refused(capsys: pytest.CaptureFixture[str]) -> None:
     command = Answering()
     command.arguments = (1, 1)  # type: ignore[misc]
 
-    with pytest.raises(UsageError, match="missing argument"):
+    with pytest.raises(SystemExit, match="2"):
         call(command)
+
+    assert "error: missing argument" in capsys.readouterr().err
 
 
 def test_print_objects_when_several_then_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,19 +163,22 @@ def test_print_table_when_it_has_a_title_then_the_title_stays_on_one_line(capsys
     assert "a title that is wider than the table\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(commands.__path__)])
-def test_help_when_shown_on_a_narrow_terminal_then_no_line_of_an_option_becomes_a_heading(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_descriptions_when_compared_with_the_modules_then_each_command_has_one() -> None:
+    assert list(DESCRIPTIONS) == [module.name for module in pkgutil.iter_modules(commands.__path__)]
+
+
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_help_when_scrapy_shows_it_on_a_narrow_terminal_then_no_line_of_an_option_becomes_a_heading(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Scrapy takes each line that ends with a colon for a heading, wherever the terminal wraps.
     headings = set()
+    command = make_command(name)
     for columns in range(40, 121):
         monkeypatch.setenv("COLUMNS", str(columns))
-        with pytest.raises(SystemExit):
-            main(["searchcrawl", name, "--help"])
-        lines = capsys.readouterr().out.splitlines()
+        parser = argparse.ArgumentParser(formatter_class=ScrapyHelpFormatter, conflict_handler="resolve")
+        command.add_options(parser)
+        lines = parser.format_help().splitlines()
         headings |= {above for above, line in pairwise(lines) if re.fullmatch("={3,}|-{3,}", line)}
 
-    ours = {heading for heading in headings if "Log Level" not in heading}
-
-    assert ours == {"Usage", "Options", "Global Options"}
+    assert headings == {"Usage", "Options", "Global Options"}

@@ -1,0 +1,65 @@
+"""How a command ended, as a number for the shell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+from searchcrawl.exceptions import (
+    CacheError,
+    ConfigurationError,
+    DeliveryError,
+    InvalidUrl,
+    LeaseLost,
+    SourceBusy,
+    StoreError,
+    UnknownAttribute,
+    UnknownSource,
+    UnsupportedByIndex,
+)
+
+
+class Exit(IntEnum):
+    """The exit codes of all commands."""
+
+    #: the command did what was asked
+    DONE = 0
+    #: ``verify``: index and URL table differ
+    DIFFERENT = 1
+    #: the command line is wrong, or names a source that does not exist
+    WRONG_USE = 2
+    #: a limit, ``stop`` or a signal ended the run
+    ENDED_EARLY = 3
+    #: the configuration is refused
+    CONFIGURATION = 4
+    #: another process holds this source
+    BUSY = 5
+    #: documents wait for an index that cannot be reached; none is lost
+    INDEX_AWAY = 6
+    #: the store or the disk failed
+    STORE_FAILED = 7
+    #: every start URL failed, or most pages failed the login
+    NO_START = 8
+    #: deletions wait in quarantine
+    QUARANTINE = 9
+
+
+_OF_ERRORS: Final[Mapping[type[Exception], Exit]] = {
+    UnknownSource: Exit.WRONG_USE,
+    UnknownAttribute: Exit.WRONG_USE,
+    InvalidUrl: Exit.WRONG_USE,
+    ConfigurationError: Exit.CONFIGURATION,
+    UnsupportedByIndex: Exit.CONFIGURATION,
+    SourceBusy: Exit.BUSY,
+    DeliveryError: Exit.INDEX_AWAY,
+    StoreError: Exit.STORE_FAILED,
+    CacheError: Exit.STORE_FAILED,
+    LeaseLost: Exit.STORE_FAILED,
+    OSError: Exit.STORE_FAILED,
+}
+
+
+def exit_of(error: Exception) -> Exit:
+    """The exit code of an error of ``exceptions`` or of the operating system."""
+    return next((code for kind, code in _OF_ERRORS.items() if isinstance(error, kind)), Exit.STORE_FAILED)
