@@ -28,7 +28,7 @@ on_each_pair = for pair in $(2); do \
 	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} \
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(1) tests/acceptance; done
 
-.PHONY: help demo site test check bench scale results solr soak venv lock clean
+.PHONY: help demo site test check bench scale results solr soak docs venv lock clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -44,12 +44,16 @@ test: $(STAMP)  ## all tests but the soak, with a real Solr and PostgreSQL; ARGS
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 	$(if $(ARGS),,$(call on_each_pair,-m matrix,$(QUICK_PAIRS)))
 
-check: $(STAMP)  ## ruff, mypy --strict, import layers, layout
+docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/trees docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+check: $(STAMP)  ## ruff, mypy --strict, import layers, layout, and that docs/ and code agree
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q tests/test_layout.py
+	$(BIN)/python -m pytest -q tests/test_layout.py tests/test_docs.py
 
 bench: $(STAMP)  ## searchcrawl and other crawlers on about 3,850 pages; ARGS="--rounds 1 --only abe" does less
 	scripts/bootstrap bench java
@@ -75,10 +79,10 @@ venv: $(STAMP)  ## the virtual environment alone
 
 lock: $(STAMP)  ## resolve pyproject.toml anew into requirements/*.txt (needs uv; UV=…)
 	$(LOCK) --upgrade -c requirements/bounds.in -o requirements/run.txt pyproject.toml
-	$(LOCK) --upgrade -c requirements/run.txt --extra test --extra dev -o requirements/dev.txt pyproject.toml
+	$(LOCK) --upgrade -c requirements/run.txt --extra test --extra dev --extra docs -o requirements/dev.txt pyproject.toml
 
 clean:  ## remove what the targets made, but for the virtual environment
-	rm -rf var benchmarks/out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf var docs/_build benchmarks/out .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	scripts/bootstrap python

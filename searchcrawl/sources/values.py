@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import ipaddress
 import re
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -172,8 +172,11 @@ def once(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
-def _checked(check: Callable[[str], str]) -> AfterValidator:
-    return AfterValidator(check)
+@dataclass(frozen=True)
+class Check(AfterValidator):
+    """The check of a value, with what it checks in words for the reference ("host rule")."""
+
+    kind: str = ""
 
 
 #: TOML has lists only; the models keep tuples. The items stay strict.
@@ -184,28 +187,28 @@ _MOST: Final = 1_000_000_000_000
 _MOST_TIME: Final = 100_000_000
 
 Text = Annotated[str, Field(min_length=1)]
-FilePath = Annotated[Text, _checked(_file_path)]
+FilePath = Annotated[Text, Check(_file_path, "path")]
 FilePaths = Annotated[tuple[FilePath, ...], LIST]
 Texts = Annotated[tuple[Text, ...], LIST]
-WebUrl = Annotated[str, _checked(_web_url)]
-PrefixUrl = Annotated[WebUrl, _checked(_prefix_url)]
+WebUrl = Annotated[str, Check(_web_url, "URL")]
+PrefixUrl = Annotated[WebUrl, Check(_prefix_url, "URL")]
 WebUrls = Annotated[tuple[WebUrl, ...], LIST]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_sitemaps)]
-Contact = Annotated[str, _checked(_contact)]
-Product = Annotated[str, _checked(_product)]
-HeaderText = Annotated[Text, _checked(_header_text)]
-HeaderName = Annotated[str, _checked(_header_name)]
-HeaderValue = Annotated[str, _checked(_header_text)]
-HostRule = Annotated[str, _checked(_host_rule)]
+Contact = Annotated[str, Check(_contact, "URL or mail address")]
+Product = Annotated[str, Check(_product, "word")]
+HeaderText = Annotated[Text, Check(_header_text, "text")]
+HeaderName = Annotated[str, Check(_header_name, "name of a header")]
+HeaderValue = Annotated[str, Check(_header_text, "text")]
+HostRule = Annotated[str, Check(_host_rule, "host rule")]
 HostRules = Annotated[tuple[HostRule, ...], LIST]
-PathPrefixes = Annotated[tuple[Annotated[str, _checked(_path_prefix)], ...], LIST]
+PathPrefixes = Annotated[tuple[Annotated[str, Check(_path_prefix, "path prefix")], ...], LIST]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Ports = Annotated[tuple[Port, ...], LIST]
-Networks = Annotated[tuple[Annotated[str, _checked(_network)], ...], LIST]
-Address = Annotated[str, _checked(_address)]
-ResolvedHost = Annotated[str, _checked(_resolved_host)]
-Charset = Annotated[str, _checked(_charset)]
-Language = Annotated[str, _checked(_language)]
+Networks = Annotated[tuple[Annotated[str, Check(_network, "network in CIDR form")], ...], LIST]
+Address = Annotated[str, Check(_address, "IP address")]
+ResolvedHost = Annotated[str, Check(_resolved_host, "host name")]
+Charset = Annotated[str, Check(_charset, "name of a charset")]
+Language = Annotated[str, Check(_language, "language tag")]
 Count = Annotated[int, Field(ge=0, le=_MOST)]
 PositiveCount = Annotated[int, Field(ge=1, le=_MOST)]
 Amount = Annotated[float, Field(ge=0, le=_MOST_TIME, allow_inf_nan=False)]

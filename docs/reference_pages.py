@@ -1,0 +1,245 @@
+"""The pages of the reference in Markdown, made from the code: keys, commands, codes, fields, counters and states."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+from scrapy.settings import Settings
+from sphinx.pycode import ModuleAnalyzer
+
+from searchcrawl.cli import commands
+from searchcrawl.cli.command import Command, Exit
+from searchcrawl.codes import Code
+from searchcrawl.queries.code_meanings import meaning_of
+from searchcrawl.run import COUNTS
+from searchcrawl.sources import config, project
+from searchcrawl.sources.values import Check
+from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
+
+#: A key that ends so has this unit.
+_UNITS: Final[Mapping[str, str]] = {
+    "_seconds": "seconds",
+    "_minutes": "minutes",
+    "_hours": "hours",
+    "_days": "days",
+    "_bytes": "bytes",
+    "_mb": "MB of 1,048,576 bytes",
+    "_gb": "GB of 1,024 MB",
+    "_percent": "percent",
+}
+_TYPES: Final[Mapping[object, str]] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "`true` or `false`",
+    Any: "any value",
+}
+
+
+class Key(NamedTuple):
+    """A key of a configuration file, as the reference shows it."""
+
+    name: str
+    type: str
+    default: str
+    unit: str
+    meaning: str
+
+
+class KeyTable(NamedTuple):
+    """A table of a configuration file: its heading as in the file ("" for the top), its meaning, its own keys."""
+
+    heading: str
+    meaning: str
+    keys: list[Key]
+
+
+def source_tables() -> list[KeyTable]:
+    """The tables and keys of ``sources/NAME.toml``."""
+    return _tables(config.SourceFile, KeyTable("", "", []), "")
+
+
+def project_tables() -> list[KeyTable]:
+    """The tables and keys of ``searchcrawl.toml``; of ``defaults`` and ``parameters``, which hold a source's, the names."""
+    return _tables(project.ProjectFile, KeyTable("", "", []), "")
+
+
+def _tables(model: type[BaseModel], table: KeyTable, path: str) -> list[KeyTable]:
+    """A table, and the tables in it."""
+    inner: list[KeyTable] = []
+    for field_name, field in model.model_fields.items():
+        name = field.alias or field_name
+        below = _model_in(field.annotation)
+        if below is None:
+            table.keys.append(_key(name, field))
+            continue
+        at = f"{path}.{name}".removeprefix(".")
+        found = KeyTable(_heading(at, field.annotation), field.description or "", [])
+        inner += [found] if below is config.Tables else _tables(below, found, at)
+    return [table, *inner]
+
+
+def _heading(path: str, annotation: Any) -> str:
+    kinds = {get_origin(candidate) for candidate in (annotation, *get_args(annotation))}
+    if tuple in kinds:
+        return f"[[{path}]]"
+    return f"[{path}.NAME]" if Mapping in kinds or dict in kinds or _is_mapping(annotation) else f"[{path}]"
+
+
+def _is_mapping(annotation: Any) -> bool:
+    origin = get_origin(annotation)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model of a table, of a list of tables or of tables with names; None for a value."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for inner in get_args(annotation) if (model := _model_in(inner)) is not None), None)
+
+
+def _key(name: str, field: FieldInfo) -> Key:
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    unit = extra.get("unit") or next((_UNITS[end] for end in _UNITS if f"_{name}".endswith(end)), "")
+    return Key(name, _type(field.annotation, field.metadata), _default(field), str(unit), field.description or "")
+
+
+def _type(annotation: Any, metadata: Sequence[Any] = ()) -> str:
+    """The type of a value in words; a check that names what it checks goes before the type of Python."""
+    kind = next((check.kind for check in metadata if isinstance(check, Check) and check.kind), None)
+    if kind is not None:
+        return kind
+    arguments = get_args(annotation)
+    if hasattr(annotation, "__metadata__"):
+        return _type(arguments[0], annotation.__metadata__)
+    origin = get_origin(annotation)
+    if origin is Literal:
+        return " or ".join(f"`{json.dumps(value)}`" for value in arguments)
+    if origin is tuple:
+        return f"list of: {_type(arguments[0])}"
+    if _is_mapping(annotation):
+        return f"table: {_type(arguments[0])} = {_type(arguments[1])}"
+    if origin is not None:
+        return " or ".join(_type(each) for each in arguments if each is not type(None))
+    return _TYPES[annotation]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None or value == "" or value is PydanticUndefined:
+        return "none"
+    return f"`{json.dumps(value)}`" if value != {} else "`{}`"
+
+
+def key_pages(tables: Iterable[KeyTable]) -> str:
+    """A section for each table, with a line for each key."""
+    lines: list[str] = []
+    for table in tables:
+        lines += [f"## `{table.heading}`" if table.heading else "## At the top of the file", "", table.meaning, ""]
+        if table.keys:
+            rows = [(f"`{key.name}`", key.type, key.default, key.unit, key.meaning) for key in table.keys]
+            lines += _grid(("key", "type", "default", "unit", "meaning"), rows)
+    return "\n".join(lines)
+
+
+def _grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table in Markdown, and an empty line."""
+    shown = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
+    return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *(f"| {row} |" for row in shown), ""]
+
+
+def later_keys() -> str:
+    """The keys that are known and refused."""
+    return ", ".join(f"`{key}`" for key in sorted(config.LATER_KEYS))
+
+
+def own_commands() -> list[Command]:
+    """One object of each command, in the order of their names."""
+    found = []
+    for module_info in pkgutil.iter_modules(commands.__path__):
+        module = importlib.import_module(f"{commands.__name__}.{module_info.name}")
+        classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Command)]
+        found += [each() for each in classes if each.__module__ == module.__name__]
+    return found
+
+
+def options_of(command: Command) -> list[argparse.Action]:
+    """The options of a command, without those that every command of Scrapy has."""
+    parser = argparse.ArgumentParser(conflict_handler="resolve")
+    command.settings = Settings()
+    command.add_options(parser)
+    of_scrapy = {id(action) for group in parser._action_groups[2:] for action in group._group_actions}
+    return [each for each in parser._actions if id(each) not in of_scrapy and each.dest != "help"]
+
+
+def command_page() -> str:
+    """A section for each command: what it does, its arguments and options, an example."""
+    lines: list[str] = []
+    for command in own_commands():
+        lines += [f"## `searchcrawl {command.name}`", "", f"{command.short_desc()}.", ""]
+        lines += ["```text", f"searchcrawl {command.name} [options] {command.syntax()}".rstrip(), "```", ""]
+        rows = [(f"`{_spelling(action)}`", action.help or "") for action in options_of(command)]
+        lines += [*_grid(("option", "meaning"), rows), f"Example: `{command.example}`", ""]
+    return "\n".join(lines)
+
+
+def _spelling(action: argparse.Action) -> str:
+    names = ", ".join(action.option_strings)
+    return names if action.nargs == 0 else f"{names} {action.metavar or action.dest.upper()}"
+
+
+def code_page() -> str:
+    """A line for each code of searchcrawl's own."""
+    return "\n".join(_grid(("code", "name", "meaning"), [(str(int(c)), f"`{c.name}`", meaning_of(c)) for c in Code]))
+
+
+def counter_page() -> str:
+    """A line for each counter of a run."""
+    return "\n".join(_grid(("counter",), [(f"`{name}`",) for name in COUNTS]))
+
+
+def exit_page() -> str:
+    """A line for each exit code."""
+    return members_page(Exit)
+
+
+def state_page() -> str:
+    """A section for each kind of state."""
+    kinds = (FetchState, DocumentState, BatchState, EndReason)
+    return "\n".join(f"## {kind.__name__}\n\n{members_page(kind)}" for kind in kinds)
+
+
+def members_page(kind: type[Any]) -> str:
+    """A line for each member of an enumeration, with the ``#:`` comment above it as its meaning."""
+    meanings = member_meanings(kind)
+    rows = [(f"`{member.name}`", str(member.value), meanings.get(member.name, "")) for member in kind]
+    return "\n".join(_grid(("name", "value", "meaning"), rows))
+
+
+def member_meanings(kind: type[Any]) -> dict[str, str]:
+    """The ``#:`` comments of an enumeration's members, by name."""
+    documented = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
+    return {name: " ".join(lines).strip() for (owner, name), lines in documented.items() if owner == kind.__name__}
+
+
+#: The pages by the name that ``{reference} NAME`` asks for.
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "source-keys": lambda: key_pages(source_tables()),
+    "project-keys": lambda: key_pages(project_tables()),
+    "later-keys": later_keys,
+    "commands": command_page,
+    "codes": code_page,
+    "counters": counter_page,
+    "exit-codes": exit_page,
+    "states": state_page,
+}

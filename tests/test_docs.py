@@ -1,0 +1,113 @@
+"""The documentation and the code agree: ids, keys, commands, codes, and documents that are cited."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.test_layout import ROOT, shown, tracked_files
+
+DOCS: Final = ROOT / "docs"
+#: Lines that still cite a document that is not here.
+MOST_STRAYS: Final = 84
+
+#: One id, or the first and the last of a range: L8, X-S4, B1–B5, X-I1–I8.
+_ID: Final = re.compile(r"(X-)?([A-Z])([0-9]{1,2})(?:[–-](?:X-)?([A-Z])?([0-9]{1,2}))?")
+_IN_BRACKETS: Final = re.compile(r"\(([^()]*)\)")
+_FINDING: Final = re.compile(r"\bX-[A-Z][0-9]{1,2}\b")
+_ROW: Final = re.compile(r"^\| ((?:X-)?[A-Z][0-9]+) \| (.+) \|$", re.MULTILINE)
+# Written so that the pattern does not find itself.
+_OTHER_DOCUMENT: Final = re.compile(
+    r"interfac[e]\.md|requirement[s]\.md|finding[s]\.md|architectur[e]\.md|styl[e]\.md"
+    r"|\barchitectur[e],? (?:decision )?[0-9]|\bdecision[s]? [0-9]|\brequirement[s], decision"
+)
+_PAGE: Final = re.compile(r"docs: ([a-z0-9/-]*[a-z0-9])")
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """The text files of the repository, but for generated and foreign ones."""
+    for path in tracked_files():
+        if path.parts[-2:-1] == ("requirements",) or path.name == "LICENSE":
+            continue
+        try:
+            yield path, path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def prose(path: Path, text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a file in which ids are cited: of Python files the comments and strings."""
+    if path.suffix != ".py":
+        if path.suffix in {".md", ".toml", ".xml", ".service", ".conf", ""}:
+            yield from enumerate(text.splitlines(), 1)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in {tokenize.COMMENT, tokenize.STRING}:
+            yield from enumerate(token.string.splitlines(), token.start[0])
+
+
+def cited_ids(line: str) -> Iterator[str]:
+    """The ids that a line cites in brackets, those of a range one by one, and findings anywhere."""
+    for inside in _IN_BRACKETS.findall(line):
+        for part in re.split(r"[,;] *", inside):
+            found = _ID.fullmatch(part.strip())
+            if found is not None:
+                prefix, letter, first, _, last = found.groups()
+                yield from (f"{prefix or ''}{letter}{number}" for number in range(int(first), int(last or first) + 1))
+    yield from _FINDING.findall(line)
+
+
+def test_ids_when_listed_then_each_stands_for_one_thing() -> None:
+    rows = _ROW.findall((DOCS / "explanation/requirements.md").read_text(encoding="utf-8"))
+
+    assert [name for name, count in Counter(name for name, _ in rows).items() if count > 1] == []
+    assert len(rows) > 100
+
+
+def test_ids_when_cited_then_resolve() -> None:
+    known = {name for name, _ in _ROW.findall((DOCS / "explanation/requirements.md").read_text(encoding="utf-8"))}
+
+    strays = [
+        f"{shown(path)}:{number}: {name}"
+        for path, text in texts()
+        for number, line in prose(path, text)
+        for name in cited_ids(line)
+        if name not in known
+    ]
+
+    assert strays == []
+
+
+@pytest.mark.parametrize(
+    ("line", "ids"),
+    [
+        ("# why (L8, X-S4)", ["L8", "X-S4", "X-S4"]),
+        ("boundary (B1–B3; code 955)", ["B1", "B2", "B3"]),
+        ("(X-I1–I3)", ["X-I1", "X-I2", "X-I3", "X-I1"]),
+        ("(W3C datetime, RFC 9309 §2.2) and f(x)", []),
+    ],
+)
+def test_ids_when_in_a_line_then_are_found(line: str, ids: list[str]) -> None:
+    assert list(cited_ids(line)) == ids
+
+
+def test_documents_when_cited_then_are_in_the_repository() -> None:
+    strays = [
+        f"{shown(path)}:{number}: {line.strip()[:80]}"
+        for path, text in texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if _OTHER_DOCUMENT.search(line)
+        or any(
+            not (DOCS / f"{page}.md").is_file() and not (DOCS / f"explanation/{page}.md").is_file()
+            for page in _PAGE.findall(line)
+        )
+    ]
+
+    assert len(strays) <= MOST_STRAYS, strays
