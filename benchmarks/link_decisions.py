@@ -13,7 +13,7 @@ from searchcrawl.admission.admit import Found
 from searchcrawl.admission.url_normalisation import named_found
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.host_rules import HostRules
+from searchcrawl.rules.host_rules import HostBlock
 from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
 from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
 
@@ -28,7 +28,7 @@ def boundary(rules: int = 200) -> Boundary:
     return Boundary(
         include_hosts=["acme.test", *(f"host{number}.example" for number in part[1:])],
         exclude_hosts=[f"no{number}.acme.test" for number in part],
-        hosts=[HostRules(host="acme.test", exclude_paths=tuple(f"/private/{number}/" for number in part))],
+        hosts=[HostBlock(host="acme.test", exclude_paths=tuple(f"/private/{number}/" for number in part))],
         exclude_urls=[f"*/draft-{number}/*" for number in part] + [rf"re:/v\d+/old{number}\b" for number in part],
         depth=20,
     )

@@ -12,14 +12,14 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.queries.reason import Because, because, because_beneath
 from searchcrawl.queries.url_state import UrlState, url_state
 from searchcrawl.robots.parser import RobotsFile
-from searchcrawl.rules.host_rules import NO_INCLUDE
-from searchcrawl.rules.reasons import Reasons
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import NO_INCLUDE
 from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN
 from searchcrawl.sources.fingerprint import changed_keys, fingerprint
 from searchcrawl.sources.layering import layers_of
-from searchcrawl.sources.loading import reasons_of, rewriting_of, start_urls
+from searchcrawl.sources.loading import boundary_of, rewriting_of, start_urls
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import robots_table
@@ -58,8 +58,8 @@ class Case:
 
     source: Source
     url: str
-    reasons: Reasons
-    beneath: Sequence[tuple[Origin, Reasons]]
+    reasons: Boundary
+    beneath: Sequence[tuple[Origin, Boundary]]
     facts: UrlFacts | None
     run: RunRow | None
     running: bool
@@ -125,8 +125,8 @@ class Witness:
 
     project: Project
     source: Source
-    reasons: Reasons
-    beneath: Sequence[tuple[Origin, Reasons]]
+    reasons: Boundary
+    beneath: Sequence[tuple[Origin, Boundary]]
     rewriting: Rewriting
     starts: frozenset[str]
     now: str
@@ -137,7 +137,7 @@ def witness_of(project: Project, source: Source, versions: Mapping[str, int]) ->
     return Witness(
         project=project,
         source=source,
-        reasons=reasons_of(source),
+        reasons=boundary_of(source),
         beneath=_beneath(project, source),
         rewriting=rewriting_of(project, source),
         starts=frozenset(start_urls(project, source)),
@@ -145,15 +145,15 @@ def witness_of(project: Project, source: Source, versions: Mapping[str, int]) ->
     )
 
 
-def _beneath(project: Project, source: Source) -> list[tuple[Origin, Reasons]]:
+def _beneath(project: Project, source: Source) -> list[tuple[Origin, Boundary]]:
     """The limits of the source's set, of the defaults, and the built-in ones; each as if it stood alone."""
     found = []
     for layer in layers_of(project, {}, file=source.file, parameters=source.parameters)[1:]:
         written = layer.tables.get("scope", {})
         values = {name: value for name, value in written.items() if f"scope.{name}" in _LIMITS}
         if values:
-            found.append((layer.origin, Reasons(allow_all=True, **{**_NO_LIMITS, **values})))
-    return [*found, (Origin(BUILT_IN), Reasons(allow_all=True))]
+            found.append((layer.origin, Boundary(allow_all=True, **{**_NO_LIMITS, **values})))
+    return [*found, (Origin(BUILT_IN), Boundary(allow_all=True))]
 
 
 def case_of(transaction: Transaction, witness: Witness, url: str, *, now_ms: int) -> Case:

@@ -6,10 +6,8 @@ from searchcrawl import clock
 from searchcrawl.convert.file_name import name_of
 from searchcrawl.queries.explain_context import Case
 from searchcrawl.queries.reason import Because, because, is_changed, of_row
-from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.host_rules import NO_INCLUDE
+from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
 from searchcrawl.rules.index_filter import NO_METAS, Fetched, modified_ms
-from searchcrawl.rules.reasons import Proposal
 from searchcrawl.sources.loading import keep_of
 from searchcrawl.store.urls.url_facts import UrlFacts
 

@@ -8,9 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.host_rules import NO_INCLUDE
-from searchcrawl.rules.reasons import Proposal
+from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN
 

@@ -1,27 +1,29 @@
-"""The boundary of a source: which URLs may be requested (interface.md §1, ``[scope]``; B1–B9, B12)."""
+"""The boundary of a source: which URLs may be requested, and all rules that refuse or admit one (B1–B9, B12, L1)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
 from searchcrawl.rules.host_rules import (
-    NO_INCLUDE,
+    HostBlock,
     HostIndex,
-    HostRules,
+    HostNameRules,
     PathRules,
+    PortRules,
     check_ports,
+    compile_paths,
     parse_host_rule,
-    parse_path_rules,
 )
 from searchcrawl.rules.url_rules import UrlRules
 
-#: Verdicts on hosts are remembered, up to so many.
+#: The rules of so many hosts are remembered.
 _MAX_REMEMBERED_HOSTS: Final = 4096
 _LIMIT_CODES: Final = {
     "scope.max_url_length": Code.MALFORMED_URL,
@@ -31,15 +33,16 @@ _LIMIT_CODES: Final = {
     "scope.max_urls_per_pattern": Code.TRAP_LIMIT,
     "scope.trap_after": Code.TRAP_LIMIT,
 }
-
-
-class _HostVerdict(NamedTuple):
-    """What holds for all URLs of one scheme, host and port."""
-
-    decision: Decision
-    exclude_paths: PathRules
-    include_paths: PathRules
-    no_path: Decision
+#: These say which pages are wanted, and nothing about sitemaps.
+_ABOUT_PAGES: Final = (
+    ".include_paths",
+    ".include_urls",
+    ".dynamic_pages",
+    ".depth",
+    ".max_path_segments",
+    ".max_query_parameters",
+    ".max_repeated_segments",
+)
 
 
 def refusal_code(decision: Decision) -> Code:
@@ -47,14 +50,28 @@ def refusal_code(decision: Decision) -> Code:
     return _LIMIT_CODES.get(decision.key, Code.OUTSIDE_BOUNDARY)
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What is decided for all URLs of one scheme, host and port.
+
+    ``decisions`` are the refusals by host and port; where there are none, the rule that admits the host.
+    """
+
+    host: str
+    port: int
+    ports: PortRules
+    paths: PathRules
+    has_paths: bool
+    decisions: Sequence[Decision]
+
+
 class Boundary:
     """All rules of ``[scope]`` about single URLs, compiled once; asking is pure and thread-safe.
 
-    Includes and excludes of the hosts, then the ports, the paths and the URLs must each agree;
-    exclude wins; the order of rules is of no account. The ports of the source and of all
-    ``hosts`` that match add up, as do their paths. Limits of 0 are none. ``file`` is named in the decisions.
-    The constructor raises ConfigurationError with the key and the rule for invalid rules, and
-    where there is neither an include nor ``allow_all`` (B5).
+    The length of the URL, its host, port, path, then the whole URL and the limits must each agree; an exclude
+    wins over an include. The ports of the source and of all ``hosts`` that match add up, as do their paths.
+    Limits of 0 are none. ``file`` is named in the decisions. The constructor raises ConfigurationError with the
+    key and the rule for invalid rules, and where there is neither an include nor ``allow_all`` (B5).
     """
 
     def __init__(
@@ -67,7 +84,7 @@ class Boundary:
         exclude_urls: Sequence[str] = (),
         include_ports: Sequence[int] = (),
         exclude_ports: Sequence[int] = (),
-        hosts: Sequence[HostRules] = (),
+        hosts: Sequence[HostBlock] = (),
         depth: int = 0,
         dynamic_pages: bool = True,
         max_url_length: int = 2048,
@@ -78,7 +95,10 @@ class Boundary:
     ) -> None:
         if not (allow_all or include_hosts or include_urls):
             raise ConfigurationError(file, "scope", "needs include_hosts, include_urls or allow_all = true (got none)")
-        self._hosts = _Hosts(allow_all, include_hosts, exclude_hosts, file)
+        self._allow_all = [Decision(True, "allow_all", file, "scope.allow_all")] if allow_all else []
+        # Without host rules the URL rules decide alone.
+        self._default = self._allow_all or [Decision(True, file=file)]
+        self._host_names = HostNameRules(include_hosts, exclude_hosts, file)
         self._blocks = _Blocks(hosts, include_ports, exclude_ports, file)
         self._url_rules = UrlRules(include=include_urls, exclude=exclude_urls, file=file)
         self._has_url_rules = bool(self._url_rules)
@@ -86,16 +106,90 @@ class Boundary:
             depth, dynamic_pages, max_path_segments, max_query_parameters, max_repeated_segments, file
         )
         self._max_url_length = max_url_length
-        self._too_long = Decision(False, f"max_url_length = {max_url_length}", file, "scope.max_url_length")
-        self._verdicts: dict[str, _HostVerdict] = {}
+        self._too_long = [Decision(False, f"max_url_length = {max_url_length}", file, "scope.max_url_length")]
+        self._origins: dict[str, _Origin] = {}
 
     def decide(self, url: str, depth: int | None = None) -> Decision:
         """Whether ``url``, an identity of ``urls.resolve``, may be requested, found at ``depth``.
 
-        Without ``depth`` that limit is not asked. Raises InvalidUrl for what is no http(s) URL.
+        Refused by the first rule that refuses it, admitted by the most precise that includes it. Without
+        ``depth`` that limit is not asked. Raises InvalidUrl for what is no http(s) URL.
         """
         if 0 < self._max_url_length < len(url):
-            return self._too_long
+            return self._too_long[0]
+        origin, seen, slash = self._locate(url)
+        decision = origin.decisions[0]
+        if not decision.allowed:
+            return decision
+        target = seen[slash:]
+        if origin.has_paths and (found := origin.paths.find(target)):
+            decision = found[0]
+            if not decision.allowed:
+                return decision
+        if self._has_url_rules and (found := self._url_rules.find(seen)):
+            decision = found[0]
+            if not decision.allowed:
+                return decision
+        passed = self._limits.find(target, depth)
+        return passed[0] if passed else decision
+
+    def decide_sitemap(self, url: str) -> Decision:
+        """Whether a sitemap may be requested: its host and port are inside, and no exclude forbids it.
+
+        The includes of paths and URLs and the limits on pages are not asked: ``/sitemap.xml`` may list
+        what lies below ``/docs/``. Whether a URL of its list may be requested is decided as for links.
+        """
+        decision = self.decide(url)
+        if decision.allowed or not decision.key.endswith(_ABOUT_PAGES):
+            return decision
+        return Decision(True, file=decision.file)
+
+    def refusals(self, url: str, depth: int | None = None) -> list[Decision]:
+        """All rules that refuse ``url``, in the order in which they are asked: ``decide`` answers with the first.
+
+        Empty where it is allowed. Without all of them, and with the ``proposal`` for each ``NO_INCLUDE``,
+        it would be allowed.
+        """
+        origin, seen, slash = self._locate(url)
+        found = [
+            *(self._too_long if 0 < self._max_url_length < len(url) else ()),
+            *origin.decisions,
+            *origin.paths.find(seen[slash:]),
+            *self._url_rules.find(seen),
+            *self._limits.find(seen[slash:], depth),
+        ]
+        return [decision for decision in found if not decision.allowed]
+
+    def admissions(self, url: str) -> list[Decision]:
+        """The rules that admit ``url``, which is allowed: without all of them it would not be.
+
+        They are of the most precise kind of which that is true; where it is true of none, all that include
+        anything: a source without them is refused (B5).
+        """
+        origin, seen, slash = self._locate(url)
+        kinds = (self._url_rules, seen), (origin.paths, seen[slash:]), (origin.ports, origin.port)
+        for rules, subject in (*kinds, (self._host_names, origin.host)):
+            admitting = rules.admissions(subject)
+            # Without those that match, another include would be missing; without any rule none is.
+            if 0 < len(admitting) < rules.includes:
+                return admitting
+        return [*self._host_names.admissions(origin.host), *self._url_rules.admissions(seen), *self._allow_all]
+
+    def proposal(self, url: str, refusal: Decision) -> Proposal | None:
+        """What to include so that this ``refusal`` ends; None where it is none for want of an include."""
+        if refusal.rule != NO_INCLUDE:
+            return None
+        origin, seen, slash = self._locate(url)
+        values: dict[str, str | int] = {
+            "include_hosts": origin.host,
+            "include_ports": origin.port,
+            "include_paths": seen[slash:].partition("?")[0],
+            "include_urls": seen,
+        }
+        return Proposal(refusal.key, values[refusal.key.rpartition(".")[2]])
+
+    def _locate(self, url: str) -> tuple[_Origin, str, int]:
+        """The rules of the URL's host and port, the URL in the form that rules see, and where its path begins."""
         if not url.startswith(("http://", "https://")):
             url = urls.resolve(url)
         seen = urls.unescape_unreserved(url) if "%" in url else url
@@ -103,90 +197,50 @@ class Boundary:
         if slash < 0:
             seen = urls.resolve(seen)
             slash = seen.find("/", 8)
-        verdict = self._verdicts.get(seen[:slash]) or self._judge(seen[:slash])
-        decision = verdict.decision
-        if not decision.allowed:
-            return decision
-        if verdict.exclude_paths or verdict.include_paths:
-            decision = _judge_path(verdict, seen[slash:])
-            if not decision.allowed:
-                return decision
-        if self._has_url_rules:
-            decision = self._url_rules.decide(seen) or decision
-            if not decision.allowed:
-                return decision
-        return self._limits.refusal(seen[slash:], depth) or decision
+        text = seen[:slash]
+        return self._origins.get(text) or self._compile_origin(text), seen, slash
 
-    def _judge(self, origin: str) -> _HostVerdict:
-        parsed = urls.parse(origin)
+    def _compile_origin(self, text: str) -> _Origin:
+        parsed = urls.parse(text)
         # A dot at the end names the same host; it must not lead past an exclude.
-        verdict = self._host_verdict(parsed.host.rstrip("."), parsed.port)
-        if len(self._verdicts) >= _MAX_REMEMBERED_HOSTS:
-            self._verdicts.clear()
-        self._verdicts[origin] = verdict
-        return verdict
-
-    def _host_verdict(self, host: str, port: int) -> _HostVerdict:
-        decision = self._hosts.decision(host)
-        blocks = self._blocks.matching(host)
-        if decision.allowed:
-            decision = self._blocks.port_refusal(blocks, port) or decision
-        return self._blocks.verdict(blocks, decision)
+        host = parsed.host.rstrip(".")
+        names = self._host_names.find(host)
+        ports, paths = self._blocks.rules_for(host)
+        refusals = [decision for decision in (*names, *ports.find(parsed.port)) if not decision.allowed]
+        origin = _Origin(host, parsed.port, ports, paths, bool(paths), refusals or names[:1] or self._default)
+        if len(self._origins) >= _MAX_REMEMBERED_HOSTS:
+            self._origins.clear()
+        self._origins[text] = origin
+        return origin
 
 
-class _Hosts:
-    """``include_hosts`` and ``exclude_hosts`` (B1)."""
+class _Block(NamedTuple):
+    """The rules of one table, compiled."""
 
-    def __init__(self, allow_all: bool, include: Sequence[str], exclude: Sequence[str], file: str) -> None:
-        self._included = _host_index(include, file, "scope.include_hosts")
-        self._excluded = _host_index(exclude, file, "scope.exclude_hosts")
-        self._inclusions = [Decision(True, rule, file, "scope.include_hosts") for rule in include]
-        self._exclusions = [Decision(False, rule, file, "scope.exclude_hosts") for rule in exclude]
-        self._no_include = Decision(False, NO_INCLUDE, file, "scope.include_hosts")
-        # Without host rules the URL rules decide alone.
-        self._default = Decision(True, "allow_all", file, "scope.allow_all") if allow_all else Decision(True, file=file)
-
-    def decision(self, host: str) -> Decision:
-        excluded = self._excluded.matching(host)
-        if excluded:
-            return self._exclusions[excluded[0]]
-        if not self._inclusions:
-            return self._default
-        included = self._included.matching(host)
-        return self._inclusions[included[0]] if included else self._no_include
+    ports: Sequence[Decision]
+    paths: Sequence[tuple[str, Decision]] = ()
 
 
 class _Blocks:
     """The ``[[scope.host]]`` blocks and the ports of the source."""
 
     def __init__(
-        self, blocks: Sequence[HostRules], include_ports: Sequence[int], exclude_ports: Sequence[int], file: str
+        self, blocks: Sequence[HostBlock], include_ports: Sequence[int], exclude_ports: Sequence[int], file: str
     ) -> None:
-        check_ports(include_ports, exclude_ports, file=file, key="scope")
-        self._blocks = tuple(blocks)
         self._file = file
-        self._include_ports = {"scope": frozenset(include_ports)}
-        self._exclude_ports = {"scope": frozenset(exclude_ports)}
-        self._include_paths: list[dict[str, Decision]] = []
-        self._exclude_paths: list[dict[str, Decision]] = []
-        self._index = _host_index([block.host for block in blocks], file, "scope.host[{}].host")
-        for number, block in enumerate(blocks):
-            key = f"scope.host[{number}]"
-            check_ports(block.include_ports, block.exclude_ports, file=file, key=key)
-            self._include_ports[key] = frozenset(block.include_ports)
-            self._exclude_ports[key] = frozenset(block.exclude_ports)
-            self._include_paths.append(
-                parse_path_rules(block.include_paths, allowed=True, file=file, key=f"{key}.include_paths")
-            )
-            self._exclude_paths.append(
-                parse_path_rules(block.exclude_paths, allowed=False, file=file, key=f"{key}.exclude_paths")
-            )
-        self._refuse_both_port_lists()
+        self._source = _Block(_compile_ports(include_ports, exclude_ports, file, "scope"))
+        self._index = HostIndex(
+            parse_host_rule(block.host, file=file, key=f"scope.host[{number}].host")
+            for number, block in enumerate(blocks)
+        )
+        self._blocks = [_compile_block(block, file, f"scope.host[{number}]") for number, block in enumerate(blocks)]
+        self._rules: dict[tuple[int, ...], tuple[PortRules, PathRules]] = {}
+        self._refuse_both_port_lists(blocks)
 
-    def _refuse_both_port_lists(self) -> None:
+    def _refuse_both_port_lists(self, blocks: Sequence[HostBlock]) -> None:
         """B3 is about a host, however many blocks name it."""
-        for number, block in enumerate(self._blocks):
-            for other in self._blocks[:number]:
+        for number, block in enumerate(blocks):
+            for other in blocks[:number]:
                 if other.host.strip().lower() == block.host.strip().lower():
                     check_ports(
                         other.include_ports or block.include_ports,
@@ -195,28 +249,40 @@ class _Blocks:
                         key=f"scope.host[{number}]",
                     )
 
-    def matching(self, host: str) -> list[int]:
-        return self._index.matching(host)
+    def rules_for(self, host: str) -> tuple[PortRules, PathRules]:
+        """The ports and paths of all blocks that name ``host``."""
+        numbers = tuple(self._index.matching(host))
+        rules = self._rules.get(numbers)
+        if rules is None:
+            rules = self._rules[numbers] = self._add_up([self._blocks[number] for number in numbers])
+        return rules
 
-    def port_refusal(self, blocks: Sequence[int], port: int) -> Decision | None:
-        keys = ["scope", *(f"scope.host[{number}]" for number in blocks)]
-        for key in keys:
-            if port in self._exclude_ports[key]:
-                return Decision(False, str(port), self._file, f"{key}.exclude_ports")
-        including = [key for key in keys if self._include_ports[key]]
-        if not including or any(port in self._include_ports[key] for key in including):
-            return None
-        return Decision(False, NO_INCLUDE, self._file, f"{including[-1]}.include_ports")
-
-    def verdict(self, blocks: Sequence[int], decision: Decision) -> _HostVerdict:
-        including = [number for number in blocks if self._include_paths[number]]
-        key = f"scope.host[{including[0]}].include_paths" if including else ""
-        return _HostVerdict(
-            decision=decision,
-            exclude_paths=PathRules(_merged(self._exclude_paths, blocks)),
-            include_paths=PathRules(_merged(self._include_paths, blocks)),
-            no_path=Decision(False, NO_INCLUDE, self._file, key),
+    def _add_up(self, blocks: Sequence[_Block]) -> tuple[PortRules, PathRules]:
+        ports = [decision for block in (self._source, *blocks) for decision in block.ports]
+        paths = [rule for block in blocks for rule in block.paths]
+        # A missing port is added to the most precise list, a missing path to the first.
+        port_keys = [decision.key for decision in ports if decision.allowed]
+        path_keys = [decision.key for _, decision in paths if decision.allowed]
+        return (
+            PortRules(ports, port_keys[-1] if port_keys else "", self._file),
+            PathRules(paths, path_keys[0] if path_keys else "", self._file),
         )
+
+
+def _compile_block(block: HostBlock, file: str, key: str) -> _Block:
+    return _Block(
+        _compile_ports(block.include_ports, block.exclude_ports, file, key),
+        [
+            *compile_paths(block.include_paths, allowed=True, file=file, key=f"{key}.include_paths"),
+            *compile_paths(block.exclude_paths, allowed=False, file=file, key=f"{key}.exclude_paths"),
+        ],
+    )
+
+
+def _compile_ports(include: Sequence[int], exclude: Sequence[int], file: str, key: str) -> list[Decision]:
+    check_ports(include, exclude, file=file, key=key)
+    excludes = [Decision(False, str(port), file, f"{key}.exclude_ports") for port in exclude]
+    return [*excludes, *(Decision(True, str(port), file, f"{key}.include_ports") for port in include)]
 
 
 class _Limits:
@@ -247,24 +313,26 @@ class _Limits:
             name: Decision(False, f"{name} = {value}", file, f"scope.{name}") for name, value in values.items()
         }
 
-    def refusal(self, target: str, depth: int | None) -> Decision | None:
+    def find(self, target: str, depth: int | None) -> list[Decision]:
+        """The limits that a path and query, found at ``depth``, passes."""
+        passed: list[Decision] = []
         path, mark, query = target.partition("?")
         if mark:
             if not self._dynamic_pages:
-                return self._refusals["dynamic_pages"]
+                passed.append(self._refusals["dynamic_pages"])
             if 0 < self._max_parameters <= query.count("&"):
-                return self._refusals["max_query_parameters"]
+                passed.append(self._refusals["max_query_parameters"])
         slashes = path.count("/")
         if 0 < self._max_segments < slashes - path.endswith("/"):
-            return self._refusals["max_path_segments"]
+            passed.append(self._refusals["max_path_segments"])
         if 0 < self._max_repeated < slashes and self._repeats(path):
-            return self._refusals["max_repeated_segments"]
+            passed.append(self._refusals["max_repeated_segments"])
         if depth is not None and 0 < self._depth < depth:
-            return self._refusals["depth"]
-        return None
+            passed.append(self._refusals["depth"])
+        return passed
 
     def _repeats(self, path: str) -> bool:
-        """Whether one segment stands in the path too often, next to itself or not."""
+        """Whether one segment is in the path too often, next to itself or not."""
         segments = path.split("/")
         if len(set(segments)) > len(segments) - self._max_repeated:
             return False
@@ -272,24 +340,3 @@ class _Limits:
         # Doubled slashes and the ones at the ends are no segments.
         del counts[""]
         return max(counts.values(), default=0) > self._max_repeated
-
-
-def _host_index(rules: Sequence[str], file: str, key: str) -> HostIndex:
-    return HostIndex([parse_host_rule(rule, file=file, key=key.format(n)) for n, rule in enumerate(rules)])
-
-
-def _merged(rules: Sequence[dict[str, Decision]], blocks: Sequence[int]) -> dict[str, Decision]:
-    merged: dict[str, Decision] = {}
-    for number in blocks:
-        for prefix, decision in rules[number].items():
-            merged.setdefault(prefix, decision)
-    return merged
-
-
-def _judge_path(verdict: _HostVerdict, target: str) -> Decision:
-    refused = verdict.exclude_paths.find(target) if verdict.exclude_paths else None
-    if refused is not None:
-        return refused
-    if not verdict.include_paths:
-        return verdict.decision
-    return verdict.include_paths.find(target) or verdict.no_path

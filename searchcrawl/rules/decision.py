@@ -1,9 +1,13 @@
-"""One way to say no: every rule answers with a Decision."""
+"""What a rule answers, and lists of include and exclude rules that name every rule that matches."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+#: The rule of a refusal by an include list none of whose entries matches.
+NO_INCLUDE: Final = "no include matches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +22,44 @@ class Decision:
 
 #: Allowed, and no rule in particular said so.
 ALLOWED: Final = Decision(True)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The include that would end a refusal by ``NO_INCLUDE``: ``value`` is to be added to the list ``key``."""
+
+    key: str
+    value: str | int
+
+
+class RuleList:
+    """The include and exclude rules of one kind; a subclass says in ``find`` which of them match.
+
+    ``decisions`` has one Decision a rule, excludes first, each in the order written. ``include_key`` names the
+    list to which an include that is missing would be added. False without any rule.
+    """
+
+    __slots__ = ("_no_include", "decisions", "includes")
+
+    def __init__(self, decisions: Iterable[Decision], include_key: str, file: str) -> None:
+        self.decisions = sorted(decisions, key=lambda decision: decision.allowed)
+        #: how many includes there are: without any, all is included
+        self.includes = sum(decision.allowed for decision in self.decisions)
+        self._no_include = Decision(False, NO_INCLUDE, file, include_key)
+
+    def __bool__(self) -> bool:
+        return bool(self.decisions)
+
+    def find(self, subject: Any) -> list[Decision]:
+        """All that these rules say about ``subject``, refusals first: excludes, the missing include, includes."""
+        raise NotImplementedError
+
+    def admissions(self, subject: Any) -> list[Decision]:
+        """The includes that match ``subject``."""
+        return [decision for decision in self.find(subject) if decision.allowed]
+
+    def require_include(self, found: list[Decision]) -> list[Decision]:
+        """The rules that match, with a refusal where there are includes and none of them matches."""
+        if not self.includes or (found and found[-1].allowed):
+            return found
+        return [*found, self._no_include]

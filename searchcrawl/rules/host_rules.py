@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote
@@ -10,11 +10,9 @@ from urllib.parse import quote
 import ada_url
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.decision import Decision, RuleList
 from searchcrawl.urls import unescape_unreserved
 
-#: The rule of a refusal by an include list none of whose entries matches.
-NO_INCLUDE: Final = "no include matches"
 _MAX_PORT: Final = 65535
 #: What stands in a path and in a query as it is written (WHATWG URL, path and query percent-encode sets).
 _KEPT_IN_PATH: Final = "!$%&'()*+,-./:;=@[\\]_|~"
@@ -22,10 +20,10 @@ _KEPT_IN_QUERY: Final = "!$%&()*+,-./:;=?@[\\]^_`{|}~"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostRules:
-    """A ``[[scope.host]]`` block: what holds at the hosts that ``host``, a host rule, names.
+class HostBlock:
+    """A ``[[scope.host]]`` block: the rules of the hosts that ``host``, a host rule, names.
 
-    Paths are raw prefixes, and case counts. Of the two port lists only one may be given (B3).
+    Paths are prefixes as written, and case counts. Only one of the two port lists may be given (B3).
     """
 
     host: str
@@ -108,33 +106,55 @@ class HostIndex:
         return sorted(found)
 
 
-class PathRules:
-    """Path prefixes with the Decision each of them gives."""
+class HostNameRules(RuleList):
+    """Rules about host names (B1)."""
 
-    __slots__ = ("_all", "_rules")
+    __slots__ = ("_index",)
 
-    def __init__(self, rules: Mapping[str, Decision]) -> None:
-        self._rules = rules
-        self._all = tuple(rules)
+    def __init__(self, include: Sequence[str], exclude: Sequence[str], file: str) -> None:
+        lists = (include, True, "scope.include_hosts"), (exclude, False, "scope.exclude_hosts")
+        decisions = [Decision(allowed, rule, file, key) for rules, allowed, key in lists for rule in rules]
+        super().__init__(decisions, "scope.include_hosts", file)
+        self._index = HostIndex(parse_host_rule(each.rule, file=file, key=each.key) for each in self.decisions)
 
-    def __bool__(self) -> bool:
-        return bool(self._all)
-
-    def find(self, target: str) -> Decision | None:
-        """The decision of the first rule that is a prefix of ``target`` (path and query)."""
-        if not target.startswith(self._all):
-            return None
-        return next(decision for prefix, decision in self._rules.items() if target.startswith(prefix))
+    def find(self, host: str) -> list[Decision]:
+        """All that the rules say about a host (lower case, no dot at the end)."""
+        return self.require_include([self.decisions[position] for position in self._index.matching(host)])
 
 
-def parse_path_rules(rules: Sequence[str], *, allowed: bool, file: str, key: str) -> dict[str, Decision]:
-    """Path prefixes as rules see paths, each with its Decision; raises ConfigurationError."""
-    parsed: dict[str, Decision] = {}
+class PortRules(RuleList):
+    """Rules about ports: those of the source and of all blocks that name a host add up (B3)."""
+
+    def find(self, port: int) -> list[Decision]:
+        """All that the rules say about a port."""
+        text = str(port)
+        return self.require_include([decision for decision in self.decisions if decision.rule == text])
+
+
+class PathRules(RuleList):
+    """Path prefixes, as ``compile_paths`` makes them, of all blocks that name a host (B2)."""
+
+    __slots__ = ("_any_prefix", "_rules")
+
+    def __init__(self, rules: Iterable[tuple[str, Decision]], include_key: str, file: str) -> None:
+        self._rules = sorted(rules, key=lambda rule: rule[1].allowed)
+        self._any_prefix = tuple(prefix for prefix, _ in self._rules)
+        super().__init__([decision for _, decision in self._rules], include_key, file)
+
+    def find(self, target: str) -> list[Decision]:
+        """All that the rules say about ``target``, a path and query in the form that rules see."""
+        found = []
+        if target.startswith(self._any_prefix):
+            found = [decision for prefix, decision in self._rules if target.startswith(prefix)]
+        return self.require_include(found) if self.includes else found
+
+
+def compile_paths(rules: Sequence[str], *, allowed: bool, file: str, key: str) -> list[tuple[str, Decision]]:
+    """Path prefixes in the form that rules see, each with its Decision; raises ConfigurationError."""
     for rule in rules:
         if not rule.startswith("/"):
             raise ConfigurationError(file, key, f"a path starts with / (got {rule!r})")
-        parsed.setdefault(comparable_text(rule), Decision(allowed, rule, file, key))
-    return parsed
+    return [(comparable_text(rule), Decision(allowed, rule, file, key)) for rule in rules]
 
 
 def comparable_text(rule: str) -> str:

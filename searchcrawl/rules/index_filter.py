@@ -14,8 +14,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.items import Link, Page
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.decision import ALLOWED, Decision
-from searchcrawl.rules.host_rules import NO_INCLUDE
+from searchcrawl.rules.decision import ALLOWED, Decision, RuleList
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.rules.url_rules import UrlRules
 
@@ -68,8 +67,7 @@ class KeepRules:
         self.meta_robots = meta_robots
         self._mime_types = _Wildcards(mime_types, exclude_mime_types, file, "mime_types", "exclude_mime_types")
         self._names = _Wildcards(include_names, exclude_names, file, "include_names", "exclude_names")
-        self._url_excludes = UrlRules(include=(), exclude=exclude_urls, file=file, table="keep")
-        self._url_includes = UrlRules(include=include_urls, exclude=(), file=file, table="keep")
+        self._urls = UrlRules(include=include_urls, exclude=exclude_urls, file=file, table="keep")
         self._min_bytes, self._max_bytes = min_bytes, max_bytes
         self._max_age_ms = max_age_days * _DAY_MS
         self._too_small = Decision(False, f"min_bytes = {min_bytes}", file, "keep.min_bytes")
@@ -79,7 +77,7 @@ class KeepRules:
 
     def __bool__(self) -> bool:
         limits = self._min_bytes or self._max_bytes or self._max_age_ms
-        return bool(limits or self._mime_types or self._names or self._url_excludes or self._url_includes)
+        return bool(limits or self._mime_types or self._names or self._urls)
 
     @property
     def asks_for_age(self) -> bool:
@@ -107,7 +105,7 @@ class KeepRules:
         return self._too_old
 
     def _refusing(self, fetched: Fetched) -> Iterator[Decision]:
-        yield from self._mime_types.refusals(fetched.mimetype)
+        yield from _refusals(self._mime_types.find(fetched.mimetype))
         if fetched.size_bytes < self._min_bytes:
             yield self._too_small
         if 0 < self._max_bytes < fetched.size_bytes:
@@ -115,36 +113,29 @@ class KeepRules:
         too_old = self.age_refusal(fetched.modified_ms, fetched.fetched_ms)
         if too_old is not None:
             yield too_old
-        yield from self._url_refusals(urls.unescape_unreserved(fetched.url))
-        yield from self._names.refusals(fetched.name)
-
-    def _url_refusals(self, url: str) -> Iterator[Decision]:
-        yield from self._url_excludes.matching(url)
-        included = self._url_includes.decide(url) if self._url_includes else None
-        if included is not None and not included.allowed:
-            yield included
+        yield from _refusals(self._urls.find(urls.unescape_unreserved(fetched.url)))
+        yield from _refusals(self._names.find(fetched.name))
 
 
-class _Wildcards:
+def _refusals(found: Sequence[Decision]) -> Iterator[Decision]:
+    return (decision for decision in found if not decision.allowed)
+
+
+class _Wildcards(RuleList):
     """Two lists of texts with ``*`` and ``?``: what must match, and what must not."""
 
+    __slots__ = ("_expressions",)
+
     def __init__(self, include: Sequence[str], exclude: Sequence[str], file: str, key: str, exclude_key: str) -> None:
-        self._include = [_expression(text, file, f"keep.{key}") for text in include]
-        self._exclude = [
-            (_expression(text, file, f"keep.{exclude_key}"), Decision(False, text, file, f"keep.{exclude_key}"))
-            for text in exclude
-        ]
-        self._no_include = Decision(False, NO_INCLUDE, file, f"keep.{key}")
+        lists = (include, True, f"keep.{key}"), (exclude, False, f"keep.{exclude_key}")
+        decisions = [Decision(allowed, text, file, where) for texts, allowed, where in lists for text in texts]
+        super().__init__(decisions, f"keep.{key}", file)
+        self._expressions = [_expression(decision.rule, file, decision.key) for decision in self.decisions]
 
-    def __bool__(self) -> bool:
-        return bool(self._include or self._exclude)
-
-    def refusals(self, text: str) -> Iterator[Decision]:
-        for expression, decision in self._exclude:
-            if expression.fullmatch(text):
-                yield decision
-        if self._include and not any(expression.fullmatch(text) for expression in self._include):
-            yield self._no_include
+    def find(self, text: str) -> list[Decision]:
+        """All that the rules say about a MIME type or a name."""
+        rules = zip(self._expressions, self.decisions, strict=True)
+        return self.require_include([decision for expression, decision in rules if expression.fullmatch(text)])
 
 
 def _expression(text: str, file: str, key: str) -> Any:

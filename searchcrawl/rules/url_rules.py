@@ -10,55 +10,42 @@ import ada_url
 import re2
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.host_rules import NO_INCLUDE, comparable_text
+from searchcrawl.rules.decision import Decision, RuleList
+from searchcrawl.rules.host_rules import comparable_text
 
 _SET_MEMORY_BYTES: Final = 64 << 20
 _GLOB_HOST: Final = re.compile(r"(https?://)([^/*:?]+)(.*)", re.IGNORECASE | re.DOTALL)
 
 
-class UrlRules:
+class UrlRules(RuleList):
     """Exclude and include rules for URLs, all asked in one pass over the URL.
 
     A rule is a glob against the whole URL, where ``*`` alone is special and case doesn't count, or
     ``re:`` and an RE2 expression searched anywhere. The constructor raises ConfigurationError.
     """
 
-    __slots__ = ("_decisions", "_includes", "_match", "_no_include")
+    __slots__ = ("_match",)
 
     def __init__(self, *, include: Sequence[str], exclude: Sequence[str], file: str, table: str = "scope") -> None:
         include_key, exclude_key = f"{table}.include_urls", f"{table}.exclude_urls"
-        # Excludes first: the first position that matches decides.
-        self._decisions = [Decision(False, rule, file, exclude_key) for rule in exclude]
-        self._decisions += [Decision(True, rule, file, include_key) for rule in include]
-        self._includes = bool(include)
-        self._no_include = Decision(False, NO_INCLUDE, file, include_key)
+        excludes = [Decision(False, rule, file, exclude_key) for rule in exclude]
+        super().__init__([*excludes, *(Decision(True, rule, file, include_key) for rule in include)], include_key, file)
         patterns = re2.Set.SearchSet(_options())
-        for decision in self._decisions:
+        for decision in self.decisions:
             patterns.Add(_expression(decision.rule, file, decision.key))
-        if self._decisions:
-            try:
+        # An empty set cannot be asked, and finds nothing.
+        try:
+            if self.decisions:
                 patterns.Compile()
-            except re2.error as error:
-                raise ConfigurationError(file, exclude_key, "the URL rules together are too large") from error
+        except re2.error as error:
+            raise ConfigurationError(file, exclude_key, "the URL rules together are too large") from error
         self._match = patterns.Match
 
-    def __bool__(self) -> bool:
-        return bool(self._decisions)
-
-    def __len__(self) -> int:
-        return len(self._decisions)
-
-    def decide(self, url: str) -> Decision | None:
-        """The rule that excludes or includes ``url``; None where no include is asked for."""
-        found: list[int] = self._match(url)
-        if found:
-            return self._decisions[min(found)]
-        return self._no_include if self._includes else None
-
-    def matching(self, url: str) -> list[Decision]:
-        """All rules that match ``url``, in order, excludes first."""
-        return [self._decisions[number] for number in sorted(self._match(url) or ())] if self._decisions else []
+    def find(self, url: str) -> list[Decision]:
+        """All that the rules say about ``url``, in the form that rules see."""
+        matching = self._match(url) if self.decisions else None
+        found = [self.decisions[position] for position in sorted(matching)] if matching else []
+        return self.require_include(found) if self.includes else found
 
 
 def _options() -> re2.Options:

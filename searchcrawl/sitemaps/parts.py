@@ -11,7 +11,6 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
-from searchcrawl.rules.sitemap_rules import speaks_for
 from searchcrawl.sitemaps.formats import NotASitemap, SitemapKind, SitemapReader
 from searchcrawl.sitemaps.queue import Wanted
 
@@ -102,10 +101,14 @@ def parse(wanted: Wanted, answer: Answer, send: Callable[[SitemapPart], None]) -
 
 
 def _believed(batch: Sequence[ListedUrl], wanted: Wanted) -> tuple[ListedUrl, ...]:
-    """The entries, without the dates of URLs for which this sitemap does not speak."""
+    """The entries, without the dates that do not count (sitemaps.org, protocol.html#location).
+
+    The lastmod of a sitemap counts for the URLs of ``wanted.origins``: its own and those whose robots.txt names it;
+    None stands for all, as where the source file names it. Others could keep pages of foreign hosts from being visited.
+    """
     if wanted.origins is None:
         return tuple(batch)
     return tuple(
-        one if one.lastmod_ms is None or speaks_for(wanted.origins, urls.origin_of(one.url)) else ListedUrl(one.url)
+        one if one.lastmod_ms is None or urls.origin_of(one.url) in wanted.origins else ListedUrl(one.url)
         for one in batch
     )

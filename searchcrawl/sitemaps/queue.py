@@ -8,7 +8,6 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.sitemap_rules import may_read
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +58,7 @@ class SitemapQueue:
         if wanted.level > self._max_level:
             logger.warning("sitemap %s is not read: below more than %d indexes", wanted.url, self._max_level)
             return False
-        decision = may_read(self._boundary, wanted.url)
+        decision = self._boundary.decide_sitemap(wanted.url)
         if not decision.allowed:
             logger.warning("sitemap %s is outside the boundary (%s: %s)", wanted.url, decision.key, decision.rule)
         return decision.allowed

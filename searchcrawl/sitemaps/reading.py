@@ -15,7 +15,6 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.items import SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
-from searchcrawl.rules.sitemap_rules import may_read
 from searchcrawl.run import RobotsRules, Run
 from searchcrawl.sitemaps.parts import Answer, Parsed, PartSender, ReadingStopped, parse
 from searchcrawl.sitemaps.queue import SitemapQueue, Wanted, child_of
@@ -116,7 +115,7 @@ class SitemapReading:
         if origin in self._origins or self._stopped or len(self._origins) >= _MAX_ORIGINS:
             return
         self._origins.add(origin)
-        if may_read(self._run.boundary, f"{origin}/sitemap.xml").allowed:
+        if self._run.boundary.decide_sitemap(f"{origin}/sitemap.xml").allowed:
             self._add(lambda: self._look_into(origin))
 
     def committed(self, part: SitemapPart) -> None:

@@ -24,7 +24,6 @@ from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.visit_end import failing_of, one_line
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.robots.robots_middleware import RobotsUnavailable
-from searchcrawl.rules.sitemap_rules import may_read
 from searchcrawl.run import RobotsRules, Run
 from searchcrawl.sitemaps.formats import MAX_BYTES
 from searchcrawl.sitemaps.parts import Answer, ReadingStopped
@@ -115,7 +114,7 @@ class SitemapExtension:
             target = _target_of(response, url)
             if target is None:
                 return _answer(response, conditional=hop == 0 and any(validators), redirected=hop > 0)
-            decision = may_read(self._run.boundary, target)
+            decision = self._run.boundary.decide_sitemap(target)
             if not decision.allowed:
                 raise SitemapFailed(
                     f"redirects to {target[:200]}, outside the boundary ({decision.key}: {decision.rule})",

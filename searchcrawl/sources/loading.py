@@ -16,10 +16,9 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, 
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.host_rules import HostRules
+from searchcrawl.rules.host_rules import HostBlock
 from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.index_filter import KeepRules
-from searchcrawl.rules.reasons import Reasons
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.sources import config, project
 from searchcrawl.sources.attribute_catalogue import clashes
@@ -198,33 +197,24 @@ def _urls_in(path: Path, file: str, source: Source) -> list[str]:
 
 def boundary_of(source: Source) -> Boundary:
     """The boundary of a source; raises ConfigurationError for a rule that cannot be understood (B1–B5)."""
-    return Boundary(**_scope_rules(source))
-
-
-def reasons_of(source: Source) -> Reasons:
-    """The same rules, asked for everything that has a say about a URL (L1)."""
-    return Reasons(**_scope_rules(source))
-
-
-def _scope_rules(source: Source) -> dict[str, Any]:
     scope = source.scope
-    return {
-        "allow_all": scope.allow_all,
-        "include_hosts": scope.include_hosts,
-        "exclude_hosts": scope.exclude_hosts,
-        "include_urls": scope.include_urls,
-        "exclude_urls": scope.exclude_urls,
-        "include_ports": scope.include_ports,
-        "exclude_ports": scope.exclude_ports,
-        "hosts": [HostRules(**dict(block)) for block in scope.host],
-        "depth": scope.depth,
-        "dynamic_pages": scope.dynamic_pages,
-        "max_url_length": scope.max_url_length,
-        "max_path_segments": scope.max_path_segments,
-        "max_query_parameters": scope.max_query_parameters,
-        "max_repeated_segments": scope.max_repeated_segments,
-        "file": source.file,
-    }
+    return Boundary(
+        allow_all=scope.allow_all,
+        include_hosts=scope.include_hosts,
+        exclude_hosts=scope.exclude_hosts,
+        include_urls=scope.include_urls,
+        exclude_urls=scope.exclude_urls,
+        include_ports=scope.include_ports,
+        exclude_ports=scope.exclude_ports,
+        hosts=[HostBlock(**dict(block)) for block in scope.host],
+        depth=scope.depth,
+        dynamic_pages=scope.dynamic_pages,
+        max_url_length=scope.max_url_length,
+        max_path_segments=scope.max_path_segments,
+        max_query_parameters=scope.max_query_parameters,
+        max_repeated_segments=scope.max_repeated_segments,
+        file=source.file,
+    )
 
 
 def keep_of(source: Source) -> KeepRules:

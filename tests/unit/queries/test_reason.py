@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.queries.reason import Because, advice, because, of_row, written
-from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.host_rules import NO_INCLUDE
-from searchcrawl.rules.reasons import Proposal
+from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_project, load_source
 from tests.site.client import write_project

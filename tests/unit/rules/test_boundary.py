@@ -10,7 +10,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.host_rules import HostRules
+from searchcrawl.rules.host_rules import HostBlock
 
 FILE = "sources/x.toml"
 
@@ -23,7 +23,7 @@ ORACLE = boundary(include_hosts=["oracle.com"], exclude_hosts=["uk.oracle.com"])
 MANUAL = boundary(
     include_hosts=["www.oracle.com", "otn.oracle.com"],
     hosts=[
-        HostRules(
+        HostBlock(
             host="otn.oracle.com",
             include_paths=("/products/database/", "/products/ias/"),
             exclude_paths=("/products/ias/web_cache/",),
@@ -84,14 +84,14 @@ def test_exclude_when_an_include_is_more_specific_then_still_wins() -> None:
 
 
 def test_steps_when_all_would_refuse_then_the_first_in_order_is_named() -> None:
-    block = HostRules(host="a.test", exclude_paths=("/x",), exclude_ports=(81,))
+    block = HostBlock(host="a.test", exclude_paths=("/x",), exclude_ports=(81,))
     url = "http://a.test:81/x.pdf?q"
     rules: dict[str, Any] = {"allow_all": True, "dynamic_pages": False}
 
     keys = [boundary(**rules).decide(url).key]
     for more in (
         {"exclude_urls": ["*.pdf*"]},
-        {"hosts": [HostRules(host="a.test", exclude_paths=("/x",))]},
+        {"hosts": [HostBlock(host="a.test", exclude_paths=("/x",))]},
         {"hosts": [block]},
         {"exclude_hosts": ["a.test"]},
         {"max_url_length": 10},
@@ -112,7 +112,7 @@ def test_steps_when_all_would_refuse_then_the_first_in_order_is_named() -> None:
 def test_rules_when_their_order_changes_then_verdicts_stay() -> None:
     hosts = ["a.test", "www.*", "=b.test"]
     globs = ["*.pdf", "re:/x/", "*/y/*"]
-    blocks = [HostRules(host="a.test", include_paths=("/1",)), HostRules(host="x.a.test", exclude_paths=("/12",))]
+    blocks = [HostBlock(host="a.test", include_paths=("/1",)), HostBlock(host="x.a.test", exclude_paths=("/12",))]
     urls = [
         f"http://{h}/{p}" for h in ("a.test", "x.a.test", "www.q", "b.test", "c") for p in ("1", "12", "x/", "1.pdf")
     ]
@@ -126,7 +126,7 @@ def test_rules_when_their_order_changes_then_verdicts_stay() -> None:
 
 @pytest.mark.parametrize("url", ["http://a.test/%70rivate/", "http://a.test/priv%61te/x", "http://a.test/private/"])
 def test_escapes_of_unreserved_when_in_a_url_then_do_not_lead_past_a_rule(url: str) -> None:
-    by_path = boundary(allow_all=True, hosts=[HostRules(host="a.test", exclude_paths=("/private/",))])
+    by_path = boundary(allow_all=True, hosts=[HostBlock(host="a.test", exclude_paths=("/private/",))])
     by_glob = boundary(allow_all=True, exclude_urls=["*/private/*"])
     by_expression = boundary(allow_all=True, exclude_urls=["re:/private/"])
 
@@ -221,26 +221,26 @@ def test_url_when_not_in_its_identity_then_is_judged_by_its_host() -> None:
         ({"allow_all": True, "include_ports": [80], "exclude_ports": [81]}, "scope.exclude_ports", "[81]"),
         ({"allow_all": True, "include_ports": [0]}, "scope.include_ports", "0"),
         ({"allow_all": True, "exclude_ports": [65536]}, "scope.exclude_ports", "65536"),
-        ({"allow_all": True, "hosts": [HostRules(host="")]}, "scope.host[0].host", "''"),
+        ({"allow_all": True, "hosts": [HostBlock(host="")]}, "scope.host[0].host", "''"),
         (
-            {"allow_all": True, "hosts": [HostRules(host="a"), HostRules(host="b", include_paths=("x",))]},
+            {"allow_all": True, "hosts": [HostBlock(host="a"), HostBlock(host="b", include_paths=("x",))]},
             "scope.host[1].include_paths",
             "'x'",
         ),
         (
-            {"allow_all": True, "hosts": [HostRules(host="b", exclude_paths=("",))]},
+            {"allow_all": True, "hosts": [HostBlock(host="b", exclude_paths=("",))]},
             "scope.host[0].exclude_paths",
             "''",
         ),
         (
-            {"allow_all": True, "hosts": [HostRules(host="b", include_ports=(1,), exclude_ports=(2,))]},
+            {"allow_all": True, "hosts": [HostBlock(host="b", include_ports=(1,), exclude_ports=(2,))]},
             "scope.host[0].exclude_ports",
             "[2]",
         ),
         (
             {
                 "allow_all": True,
-                "hosts": [HostRules(host="b.test", include_ports=(1,)), HostRules(host="B.test", exclude_ports=(2,))],
+                "hosts": [HostBlock(host="b.test", include_ports=(1,)), HostBlock(host="B.test", exclude_ports=(2,))],
             },
             "scope.host[1].exclude_ports",
             "[2]",
@@ -259,9 +259,39 @@ def test_many_rules_when_one_matches_then_it_is_the_one_named() -> None:
     rules = boundary(
         include_hosts=[f"h{n}.test" for n in range(300)],
         exclude_urls=[f"*/p{n}/*" for n in range(300)],
-        hosts=[HostRules(host="test", exclude_paths=tuple(f"/q{n}/" for n in range(300)))],
+        hosts=[HostBlock(host="test", exclude_paths=tuple(f"/q{n}/" for n in range(300)))],
     )
 
     found = [rules.decide(url).rule for url in ("http://h7.test/", "http://h7.test/p8/", "http://h7.test/q9/")]
 
     assert found == ["h7.test", "*/p8/*", "/q9/"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "url", "allowed"),
+    [
+        ({"include_hosts": ["a.test"]}, "http://a.test/sitemap.xml", True),
+        ({"include_hosts": ["a.test"]}, "http://b.test/sitemap.xml", False),
+        ({"include_hosts": ["a.test"], "exclude_hosts": ["=a.test"]}, "http://a.test/sitemap.xml", False),
+        ({"include_hosts": ["a.test"], "include_ports": [443]}, "http://a.test/sitemap.xml", False),
+        ({"include_hosts": ["a.test"], "exclude_urls": ["*sitemap*"]}, "http://a.test/sitemap.xml", False),
+        # What says which pages are wanted says nothing about sitemaps.
+        ({"include_urls": ["http://a.test/docs/*"]}, "http://a.test/sitemap.xml", True),
+        ({"include_hosts": ["a.test"], "dynamic_pages": False}, "http://a.test/sitemap.php?n=1", True),
+        ({"include_hosts": ["a.test"], "max_path_segments": 1}, "http://a.test/a/b/sitemap.xml", True),
+        (
+            {"include_hosts": ["a.test"], "hosts": [HostBlock(host="a.test", include_paths=["/docs/"])]},
+            "http://a.test/sitemap.xml",
+            True,
+        ),
+        (
+            {"include_hosts": ["a.test"], "hosts": [HostBlock(host="a.test", exclude_paths=["/site"])]},
+            "http://a.test/sitemap.xml",
+            False,
+        ),
+    ],
+)
+def test_sitemap_when_the_boundary_has_rules_then_hosts_ports_and_excludes_decide(
+    scope: dict[str, Any], url: str, allowed: bool
+) -> None:
+    assert boundary(**scope).decide_sitemap(url).allowed is allowed

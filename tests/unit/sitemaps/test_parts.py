@@ -43,12 +43,16 @@ def test_parse_when_an_index_then_its_children_are_named() -> None:
 
 
 def test_parse_when_it_does_not_speak_for_a_host_then_its_date_is_left_out() -> None:
-    body = urlset("http://a.test/1", "http://b.test/2")
+    body = urlset("http://a.test/1", "http://b.test/2", "https://a.test/3")
 
     (part, _), (all_of_it, _) = parts_of(body, origins=frozenset({"http://a.test"})), parts_of(body)
 
-    assert part.urls == (ListedUrl("http://a.test/1", 1000), ListedUrl("http://b.test/2"))
-    assert all_of_it.urls == (ListedUrl("http://a.test/1", 1000), ListedUrl("http://b.test/2", 1000))
+    assert part.urls == (
+        ListedUrl("http://a.test/1", 1000),
+        ListedUrl("http://b.test/2"),
+        ListedUrl("https://a.test/3"),
+    )
+    assert {one.lastmod_ms for one in all_of_it.urls} == {1000}
 
 
 @pytest.mark.parametrize(

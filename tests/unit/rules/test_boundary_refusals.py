@@ -1,8 +1,7 @@
-"""All rules that refuse or admit a URL: what ``explain`` names, held against the boundary itself (L1)."""
+"""All rules that refuse or admit a URL: without those that are named, the boundary decides otherwise (L1)."""
 
 from __future__ import annotations
 
-import inspect
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,9 +10,8 @@ import pytest
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.host_rules import NO_INCLUDE, HostRules
-from searchcrawl.rules.reasons import Proposal, Reasons
+from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
+from searchcrawl.rules.host_rules import HostBlock
 
 FILE = "sources/x.toml"
 HOSTS = ("acme.test", "www.acme.test", "shop.acme.test", "partner.test", "10.0.0.1")
@@ -25,18 +23,18 @@ PORTS = (80, 8080, 8443)
 
 
 def refused_by(rules: Mapping[str, Any], url: str, depth: int | None = None) -> list[tuple[str, str]]:
-    return [(decision.key, decision.rule) for decision in Reasons(**rules).refusals(url, depth)]
+    return [(decision.key, decision.rule) for decision in Boundary(**rules).refusals(url, depth)]
 
 
-def test_refusals_when_several_rules_refuse_then_all_are_named_the_first_is_the_boundarys() -> None:
+def test_refusals_when_several_rules_refuse_then_all_are_named_and_decide_answers_with_the_first() -> None:
     rules: dict[str, Any] = {
         "include_hosts": ["acme.test"],
         "exclude_hosts": ["shop.acme.test"],
         "exclude_urls": ["*.zip", "re:/old/"],
         "exclude_ports": [8080],
         "hosts": [
-            HostRules(host="acme.test", exclude_paths=("/old/", "/%6fld/")),
-            HostRules(host="shop.*", exclude_paths=("/old/",), include_ports=(80,)),
+            HostBlock(host="acme.test", exclude_paths=("/old/", "/%6fld/")),
+            HostBlock(host="shop.*", exclude_paths=("/old/",), include_ports=(80,)),
         ],
         "depth": 2,
         "dynamic_pages": False,
@@ -72,7 +70,7 @@ def test_refusals_when_several_rules_refuse_then_all_are_named_the_first_is_the_
             Proposal("scope.include_ports", 81),
         ),
         (
-            {"allow_all": True, "hosts": [HostRules(host="acme.test", include_paths=("/x/",))]},
+            {"allow_all": True, "hosts": [HostBlock(host="acme.test", include_paths=("/x/",))]},
             "http://acme.test/a/b.html?q=1",
             Proposal("scope.host[0].include_paths", "/a/b.html"),
         ),
@@ -86,20 +84,20 @@ def test_refusals_when_several_rules_refuse_then_all_are_named_the_first_is_the_
 def test_proposal_when_no_include_matches_then_the_one_that_would_is_said(
     rules: dict[str, Any], url: str, proposal: Proposal
 ) -> None:
-    reasons = Reasons(**rules)
+    boundary = Boundary(**rules)
 
-    [refusal] = reasons.refusals(url)
+    [refusal] = boundary.refusals(url)
 
     assert refusal.rule == NO_INCLUDE
-    assert reasons.proposal(url, refusal) == proposal
+    assert boundary.proposal(url, refusal) == proposal
 
 
 def test_proposal_when_a_rule_excludes_then_none() -> None:
-    reasons = Reasons(allow_all=True, exclude_hosts=["acme.test"])
+    boundary = Boundary(allow_all=True, exclude_hosts=["acme.test"])
 
-    [refusal] = reasons.refusals("http://acme.test/")
+    [refusal] = boundary.refusals("http://acme.test/")
 
-    assert reasons.proposal("http://acme.test/", refusal) is None
+    assert boundary.proposal("http://acme.test/", refusal) is None
 
 
 @pytest.mark.parametrize(
@@ -113,41 +111,37 @@ def test_proposal_when_a_rule_excludes_then_none() -> None:
         ({"allow_all": True}, ["allow_all"]),
         ({"allow_all": True, "include_hosts": ["acme.test"]}, ["acme.test", "allow_all"]),
         (
-            {"allow_all": True, "hosts": [HostRules(host="www.*", include_paths=("/a/", "/b/"))]},
+            {"allow_all": True, "hosts": [HostBlock(host="www.*", include_paths=("/a/", "/b/"))]},
             ["/a/"],
         ),
         ({"allow_all": True, "include_ports": [80, 81]}, ["80"]),
     ],
 )
 def test_admissions_when_a_url_is_allowed_then_the_rules_it_needs(rules: dict[str, Any], admitted: list[str]) -> None:
-    found = Reasons(**rules).admissions("http://www.acme.test/a/b.html")
+    found = Boundary(**rules).admissions("http://www.acme.test/a/b.html")
 
     assert [decision.rule for decision in found] == admitted
     assert all(decision.allowed for decision in found)
 
 
-def test_reasons_when_the_boundary_learns_a_rule_then_this_test_wants_it_here() -> None:
-    assert inspect.signature(Reasons).parameters.keys() == inspect.signature(Boundary).parameters.keys()
-
-
 @pytest.mark.parametrize("seed", range(8))
-def test_reasons_when_what_they_name_is_taken_out_then_the_boundary_decides_otherwise(seed: int) -> None:
+def test_boundary_when_the_rules_it_names_are_taken_out_then_it_decides_otherwise(seed: int) -> None:
     chance = random.Random(seed)
     flipped = 0
     for _ in range(60):
         rules = some_rules(chance)
-        boundary, reasons = Boundary(**rules), Reasons(**rules)
+        boundary = Boundary(**rules)
         for _ in range(6):
             url = f"http://{chance.choice(HOSTS)}{chance.choice(('', ':8080', ':8443'))}{chance.choice(PATHS)}"
             depth = chance.choice((None, 0, 3))
-            decision, refusals = boundary.decide(url, depth), reasons.refusals(url, depth)
+            decision, refusals = boundary.decide(url, depth), boundary.refusals(url, depth)
             told = f"seed {seed}: {url} at {depth} of {rules}: {refusals}"
             assert decision.allowed == (not refusals), told
             if refusals:
                 assert decision == refusals[0], told
-                assert Boundary(**mended(rules, reasons, url, refusals)).decide(url, depth).allowed, told
+                assert Boundary(**mended(rules, boundary, url, refusals)).decide(url, depth).allowed, told
             else:
-                assert not still_allowed(without(rules, reasons.admissions(url)), url), told
+                assert not still_allowed(without(rules, boundary.admissions(url)), url), told
             flipped += 1
 
     assert flipped == 360
@@ -167,7 +161,7 @@ def some_rules(chance: random.Random) -> dict[str, Any]:
         "exclude_urls": some(GLOBS, 1),
         chance.choice(("include_ports", "exclude_ports")): some(PORTS),
         "hosts": [
-            HostRules(
+            HostBlock(
                 host=host,
                 include_paths=tuple(some(PREFIXES)),
                 exclude_paths=tuple(some(PREFIXES, 1)),
@@ -188,11 +182,11 @@ def some_rules(chance: random.Random) -> dict[str, Any]:
     return rules
 
 
-def mended(rules: dict[str, Any], reasons: Reasons, url: str, refusals: Sequence[Decision]) -> dict[str, Any]:
+def mended(rules: dict[str, Any], boundary: Boundary, url: str, refusals: Sequence[Decision]) -> dict[str, Any]:
     """The rules without those that refuse, and with the includes that are proposed."""
     changed = without(rules, [refusal for refusal in refusals if refusal.rule != NO_INCLUDE])
     for refusal in refusals:
-        proposal = reasons.proposal(url, refusal)
+        proposal = boundary.proposal(url, refusal)
         if proposal is not None:
             changed = edited(changed, proposal.key, lambda values, new=proposal.value: [*values, new])
     return changed
@@ -223,8 +217,8 @@ def edited(rules: dict[str, Any], key: str, change: Any) -> dict[str, Any]:
         return {**rules, name: change(rules[name])}
     number = int(table.removeprefix("host[").removesuffix("]"))
     blocks = list(rules["hosts"])
-    values = {field: getattr(blocks[number], field) for field in HostRules.__slots__}
-    blocks[number] = HostRules(**{**values, name: tuple(change(values[name]))})
+    values = {field: getattr(blocks[number], field) for field in HostBlock.__slots__}
+    blocks[number] = HostBlock(**{**values, name: tuple(change(values[name]))})
     return {**rules, "hosts": blocks}
 
 
