@@ -11,7 +11,7 @@ from typing import Any
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
-from searchcrawl.index.local.local_receiver import LocalReceiver
+from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run, begin

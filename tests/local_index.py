@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from searchcrawl.index.local.local_receiver import LocalReceiver
+from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchQuery
 from searchcrawl.items import IndexedDocument, Removal
 

@@ -12,7 +12,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Batch, SearchQuery
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument, Removal
 
 T = TypeVar("T")

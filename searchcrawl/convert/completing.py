@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from searchcrawl.convert.language import detect_language
+from searchcrawl.index_fields import SUFFIXES
 from searchcrawl.items import Document, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Value
 from searchcrawl.run import Run
-from searchcrawl.sources.attribute_table import FIXED, SUFFIXES
+from searchcrawl.sources.attribute_table import FIXED
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from searchcrawl.sources.project import Project
 def open_index(project: Project) -> SearchIndex:
     """The project's index; nothing is asked of it yet. Heavy libraries are loaded only here."""
     if project.index.type == "solr":
-        from searchcrawl.index.solr.solr_receiver import SolrReceiver  # noqa: PLC0415  # heavy
+        from searchcrawl.index.solr.receiver import SolrReceiver  # noqa: PLC0415  # heavy
 
         return SolrReceiver(str(project.index.url))
-    from searchcrawl.index.local.local_receiver import LocalReceiver  # noqa: PLC0415  # heavy
+    from searchcrawl.index.local.receiver import LocalReceiver  # noqa: PLC0415  # heavy
 
     return LocalReceiver(project.index_dir)

@@ -1,4 +1,4 @@
-"""The query language of interface.md §2, as a small tree that each index turns into its own query.
+"""The query language, as a small tree that each index turns into its own query.
 
 ``parse`` never fails: what is not understood is text. The tree has five kinds of nodes::
 
@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from searchcrawl.index_fields import FIELDS
+
 #: Names that may stand before a colon, beside those of attributes; any other prefix is text.
-FIELDS = frozenset(
-    {"title", "content", "description", "author", "subject", "url", "host", "source", "language", "mimetype"}
-)
+PREFIXES = frozenset(field.name for field in FIELDS if field.is_prefix)
 
 #: Terms beyond this many are ignored, so that no query costs more than a page of words.
 MAX_TERMS = 128
@@ -85,9 +85,9 @@ class _Or:
 
 
 def prefixes(words: str) -> set[str]:
-    """What stands before a colon in a query, in lower case, and is none of FIELDS: perhaps names of attributes."""
+    """What stands before a colon in a query, in lower case, and is none of PREFIXES: perhaps the names of attributes."""
     found = {match["field"].lower() for match in _TOKEN.finditer(words) if match["field"]}
-    return found - FIELDS
+    return found - PREFIXES
 
 
 def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
@@ -175,7 +175,7 @@ def _signed(match: re.Match[str], attributes: Mapping[str, str]) -> _Signed | No
     excluded = match["minus"] is not None
     prefix = match["field"]
     lowered = (prefix or "").lower()
-    field = lowered if lowered in FIELDS else attributes.get(lowered)
+    field = lowered if lowered in PREFIXES else attributes.get(lowered)
     phrase = match["phrase"] is not None
     text = match["phrase"] if phrase else match["word"]
     if prefix and field is None:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Final
 
+from searchcrawl.index_fields import is_text_field
+
 #: What Lucene takes as one untokenised term.
 MAX_TERM_BYTES: Final = 32_766
-#: Fields whose values are split into words, and so may be of any length.
-TEXT_FIELDS: Final = frozenset({"title", "content", "description", "anchor", "author", "subject"})
 
 Scalar = str | int | float | bool
 
@@ -23,6 +23,8 @@ _UNWANTED: Final = (*_CONTROLS, *_MARKS, *_NONCHARACTERS)
 _UNWANTED_PATTERN: Final = re.compile("[" + re.escape("".join(_UNWANTED)) + "\ud800-\udfff]")
 _SHORT: Final = 500
 _MAX_LONG: Final = 2**63 - 1
+_MAX_EXACT_INTEGER: Final = 2**53
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
 def clean_fields(fields: Mapping[str, object]) -> dict[str, Scalar | list[Scalar]]:
@@ -80,11 +82,6 @@ def fault_of_id(document_id: str) -> str | None:
     return None
 
 
-def is_text_field(name: str) -> bool:
-    """Whether an index splits the values of the field into words."""
-    return name in TEXT_FIELDS or name.endswith("_t") or name.startswith(("content_txt_", "title_txt_"))
-
-
 def clean_text(text: str) -> str:
     """The text without lone surrogates, control characters, non-characters and the marks of snippets."""
     # In a long text, looking for each character costs a tenth of one pass of a regular expression.
@@ -115,6 +112,17 @@ def iso_utc(moment: date) -> str:
         aware = aware.replace(tzinfo=UTC)
     precision = "milliseconds" if aware.microsecond else "seconds"
     return aware.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def parse_number(text: str) -> float | None:
+    """The number that a text is; None where it is none."""
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def format_number(value: float) -> str:
+    """A number as facets show it: without a fraction where it is a whole one."""
+    number = float(value)
+    return str(int(number)) if number.is_integer() and abs(number) < _MAX_EXACT_INTEGER else repr(number)
 
 
 def _is_encodable(text: str) -> bool:

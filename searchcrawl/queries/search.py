@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
-from searchcrawl.index.attribute_fields import name_and_suffix
 from searchcrawl.index.query import prefixes
 from searchcrawl.index.receiver import Hit, Receiver, SearchIndex, SearchQuery
+from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
 from searchcrawl.sources.attribute_catalogue import index_fields
 from searchcrawl.sources.checking import guess, one_line
 from searchcrawl.sources.loading import load_sources
@@ -21,7 +21,9 @@ HIT_END: Final = "\ue001"
 _UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 _BY_SCORE: Final = frozenset({"score", "-score"})
 #: Attributes that every document may have, and that no other part of a hit shows (A6).
-_FIXED: Final = ("author", "subject", "mimetype", "language", "host")
+_FIXED: Final = tuple(
+    field.name for field in FIELDS if field.is_fixed and field.name not in {"title", "description", "last_modified"}
+)
 
 
 def search(receiver: Receiver, query: SearchQuery, *, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def _in_fields(query: SearchQuery, fields: Mapping[str, str]) -> SearchQuery:
         sort = f"{'-' if sort.startswith('-') else ''}{field_of(sort.removeprefix('-'))}"
     return replace(
         query,
-        attributes={name: field for name, field in fields.items() if name_and_suffix(field) is not None},
+        attributes={name: field for name, field in fields.items() if attribute_type(field) is not None},
         filters=[(field_of(name), value) for name, value in query.filters],
         sort=sort,
         facets=[field_of(name) for name in query.facets],
@@ -119,7 +121,7 @@ def _attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes by their names as written in the source file."""
     found = {name: fields[name] for name in _FIXED if fields.get(name)}
     for field, value in fields.items():
-        known = name_and_suffix(field)
+        known = split_attribute_field(field)
         if known is not None:
             found[known[0]] = value
     return found

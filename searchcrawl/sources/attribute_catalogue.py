@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.attribute_table import FIXED, OWN, SUFFIXES, AttributeType
+from searchcrawl.index_fields import SUFFIXES
+from searchcrawl.sources.attribute_table import FIXED, OWN, AttributeType
 from searchcrawl.sources.checking import dotted
 from searchcrawl.sources.config import Source
 

@@ -14,33 +14,18 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES
 from searchcrawl.sources.values import LIST, Table, refused
 
 #: What every document has, by any spelling, and the field of the index (A6).
-FIXED: Final[Mapping[str, str]] = {
-    "title": "title",
-    "author": "author",
-    "description": "description",
-    "subject": "subject",
-    "mimetype": "mimetype",
-    "language": "language",
-    "host": "host",
-    "last_modified": "last_modified",
-    "lastmodifieddate": "last_modified",
-    "lastmodified": "last_modified",
+FIXED: Final = {
+    spelling: field.name for field in FIELDS if field.is_fixed for spelling in (field.name, *field.other_spellings)
 }
-#: The other fields of a document; no attribute has such a name.
-OWN: Final = frozenset({
-    "access_url", "anchor", "checksum", "content", "content_length", "crawl_version", "crawled_at", "depth",
-    "duplicates", "first_seen", "groups", "id", "score", "source", "url",
-})  # fmt: skip
-#: How the field of an attribute ends, by its type.
-SUFFIXES: Final[Mapping[str, str]] = {"string": "_s", "text": "_t", "number": "_l", "date": "_dt"}
+#: The other names that a query may use; no attribute has such a name.
+OWN: Final = frozenset({"score", *(field.name for field in FIELDS if not field.is_fixed)})
 
 _KINDS: Final = ("meta", "header", "jsonld")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-#: Fields of the index that begin so are of another kind.
-_TAKEN: Final = ("content_txt_", "title_txt_")
 _MAX_SOURCE_CHARS: Final = 200
 
 
@@ -57,7 +42,7 @@ def _attribute_name(text: str) -> str:
     fixed = FIXED.get(text.lower())
     if fixed is not None:
         return fixed
-    if text.lower() in OWN or text.lower().startswith(_TAKEN):
+    if text.lower() in OWN or text.lower().startswith(LANGUAGE_PREFIXES):
         raise refused("is a field of every document: name the attribute differently")
     return text
 

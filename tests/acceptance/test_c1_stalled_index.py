@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 import pytest
 
-from searchcrawl.index.solr.solr_receiver import REQUIRED_FIELDS
+from searchcrawl.index.solr.receiver import REQUIRED_FIELDS
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, source
 from tests.crawl_forks import Forks, Running, started

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.index.solr.solr_receiver import REQUIRED_FIELDS, SolrReceiver
+from searchcrawl.index.solr.receiver import REQUIRED_FIELDS, SolrReceiver
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.scripted_solr import Exchange, Received, ScriptedSolr, Step, good, status, tolerant

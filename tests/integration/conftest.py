@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from tests.scripted_solr import ScriptedSolr
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.index.local.local_receiver import LocalReceiver
+from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument
 
 FIELDS = ["color_s", "dc.size_l", "note_t", "due_dt", "x-y_s", "mimetype", "host", "depth", "last_modified", "title"]

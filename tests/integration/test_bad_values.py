@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.index.local.local_receiver import LocalReceiver
+from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from tests.solr_documents import batch, document
 
 #: 40 KB, as one word and of two bytes a character, and as one that a cut may hit in its middle.

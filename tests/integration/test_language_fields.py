@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl.index.fields import indexed_document
 from searchcrawl.index.receiver import Batch
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.store.batches.batch_table import Shipment
 from tests.languages import TEXTS
 from tests.solr_documents import answer

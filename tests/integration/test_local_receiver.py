@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
-from searchcrawl.index.local.local_receiver import LocalReceiver
+from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument
 from tests.local_index import batch, document, found, named, removal
@@ -21,7 +21,7 @@ from tests.local_index import batch, document, found, named, removal
 #: Delivers one document a batch: python -c … FOLDER SOURCE BATCHES
 DELIVERING = """
 import pathlib, sys
-from searchcrawl.index.local.local_receiver import LocalReceiver
+from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 
@@ -146,7 +146,7 @@ def test_deliver_when_values_are_odd_then_the_document_is_stored_all_the_same(re
 def test_scan_when_there_are_more_documents_than_a_page_then_all_come_by_rising_id(
     receiver: LocalReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("searchcrawl.index.local.local_receiver._PAGE_DOCUMENTS", 10)
+    monkeypatch.setattr("searchcrawl.index.local.receiver._PAGE_DOCUMENTS", 10)
     numbers = [(number * 8) % 35 for number in range(35)]
     for start in range(0, 35, 5):
         receiver.deliver(batch(1, *(document(f"{number:02}", checksum="c") for number in numbers[start : start + 5])))
@@ -263,7 +263,7 @@ def test_deliver_when_the_disk_is_full_then_the_batch_is_kept_and_goes_in_later(
     program = """
 import pathlib, resource, sys
 from searchcrawl.exceptions import IndexUnavailable
-from searchcrawl.index.local.local_receiver import LocalReceiver
+from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchQuery
 from searchcrawl.items import IndexedDocument
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.local.local_receiver import LocalReceiver
+from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.items import IndexedDocument
 from tests.local_index import batch, document, found, named

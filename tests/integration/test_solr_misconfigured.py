@@ -14,7 +14,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured
 from searchcrawl.index.receiver import Receipt
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.certificates import write_certificate
 from tests.scripted_solr import ScriptedSolr, Step, small_batch

@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.receiver import Receipt, SearchQuery
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, Step, small_batch
 

@@ -12,8 +12,8 @@ import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.receiver import Batch, Receipt, SearchIndex
-from searchcrawl.index.solr import solr_receiver as solr_receiver_module
-from searchcrawl.index.solr.solr_receiver import REQUIRED_FIELDS, SolrReceiver
+from searchcrawl.index.solr import receiver as solr_receiver_module
+from searchcrawl.index.solr.receiver import REQUIRED_FIELDS, SolrReceiver
 from searchcrawl.items import IndexedDocument
 from tests.solr_documents import answer, batch, document, found, put, when_up
 from tests.solr_server import RunningSolr

@@ -6,7 +6,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.receiver import Receipt
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, small_batch
 

@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import SearchQuery
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument
 from tests.solr_documents import document, found, put
 

@@ -12,8 +12,8 @@ import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Batch, Receipt
-from searchcrawl.index.solr import solr_transport
-from searchcrawl.index.solr.solr_receiver import SolrReceiver
+from searchcrawl.index.solr import transport
+from searchcrawl.index.solr.receiver import SolrReceiver
 from searchcrawl.items import IndexedDocument
 from tests import scripted_solr as scripts
 from tests.scripted_solr import ScriptedSolr, Step, small_batch
@@ -114,7 +114,7 @@ def test_i2_deliver_when_the_server_reads_nothing_then_unavailable_whichever_tim
 ) -> None:
     if first == "socket":
         # A busy machine may see the end of one read or write before that of the whole.
-        monkeypatch.setattr(solr_transport._Deadline, "_expire", lambda _: None)
+        monkeypatch.setattr(transport._Deadline, "_expire", lambda _: None)
     document = IndexedDocument(id="a", fields={"content": content})
 
     with pytest.raises(IndexUnavailable, match=r"no complete answer within 0\.5 s"):
@@ -124,7 +124,7 @@ def test_i2_deliver_when_the_server_reads_nothing_then_unavailable_whichever_tim
 def test_i2_deliver_when_the_server_falls_silent_on_a_kept_connection_then_the_time_to_connect_is_no_limit(
     receiver_of_a_silent_one: SolrReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(solr_transport, "_MAX_CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "_MAX_CONNECT_SECONDS", 0.1)
     document = IndexedDocument(id="a", fields={"content": "word " * 2_000_000})
 
     with pytest.raises(IndexUnavailable, match=r"no complete answer within 0\.5 s"):
@@ -134,7 +134,7 @@ def test_i2_deliver_when_the_server_falls_silent_on_a_kept_connection_then_the_t
 def test_i2_deliver_when_there_is_no_handshake_in_time_then_the_message_names_no_other_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(solr_transport, "_MAX_CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "_MAX_CONNECT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as wall:
         receiver = SolrReceiver(f"https://127.0.0.1:{wall.getsockname()[1]}/solr/wall", timeout_seconds=30)
 

@@ -26,7 +26,7 @@ def test_i10_package_when_searched_then_the_only_deletion_by_query_is_that_of_to
         if isinstance(key, ast.Constant) and key.value == "delete"
     ]
 
-    assert queries == [("index/solr/solr_receiver.py", "{'query': 'tombstone_b:true'}")]
+    assert queries == [("index/solr/receiver.py", "{'query': 'tombstone_b:true'}")]
 
 
 def test_i10_package_when_searched_then_nobody_calls_the_deletion_of_pysolr() -> None:

@@ -6,7 +6,15 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import orjson
 import pytest
 
-from searchcrawl.index.sanitising import MAX_TERM_BYTES, clean_fields, clean_text, cut_bytes, iso_utc
+from searchcrawl.index.sanitising import (
+    MAX_TERM_BYTES,
+    clean_fields,
+    clean_text,
+    cut_bytes,
+    format_number,
+    iso_utc,
+    parse_number,
+)
 
 LONG = "word " * 2000
 
@@ -101,3 +109,16 @@ def test_clean_when_one_text_stands_in_two_fields_then_it_is_cleaned_in_both() -
 
     assert cleaned["content"] == cleaned["content_txt_en"] == cleaned["source"] == "ab " * 400
     assert cleaned["title"] == "t" * 600
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "shown"), [("1.50", 1.5, "1.5"), ("+2", 2.0, "2"), ("1e20", 1e20, "1e+20"), ("-0", -0.0, "0")]
+)
+def test_number_when_read_and_shown_then_in_one_form(text: str, number: float, shown: str) -> None:
+    assert parse_number(text) == number
+    assert format_number(number) == shown
+
+
+@pytest.mark.parametrize("text", ["", "x", "1,5", "1.", ".5", "0x1", "nan", "inf", "1 2", "٣"])
+def test_number_when_the_text_is_none_then_none(text: str) -> None:
+    assert parse_number(text) is None

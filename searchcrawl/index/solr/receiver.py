@@ -9,40 +9,15 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import pysolr
 
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
-from searchcrawl.index.attribute_fields import name_and_suffix, number_text
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
-from searchcrawl.index.solr.solr_query import parameters, value_field
-from searchcrawl.index.solr.solr_transport import Refused, SolrSession, misconfigured, shown_url
-from searchcrawl.index.solr.solr_update import SolrUpdates
+from searchcrawl.index.sanitising import format_number
+from searchcrawl.index.solr.query import parameters, value_field
+from searchcrawl.index.solr.transport import Refused, SolrSession, misconfigured, shown_url
+from searchcrawl.index.solr.update import SolrUpdates
+from searchcrawl.index_fields import FIELDS, attribute_type
 
-#: The fields of interface.md §4, and the mark of a tombstone.
-REQUIRED_FIELDS: Final = frozenset(
-    {
-        "id",
-        "url",
-        "access_url",
-        "source",
-        "groups",
-        "host",
-        "depth",
-        "title",
-        "content",
-        "description",
-        "author",
-        "subject",
-        "mimetype",
-        "language",
-        "last_modified",
-        "content_length",
-        "checksum",
-        "first_seen",
-        "crawled_at",
-        "crawl_version",
-        "anchor",
-        "duplicates",
-        "tombstone_b",
-    }
-)
+#: What the schema of a core must have; ``tombstone_b`` marks a removed document.
+REQUIRED_FIELDS: Final = frozenset({*(field.name for field in FIELDS), "tombstone_b"})
 _SCAN_ROWS: Final = 1000
 _PROBE_SECONDS: Final = 5.0
 # The ordinal of UpdateLog.State.REPLAYING.
@@ -221,7 +196,7 @@ def _hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequ
 
 def _unwrapped(name: str, value: Any) -> Any:
     """An attribute as it was sent: in Solr all may have several values, and all numbers have a fraction."""
-    if isinstance(value, list) and name_and_suffix(name) is not None:
+    if isinstance(value, list) and attribute_type(name) is not None:
         values = [int(item) if isinstance(item, float) and item.is_integer() else item for item in value]
         return values[0] if len(values) == 1 else values
     return value
@@ -230,6 +205,6 @@ def _unwrapped(name: str, value: Any) -> Any:
 def _counted(name: str, flat: Sequence[Any]) -> dict[str, int]:
     """Solr's [value, count, value, count …] as a mapping."""
     counts = zip(flat[::2], flat[1::2], strict=True)
-    if name.endswith("_l"):
-        return {number_text(float(value)): int(count) for value, count in counts}
+    if attribute_type(name) == "number":
+        return {format_number(float(value)): int(count) for value, count in counts}
     return {str(value): int(count) for value, count in counts}

@@ -1,19 +1,20 @@
-"""The fields of the embedded index, and how a document becomes one of them.
+"""The schema of the embedded index, and how a delivered document becomes one of the library's.
 
-A document's fields are kept whole, as JSON, in ``stored``; everything else is there to be searched:
+A document's fields are kept whole, as JSON, in ``stored``. All other fields are there to be searched:
 
 - texts (``title``, ``content`` …) split into words;
 - the same values whole (``title_exact`` …) and names (``source``, ``mimetype`` …), for exact filters,
   facets and sorting;
 - some names once more split into words (``url_words`` …), for ``url:docs`` or ``host:example.com``;
 - ``attribute_words``, a JSON object of the texts among the attributes, split into words;
-- ``attributes``, a JSON object of those of the source (``NAME_s``, ``NAME_l`` …). Texts in it begin
-  with a mark, so that none is taken for a date; numbers are texts too, that sort as they do.
+- ``attributes``, a JSON object of the attributes of the source (``NAME_s``, ``NAME_l`` …). A text in it
+  begins with a mark, so that the library takes none for a date; numbers are texts that sort as they do.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -23,26 +24,29 @@ from typing import Any, Final
 import orjson
 import tantivy
 
-from searchcrawl.index.attribute_fields import name_and_suffix, sortable
 from searchcrawl.index.sanitising import clean_fields
+from searchcrawl.index_fields import (
+    DATES,
+    LANGUAGE_PREFIXES,
+    NAMES,
+    NUMBERS,
+    TEXTS,
+    WHOLE_VALUES,
+    WORDS,
+    attribute_type,
+)
 
-#: Split into words; the number is the weight of a hit there.
-TEXTS: Final = {"title": 3.0, "content": 1.0, "description": 1.5, "author": 1.0, "subject": 1.5, "anchor": 2.0}
-#: Kept whole under NAME_exact besides.
-EXACT: Final = {name: f"{name}_exact" for name in ("title", "description", "author", "subject")}
-NAMES: Final = ("source", "groups", "host", "url", "access_url", "duplicates", "mimetype", "language", "checksum")
-#: Split into words besides, under NAME_words.
-WORDS: Final = {name: f"{name}_words" for name in ("url", "host", "mimetype", "language")}
-NUMBERS: Final = ("depth", "content_length", "crawl_version")
-DATES: Final = ("last_modified", "first_seen", "crawled_at")
 #: Before each text among the attributes.
 TEXT_MARK: Final = "="
 
-_BY_LANGUAGE: Final = ("content_txt_", "title_txt_")
+_NAMES: Final = tuple(name for name in NAMES if name != "id")
+_EXACT: Final = {name: WHOLE_VALUES[name] for name in TEXTS if name in WHOLE_VALUES}
 _ANALYZER: Final = "words"
 _MAX_WORD_BYTES: Final = 255
 #: As much as Solr's copyField takes.
 _MAX_EXACT_CHARS: Final = 8000
+_SIGN: Final = 1 << 63
+_ALL: Final = (1 << 64) - 1
 # Moments are kept as nanoseconds since 1970 in 64 bits.
 _FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
 _LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
@@ -54,8 +58,8 @@ _CJK = (
     "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _CJK_CHARACTER = re.compile(f"([{_CJK}])")
-# Which characters a text has is told by the leading bytes of its UTF-8, at a tenth of the cost of a pattern:
-# combining accents, Jamo, full-width and other compatibility forms are to be normalised …
+# The leading bytes of its UTF-8 tell which characters a text has, at a tenth of the cost of a pattern. These
+# begin combining accents, Jamo, full-width and other compatibility forms, which are to be normalised …
 _UNCOMMON_LEADS = frozenset({0xCC, 0xCD, 0xE1, 0xEF})
 # … and these begin CJK characters, as does 0xF0 where it is no emoji.
 _CJK_LEADS = frozenset({0xE1, *range(0xE3, 0xF0)})
@@ -64,7 +68,7 @@ _OTHER_BYTES = bytes(set(range(256)) - _UNCOMMON_LEADS - _CJK_LEADS)
 CJK_RUN: Final = re.compile(f"([{_CJK}]+)")
 
 
-def analyzer() -> tantivy.TextAnalyzer:
+def build_analyzer() -> tantivy.TextAnalyzer:
     """Words in lower case without accents; English stop words go, their places stay (G2)."""
     filters = (
         tantivy.Filter.remove_long(_MAX_WORD_BYTES),
@@ -78,15 +82,16 @@ def analyzer() -> tantivy.TextAnalyzer:
     return builder.build()
 
 
-def schema() -> tantivy.Schema:
-    """The schema; an index made with another one cannot be opened."""
+def build_schema() -> tantivy.Schema:
+    """The schema; an index that was made with another one, or with its fields in another order, cannot be opened."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", stored=True, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("stored", stored=True)
     builder.add_boolean_field("tombstone", indexed=True)
-    for name in (*TEXTS, *WORDS.values()):
+    # The shortest first: the order in which the words of names were declared in existing indexes.
+    for name in (*TEXTS, *sorted(WORDS.values(), key=len)):
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="position")
-    for name in (*NAMES, *EXACT.values()):
+    for name in (*_NAMES, *_EXACT.values()):
         builder.add_text_field(name, fast=True, tokenizer_name="raw", index_option="basic")
     for name in NUMBERS:
         builder.add_integer_field(name, indexed=True, fast=True)
@@ -99,14 +104,14 @@ def schema() -> tantivy.Schema:
 
 def open_index(path: Path) -> tantivy.Index:
     """Opens the index of a folder or creates it there; ValueError where it has another schema."""
-    index = tantivy.Index(schema(), path=str(path))
-    index.register_tokenizer(_ANALYZER, analyzer())
+    index = tantivy.Index(build_schema(), path=str(path))
+    index.register_tokenizer(_ANALYZER, build_analyzer())
     # Readers look for commits when they are asked something, not from a thread twice a second.
     index.config_reader("manual")
     return index
 
 
-def spaced(text: str) -> str:
+def prepare_text(text: str) -> str:
     """The text as it is analysed: each CJK character a word of its own, full-width letters as plain ones."""
     if text.isascii():
         return text
@@ -119,24 +124,33 @@ def spaced(text: str) -> str:
     return text
 
 
-def document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_version: int) -> tantivy.Document:
+def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_version: int) -> tantivy.Document:
     """A document to be added; ValueError, TypeError or OverflowError with the reason where a field cannot be taken."""
     # Words are not analysed by language here.
-    stored = clean_fields({name: value for name, value in fields.items() if not name.startswith(_BY_LANGUAGE)})
+    stored = clean_fields({name: value for name, value in fields.items() if not name.startswith(LANGUAGE_PREFIXES)})
     stored |= {"source": source, "crawl_version": crawl_version}
     made = tantivy.Document()
     made.add_text("id", document_id)
     made.add_bytes("stored", orjson.dumps(stored))
+    attributes: dict[str, list[Any]] = {}
+    words: dict[str, list[str]] = {}
     for name, value in stored.items():
-        _add(made, name, value if isinstance(value, list) else [value])
-    attributes = dict(_attributes(stored))
+        values = value if isinstance(value, list) else [value]
+        kind = attribute_type(name)
+        if kind is None:
+            _add(made, name, values)
+            continue
+        attributes[name] = list(_attribute_values(kind, values))
+        if kind in {"string", "text"}:
+            # With a blank before it the library takes no text for a date.
+            words[name] = [f" {prepare_text(str(each)[:_MAX_EXACT_CHARS])}" for each in values]
     if attributes:
         made.add_json("attributes", attributes)
-        made.add_json("attribute_words", dict(_attribute_words(stored)))
+        made.add_json("attribute_words", words)
     return made
 
 
-def tombstone(document_id: str, *, source: str, crawl_version: int) -> tantivy.Document:
+def build_tombstone(document_id: str, *, source: str, crawl_version: int) -> tantivy.Document:
     """What stays of a removed document: it remembers the version, so that nothing older comes back."""
     made = tantivy.Document()
     made.add_text("id", document_id)
@@ -153,13 +167,29 @@ def attribute_path(field: str, *, words: bool = False) -> str:
     return f"{'attribute_words' if words else 'attributes'}.{escaped}"
 
 
-def marked(text: str) -> str:
+def mark_text(text: str) -> str:
     """A text among the attributes as it is indexed: as much of it as Solr's copyField takes."""
     return TEXT_MARK + text[:_MAX_EXACT_CHARS]
 
 
-def moment(text: str) -> datetime | None:
-    """The moment of an ISO 8601 text, UTC where it names no zone; None where it is none that can be indexed."""
+def encode_number(number: float) -> str:
+    """A number among the attributes, as 16 hexadecimal digits that sort as numbers do (from the bits of IEEE 754).
+
+    The library keeps integers and other numbers of a JSON object apart, and does not sort them together.
+    """
+    (bits,) = struct.unpack(">Q", struct.pack(">d", number + 0.0))
+    return f"{bits ^ _SIGN if bits < _SIGN else bits ^ _ALL:016x}"
+
+
+def decode_number(digits: str) -> float:
+    """The number that ``encode_number`` made these digits of."""
+    bits = int(digits, 16)
+    (number,) = struct.unpack(">d", struct.pack(">Q", bits ^ _SIGN if bits >= _SIGN else bits ^ _ALL))
+    return float(number)
+
+
+def parse_moment(text: str) -> datetime | None:
+    """The moment of an ISO 8601 text, in UTC where it names no zone; None where it is none that can be indexed."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -168,53 +198,39 @@ def moment(text: str) -> datetime | None:
     return found if _FIRST_MOMENT < found < _LAST_MOMENT else None
 
 
-def _attributes(stored: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """The fields of attributes, with values as they are indexed."""
-    for name, value in stored.items():
-        known = name_and_suffix(name)
-        if known is None:
-            continue
-        values = value if isinstance(value, list) else [value]
-        if known[1] == "_l":
-            yield name, [sortable(float(each)) for each in values]
-        elif known[1] == "_dt":
+def _attribute_values(kind: str, values: Iterable[Any]) -> Iterator[Any]:
+    """The values of an attribute as they are indexed."""
+    for value in values:
+        if kind == "number":
+            yield encode_number(float(value))
+        elif kind == "date":
             # The library knows moments by their form.
-            yield name, [each for each in values if moment(str(each)) is not None]
+            if parse_moment(str(value)) is not None:
+                yield value
         else:
-            yield name, [marked(str(each)) for each in values]
-
-
-def _attribute_words(stored: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """The fields of texts among the attributes, as they are analysed."""
-    for name, value in stored.items():
-        known = name_and_suffix(name)
-        if known is not None and known[1] in {"_s", "_t"}:
-            values = value if isinstance(value, list) else [value]
-            # With a blank before it no text is taken for a date.
-            yield name, [f" {spaced(str(each)[:_MAX_EXACT_CHARS])}" for each in values]
+            yield mark_text(str(value))
 
 
 def _add(made: tantivy.Document, name: str, values: Iterable[Any]) -> None:
-    if name in DATES:
-        for value in values:
-            if (found := moment(str(value))) is not None:
-                made.add_date(name, found)
-    elif name in NUMBERS:
-        for value in values:
+    """Adds the values of a field that every document may have."""
+    for value in values:
+        if name in DATES:
+            if (moment := parse_moment(str(value))) is not None:
+                made.add_date(name, moment)
+        elif name in NUMBERS:
             made.add_integer(name, int(value))
-    else:
-        for value in values:
+        else:
             for field, text in _texts(name, str(value)):
                 made.add_text(field, text)
 
 
 def _texts(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """The text fields that a value goes into."""
+    """The fields that a text goes into, each with what it gets of it."""
     if name in TEXTS:
-        yield name, spaced(text)
-    if name in EXACT:
-        yield EXACT[name], text[:_MAX_EXACT_CHARS]
-    if name in NAMES:
+        yield name, prepare_text(text)
+    if name in _EXACT:
+        yield _EXACT[name], text[:_MAX_EXACT_CHARS]
+    if name in _NAMES:
         yield name, text
     if name in WORDS:
-        yield WORDS[name], spaced(text)
+        yield WORDS[name], prepare_text(text)

@@ -1,4 +1,4 @@
-"""A parsed query as parameters of Solr; whatever was typed ends up as quoted text."""
+"""Turns a query into parameters of Solr; whatever was typed ends up as quoted text."""
 
 from __future__ import annotations
 
@@ -7,37 +7,27 @@ from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.attribute_fields import name_and_suffix, number_of
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, parse
 from searchcrawl.index.receiver import SearchQuery
-from searchcrawl.index.sanitising import iso_utc
+from searchcrawl.index.sanitising import iso_utc, parse_number
+from searchcrawl.index_fields import (
+    ATTRIBUTE_FIELDS,
+    DATES,
+    FIELDS,
+    NUMBERS,
+    TEXTS,
+    WHOLE_VALUES,
+    WORDS,
+    attribute_type,
+    split_attribute_field,
+)
 
 HIT_START: Final = "\ue000"
 HIT_END: Final = "\ue001"
-#: Where words without a field are looked for, and how much a hit there counts.
-DEFAULT_FIELDS: Final = (
-    ("title", 3.0),
-    ("content", 1.0),
-    ("description", 1.5),
-    ("author", 1.0),
-    ("subject", 1.5),
-    ("anchor", 2.0),
+#: What Solr is asked to return; the text comes as a snippet.
+_RETURNED: Final = ",".join(
+    (*(field.name for field in (*FIELDS, *ATTRIBUTE_FIELDS.values()) if field.is_returned), "score")
 )
-#: All stored fields but the text itself.
-STORED_FIELDS: Final = (
-    "id,url,access_url,source,groups,host,depth,title,description,author,subject,mimetype,language,"
-    "last_modified,content_length,checksum,first_seen,crawled_at,crawl_version,anchor,duplicates,"
-    "*_s,*_t,*_l,*_dt,score"
-)
-#: Texts whose whole value is kept beside their words, for filters, facets and sorting.
-_TEXTS: Final = {name: f"{name}_exact" for name in ("title", "author", "subject", "description")}
-_NAMES: Final = frozenset(
-    {"id", "source", "groups", "host", "url", "access_url", "duplicates", "mimetype", "language", "checksum"}
-)
-_NUMBERS: Final = frozenset({"depth", "content_length", "crawl_version"})
-_DATES: Final = frozenset({"last_modified", "first_seen", "crawled_at"})
-#: Names that are split into words besides.
-_WORDS: Final = {name: f"{name}_words" for name in ("url", "host", "mimetype", "language")}
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _NOTHING: Final = "-*:*"
 #: The same, as a clause among others.
@@ -58,7 +48,7 @@ def parameters(query: SearchQuery) -> dict[str, Any]:
         "defType": "lucene",
         "q.op": "OR",
         "fq": filters,
-        "fl": STORED_FIELDS,
+        "fl": _RETURNED,
         "rows": query.rows,
         "start": query.start,
         "sort": _order(query.sort),
@@ -83,32 +73,33 @@ def render(query: Query) -> str:
 
 def value_field(name: str) -> str:
     """The field with the whole values of a field, also of an attribute; UnsupportedByIndex where there is none."""
-    if name in _NAMES or name in _NUMBERS or name in _DATES:
-        return name
-    if name in _TEXTS:
-        return _TEXTS[name]
-    known = name_and_suffix(name)
-    if known is None:
+    attribute = split_attribute_field(name)
+    if attribute is not None:
+        return f"{attribute[0]}_exact" if attribute[1] == "text" else name
+    if name not in WHOLE_VALUES:
         raise UnsupportedByIndex(f"{name!r} cannot be a filter, a facet or an order")
-    return f"{known[0]}_exact" if known[1] == "_t" else name
+    return WHOLE_VALUES[name]
 
 
 def _filter(name: str, value: str) -> str:
+    wanted: str | None = value
+    kind = attribute_type(name)
+    if name in DATES or kind == "date":
+        wanted = _iso_moment(value)
+    elif kind == "number":
+        wanted = _number(value)
+    elif name in NUMBERS:
+        wanted = value if _INTEGER.fullmatch(value) else None
     field = value_field(name)
-    known = name_and_suffix(name)
-    suffix = known[1] if known else ""
-    if name in _DATES or suffix == "_dt":
-        moment = _moment(value)
-        return _NOTHING if moment is None else f"{{!term f={field}}}{moment}"
-    if suffix == "_l":
-        number = number_of(value)
-        return _NOTHING if number is None else f"{{!term f={field}}}{number!r}"
-    if name in _NUMBERS:
-        return f"{{!term f={field}}}{value}" if _INTEGER.fullmatch(value) else _NOTHING
-    return f"{{!term f={field}}}{value}"
+    return _NOTHING if wanted is None else f"{{!term f={field}}}{wanted}"
 
 
-def _moment(text: str) -> str | None:
+def _number(text: str) -> str | None:
+    number = parse_number(text)
+    return None if number is None else repr(number)
+
+
+def _iso_moment(text: str) -> str | None:
     try:
         return iso_utc(datetime.fromisoformat(text))
     except ValueError:
@@ -129,25 +120,23 @@ def _split(query: Query) -> tuple[Query, tuple[Term, ...]]:
 def _term(term: Term) -> str:
     # Always a phrase: a word that analysis splits (e-mail, 東京都) is asked for in one piece.
     quoted = _quoted(term.text)
-    if term.field is not None:
-        known = name_and_suffix(term.field)
-        if known is not None:
-            return _attribute_term(*known, term.text)
-        return f"{_WORDS.get(term.field, term.field)}:{quoted}"
-    return "(" + " ".join(f"{name}:{quoted}^{weight}" for name, weight in DEFAULT_FIELDS) + ")"
+    if term.field is None:
+        return "(" + " ".join(f"{name}:{quoted}^{weight}" for name, weight in TEXTS.items()) + ")"
+    attribute = split_attribute_field(term.field)
+    if attribute is not None:
+        return _attribute_term(term.field, *attribute, term.text)
+    return f"{WORDS.get(term.field, term.field)}:{quoted}"
 
 
-def _attribute_term(name: str, suffix: str, text: str) -> str:
+def _attribute_term(field: str, name: str, kind: str, text: str) -> str:
     """Words of an attribute's texts; a number or a date is compared whole."""
     value: str | None = text
-    field = f"{name}{suffix}"
-    if suffix == "_s":
+    if kind == "string":
         field = f"{name}_general"
-    elif suffix == "_l":
-        number = number_of(text)
-        value = None if number is None else repr(number)
-    elif suffix == "_dt":
-        value = _moment(text)
+    elif kind == "number":
+        value = _number(text)
+    elif kind == "date":
+        value = _iso_moment(text)
     return _NO_DOCUMENT if value is None else field.replace("-", "\\-") + ":" + _quoted(value)
 
 

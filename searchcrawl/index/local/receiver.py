@@ -1,7 +1,7 @@
-"""The embedded index: a folder that several sources and processes share (architecture.md, decision 10).
+"""The embedded index: a folder that several sources and processes share.
 
 There is no log of updates, so every ``deliver`` commits: its receipts survive the death of the
-process and a loss of power. A writer is opened for a delivery only, under a lock on the folder.
+process and a loss of power. A writer is opened for one delivery only, under a lock on the folder.
 """
 
 from __future__ import annotations
@@ -16,27 +16,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 import tantivy
 
 from searchcrawl import clock, failpoints
 from searchcrawl.cache.disk_space import free_bytes
 from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailable, SearchcrawlError
-from searchcrawl.index.attribute_fields import name_and_suffix
-from searchcrawl.index.local import local_schema
-from searchcrawl.index.local.local_order import MAX_VALUES, in_order
-from searchcrawl.index.local.local_query import QueryBuilder, column, facet_value, has_ties, sort_field, tokens_of
-from searchcrawl.index.local.local_snippet import hit_pattern, snippet
-from searchcrawl.index.query import parse, positive_terms
-from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.local import schema
+from searchcrawl.index.local.query import QueryBuilder
+from searchcrawl.index.local.search import count, search, sorted_by_id, stored_fields
+from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import fault_of_id
 
 # One delivery is one segment then: smaller ones cost more in merging than they save in memory.
 _HEAP_BYTES: Final = 30_000_000
 _PAGE_DOCUMENTS: Final = 5000
-_MAX_FACET_VALUES: Final = 100
 _POLL_SECONDS: Final = 0.05
-_USERS_TURN: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
+_TO_MEND: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 _LOCK_NAME: Final = "searchcrawl.lock"
 #: How the library, and Python, quote ENOSPC and EDQUOT.
 _FULL: Final = tuple(f"{mark} {number}" for number in (errno.ENOSPC, errno.EDQUOT) for mark in ("os error", "Errno"))
@@ -57,8 +52,7 @@ class LocalReceiver:
     def __init__(self, path: Path, *, lock_timeout_seconds: float = 30) -> None:
         self._path = path
         self._lock_timeout_seconds = lock_timeout_seconds
-        self._queries = QueryBuilder(local_schema.schema())
-        self._analyzer = local_schema.analyzer()
+        self._queries = QueryBuilder()
         self._index: tantivy.Index | None = None
         self._inode: int | None = None
         self._opening = threading.Lock()
@@ -70,7 +64,7 @@ class LocalReceiver:
         """Stores and removes, durably; a document that cannot be stored is refused with the reason."""
         ids = [*(each.id for each in batch.documents), *(each.id for each in batch.removals)]
         with self._locked(), self._writer() as (writer, searcher):
-            return _put(writer, self._held(searcher, ids), batch)
+            return _put(writer, self._find_versions(searcher, ids), batch)
 
     def end(self, outcome: str) -> None:
         """Nothing is left to be done."""
@@ -83,7 +77,7 @@ class LocalReceiver:
         index = self._opened()
         if index is None:
             return
-        for document_id, fields in self._living(index.searcher(), source):
+        for document_id, fields in self._read_documents(index.searcher(), source):
             yield IndexEntry(
                 id=document_id,
                 crawl_version=fields["crawl_version"],
@@ -92,20 +86,9 @@ class LocalReceiver:
             )
 
     def search(self, query: SearchQuery) -> SearchAnswer:
-        """Answers a query; UnsupportedByIndex for a field that is no filter, facet or order."""
-        order_by = sort_field(query.sort)
-        for name in query.facets:
-            column(name)
+        """Answers a query; UnsupportedByIndex for a field that cannot be a filter, a facet or an order."""
         index = self._opened()
-        if index is None:
-            return SearchAnswer(total=0, facets={name: {} for name in query.facets})
-        searcher = index.searcher()
-        wanted = self._queries.query(query)
-        total, found = self._found(searcher, wanted, query, order_by)
-        facets = {name: _facet(searcher, wanted, name) for name in query.facets}
-        return SearchAnswer(
-            total=total, hits=self._hits(searcher, found, query, scored=order_by is None), facets=facets
-        )
+        return search(None if index is None else index.searcher(), self._queries, query)
 
     def purge(self) -> int:
         """Writes every document anew and leaves tombstones and deleted documents behind; how many tombstones."""
@@ -113,14 +96,14 @@ class LocalReceiver:
             if self._opened() is None:
                 return 0
             with self._writer() as (writer, searcher):
-                for document_id, fields in self._living(searcher, None):
-                    made = local_schema.document(
+                for document_id, fields in self._read_documents(searcher, None):
+                    made = schema.build_document(
                         document_id, fields, source=fields["source"], crawl_version=fields["crawl_version"]
                     )
                     writer.delete_documents_by_term("id", document_id)
                     writer.add_document(made)
                 writer.delete_documents_by_term("tombstone", True)
-                return _count(searcher.search(self._queries.tombstones(), limit=1))
+                return count(searcher, self._queries.tombstones())
 
     def ping(self) -> None:
         """Returns if the folder holds an index of this release, or can be made one."""
@@ -174,7 +157,7 @@ class LocalReceiver:
                 inode = self._path.stat().st_ino
                 # Another folder in its place is another index.
                 if self._index is None or inode != self._inode:
-                    self._index = local_schema.open_index(self._path)
+                    self._index = schema.open_index(self._path)
                     self._inode = inode
                 self._index.reload()
                 return self._index
@@ -214,89 +197,20 @@ class LocalReceiver:
             # What was committed is safe without the merge; the next delivery merges again.
             logger.warning("%s: segments were not merged: %s", self._path, error)
 
-    def _held(self, searcher: tantivy.Searcher, ids: Sequence[str]) -> dict[str, int]:
+    def _find_versions(self, searcher: tantivy.Searcher, ids: Sequence[str]) -> dict[str, int]:
         """The versions of those of ``ids`` that the index has, tombstones included."""
         if not ids or not searcher.num_docs:
             return {}
-        found = searcher.search(
-            self._queries.ids(ids), limit=len(ids), count=False, order_by_field="id", order=tantivy.Order.Asc
-        ).hits
+        found = sorted_by_id(searcher, self._queries.with_ids(ids), limit=len(ids))
         versions = searcher.fast_field_values("crawl_version", [address for _, address in found])
-        return {str(key): int(version or 0) for (key, _), version in zip(found, versions, strict=True)}
+        return {key: int(version or 0) for (key, _), version in zip(found, versions, strict=True)}
 
-    def _living(self, searcher: tantivy.Searcher, source: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _read_documents(self, searcher: tantivy.Searcher, source: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """Id and stored fields of every document, by rising id; a page of them at a time in memory."""
-        query = self._queries.living(source)
+        query = self._queries.documents(source)
         for offset in range(0, searcher.num_docs, _PAGE_DOCUMENTS):
-            page = searcher.search(
-                query,
-                limit=_PAGE_DOCUMENTS,
-                offset=offset,
-                count=False,
-                order_by_field="id",
-                order=tantivy.Order.Asc,
-            ).hits
-            for document_id, address in page:
-                yield document_id, _stored(searcher, address)
-
-    def _found(
-        self, searcher: tantivy.Searcher, wanted: tantivy.Query, query: SearchQuery, order_by: str | None
-    ) -> tuple[int, list[tuple[Any, tantivy.DocAddress]]]:
-        """How many documents there are, and score or sort value and address of those asked for."""
-        skips_all = query.rows < 1 or query.start >= searcher.num_docs
-        if order_by is not None and has_ties(order_by):
-            total = _count(searcher.search(wanted, limit=1))
-            return total, [] if skips_all else self._by_values(searcher, wanted, query, order_by)
-        ascending = order_by is not None and not (query.sort or "").startswith("-")
-        result = searcher.search(
-            wanted,
-            limit=1 if skips_all else min(query.rows, searcher.num_docs),
-            offset=0 if skips_all else query.start,
-            order_by_field=order_by,
-            order=tantivy.Order.Asc if ascending else tantivy.Order.Desc,
-        )
-        return _count(result), [] if skips_all else result.hits
-
-    def _by_values(
-        self, searcher: tantivy.Searcher, wanted: tantivy.Query, query: SearchQuery, field: str
-    ) -> list[tuple[Any, tantivy.DocAddress]]:
-        found = in_order(
-            searcher,
-            wanted,
-            field if name_and_suffix(field) is None else local_schema.attribute_path(field),
-            lambda key: self._queries.value_term(field, key),
-            descending=(query.sort or "").startswith("-"),
-            wanted_documents=min(query.start + query.rows, searcher.num_docs),
-        )
-        return [(None, address) for address in found[query.start :]]
-
-    def _hits(
-        self,
-        searcher: tantivy.Searcher,
-        found: list[tuple[Any, tantivy.DocAddress]],
-        query: SearchQuery,
-        *,
-        scored: bool,
-    ) -> list[Hit]:
-        pattern = hit_pattern(
-            positive_terms(parse(query.words, query.attributes)),
-            is_stop_word=lambda word: not tokens_of(self._analyzer, word),
-            cjk=local_schema.CJK_RUN,
-        )
-        hits = []
-        for key, address in found:
-            document = searcher.doc(address)
-            fields = orjson.loads(document["stored"][0])
-            text = str(fields.pop("content", "") or fields.get("description", ""))
-            hits.append(
-                Hit(
-                    id=document["id"][0],
-                    score=float(key) if scored else 0.0,
-                    snippet=snippet(text, pattern),
-                    fields=fields,
-                )
-            )
-        return hits
+            for document_id, address in sorted_by_id(searcher, query, limit=_PAGE_DOCUMENTS, offset=offset):
+                yield document_id, stored_fields(searcher, address)
 
     def _unwritten(self, error: OSError | ValueError) -> SearchcrawlError:
         """What it means that a delivery could not be written."""
@@ -311,7 +225,7 @@ class LocalReceiver:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 return self._unwritten(error)
             reason = f"{self._path}: {error.strerror or error}"
-            return _misconfigured(reason) if error.errno in _USERS_TURN else IndexUnavailable(reason)
+            return _misconfigured(reason) if error.errno in _TO_MEND else IndexUnavailable(reason)
         if not (self._path / "meta.json").is_file():
             return IndexUnavailable(f"{self._path}: {error}")
         return _misconfigured(
@@ -328,7 +242,7 @@ def _put(writer: tantivy.IndexWriter, held: dict[str, int], batch: Batch) -> lis
             receipts.append(Receipt(each.id, accepted=False, error=fault))
             continue
         try:
-            made = local_schema.document(each.id, each.fields, source=batch.source, crawl_version=batch.crawl_version)
+            made = schema.build_document(each.id, each.fields, source=batch.source, crawl_version=batch.crawl_version)
         except (ValueError, TypeError, OverflowError) as error:
             receipts.append(Receipt(each.id, accepted=False, error=str(error)))
             continue
@@ -338,7 +252,7 @@ def _put(writer: tantivy.IndexWriter, held: dict[str, int], batch: Batch) -> lis
         if fault := fault_of_id(removal.id):
             receipts.append(Receipt(removal.id, accepted=False, error=fault))
             continue
-        made = local_schema.tombstone(removal.id, source=batch.source, crawl_version=batch.crawl_version)
+        made = schema.build_tombstone(removal.id, source=batch.source, crawl_version=batch.crawl_version)
         _replace(writer, held, removal.id, made, batch.crawl_version)
         receipts.append(Receipt(removal.id, accepted=True))
     return receipts
@@ -352,24 +266,6 @@ def _replace(
     writer.delete_documents_by_term("id", document_id)
     writer.add_document(made)
     held[document_id] = crawl_version
-
-
-def _count(result: tantivy.SearchResult) -> int:
-    return int(result.count)  # type: ignore[attr-defined]  # tantivy's stub leaves it out
-
-
-def _stored(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> dict[str, Any]:
-    fields: dict[str, Any] = orjson.loads(searcher.doc(address)["stored"][0])
-    return fields
-
-
-def _facet(searcher: tantivy.Searcher, wanted: tantivy.Query, name: str) -> dict[str, int]:
-    """The most frequent values of a field and in how many found documents each is."""
-    # All of them: which of many that are equally frequent are shown is decided here, as Solr does.
-    asked = {"values": {"terms": {"field": column(name), "size": MAX_VALUES, "segment_size": MAX_VALUES}}}
-    buckets = searcher.aggregate(wanted, asked)["values"]["buckets"]
-    frequent = sorted(buckets, key=lambda bucket: (-bucket["doc_count"], bucket["key"]))[:_MAX_FACET_VALUES]
-    return {facet_value(name, bucket): int(bucket["doc_count"]) for bucket in frequent}
 
 
 def _refuse_foreign(path: Path) -> None:

@@ -13,7 +13,7 @@ from searchcrawl import failpoints
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Receipt
 from searchcrawl.index.sanitising import clean_fields, fault_of_id
-from searchcrawl.index.solr.solr_transport import Refused, SolrSession, errors_of, misconfigured, shown_url
+from searchcrawl.index.solr.transport import Refused, SolrSession, errors_of, misconfigured, shown_url
 from searchcrawl.items import IndexedDocument, Removal
 
 #: So many documents refused for one and the same reason, and none taken: it is not the documents.

@@ -7,7 +7,7 @@ import pytest
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.query import parse
 from searchcrawl.index.receiver import SearchQuery
-from searchcrawl.index.solr.solr_query import parameters, render
+from searchcrawl.index.solr.query import parameters, render
 
 
 @pytest.mark.parametrize(

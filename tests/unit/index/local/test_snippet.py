@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from searchcrawl.index.local.local_snippet import CLOSE, OPEN, hit_pattern, snippet
+from searchcrawl.index.local.snippet import CLOSE, OPEN, hit_pattern, snippet
 from searchcrawl.index.query import parse, positive_terms
 
 CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]+")

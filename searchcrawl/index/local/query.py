@@ -1,0 +1,184 @@
+"""Turns queries, filters and sort orders into those of the embedded index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import tantivy
+from tantivy import Occur
+
+from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.index.local import schema
+from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Term, parse
+from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.index.sanitising import format_number, parse_number
+from searchcrawl.index_fields import DATES, FIELDS, NUMBERS, TEXTS, WHOLE_VALUES, WORDS, Kind, attribute_type
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
+#: Many documents have the same value of these: then the id decides their order, as in Solr.
+_SHARED: Final = frozenset(
+    field.name
+    for field in FIELDS
+    if field.kind in (Kind.TEXT, Kind.NUMBER)
+    or (field.kind is Kind.NAME and not field.is_unique and not field.is_multi_valued)
+)
+
+
+class QueryBuilder:
+    """Builds tantivy queries for the schema of this release."""
+
+    def __init__(self) -> None:
+        self._schema = schema.build_schema()
+        self._analyzer = schema.build_analyzer()
+
+    def build(self, query: SearchQuery) -> tantivy.Query:
+        """The documents with the words of a query, within its filters, without tombstones."""
+        words = self._clause(parse(query.words, query.attributes))
+        if words is None:
+            return tantivy.Query.empty_query()
+        parts = [(Occur.Must, words), *((Occur.Must, _unscored(each)) for each in self._filters(query))]
+        return tantivy.Query.boolean_query([*parts, (Occur.MustNot, self.tombstones())])
+
+    def documents(self, source: str | None) -> tantivy.Query:
+        """Every document of a source (None: of all), without tombstones."""
+        wanted = tantivy.Query.all_query() if source is None else self._term("source", source)
+        return tantivy.Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, self.tombstones())])
+
+    def tombstones(self) -> tantivy.Query:
+        """Every tombstone."""
+        return self._term("tombstone", True)
+
+    def with_ids(self, ids: Sequence[str]) -> tantivy.Query:
+        """The documents and tombstones with these ids."""
+        return tantivy.Query.term_set_query(self._schema, "id", ids)
+
+    def with_value(self, field: str, key: Any) -> tantivy.Query:
+        """The documents with a value of a field, also of an attribute's, as the library names it in its counts."""
+        kind = attribute_type(field)
+        if kind is not None:
+            return self._with_attribute(field, schema.parse_moment(key) if kind == "date" else str(key))
+        return self._term(column(field), int(key) if field in NUMBERS else key)
+
+    def tokens(self, text: str) -> list[tuple[int, str]]:
+        """Position and text of each word that analysis leaves, from position 0 on."""
+        found = self._analyzer.pre_tokenize(schema.prepare_text(text)).tokens
+        return [(token.position - found[0].position, token.text) for token in found]
+
+    def _clause(self, node: Query) -> tantivy.Query | None:
+        """The query of a node, or None where analysis leaves nothing of it."""
+        match node:
+            case Everything():
+                return _unscored(tantivy.Query.all_query())
+            case Term():
+                return self._words(node)
+            case AnyOf(clauses=clauses):
+                kept = [query for clause in clauses if (query := self._clause(clause)) is not None]
+                return tantivy.Query.boolean_query([(Occur.Should, query) for query in kept]) if kept else None
+            case AllOf(required=required, excluded=excluded):
+                wanted = [query for clause in required if (query := self._clause(clause)) is not None]
+                unwanted = [query for term in excluded if (query := self._words(term)) is not None]
+                if not wanted:
+                    return None
+                return tantivy.Query.boolean_query(
+                    [*((Occur.Must, query) for query in wanted), *((Occur.MustNot, query) for query in unwanted)]
+                )
+            case _:
+                return None
+
+    def _words(self, term: Term) -> tantivy.Query | None:
+        field = term.field
+        if field == "source":
+            return self._term("source", term.text)
+        kind = None if field is None else attribute_type(field)
+        if field is not None and kind in {"number", "date"}:
+            return self._with_attribute(field, _parse_attribute(kind, term.text))
+        tokens = self.tokens(term.text)
+        if not tokens:
+            return None
+        if field is not None:
+            path = WORDS.get(field, field) if kind is None else schema.attribute_path(field, words=True)
+            return self._phrase(path, tokens)
+        each = [tantivy.Query.boost_query(self._phrase(name, tokens), weight) for name, weight in TEXTS.items()]
+        return tantivy.Query.disjunction_max_query(each, tie_breaker=0.1)
+
+    def _phrase(self, path: str, tokens: Sequence[tuple[int, str]]) -> tantivy.Query:
+        if len(tokens) == 1:
+            return tantivy.Query.term_query(self._schema, path, tokens[0][1])
+        return tantivy.Query.phrase_query(self._schema, path, list(tokens))
+
+    def _filters(self, query: SearchQuery) -> Iterator[tantivy.Query]:
+        if query.source is not None:
+            yield self._term("source", query.source)
+        if query.groups:
+            yield tantivy.Query.boolean_query([(Occur.Should, self._term("groups", group)) for group in query.groups])
+        for name, value in query.filters:
+            yield self._filter(name, value)
+
+    def _filter(self, name: str, value: str) -> tantivy.Query:
+        kind = attribute_type(name)
+        if kind is not None:
+            return self._with_attribute(name, _parse_attribute(kind, value))
+        if name in DATES:
+            moment = schema.parse_moment(value)
+            return tantivy.Query.empty_query() if moment is None else self._term(name, moment)
+        if name in NUMBERS:
+            return self._term(name, int(value)) if _INTEGER.fullmatch(value) else tantivy.Query.empty_query()
+        return self._term(column(name), value)
+
+    def _with_attribute(self, field: str, value: str | datetime | None) -> tantivy.Query:
+        """The documents with this value of an attribute, as it is indexed; none for None."""
+        if value is None:
+            return tantivy.Query.empty_query()
+        return self._term(schema.attribute_path(field), value)
+
+    def _term(self, path: str, value: Any) -> tantivy.Query:
+        return tantivy.Query.term_query(self._schema, path, value)
+
+
+def find_sort_field(sort: str | None) -> str | None:
+    """The field that a query sorts by, None where the score does; UnsupportedByIndex where it cannot."""
+    if sort is None or sort in {"score", "-score"}:
+        return None
+    name = sort.removeprefix("-")
+    column(name)
+    return name
+
+
+def has_ties(field: str) -> bool:
+    """Whether many documents may have the same value of a field to sort by."""
+    return field in _SHARED or attribute_type(field) is not None
+
+
+def column(field: str) -> str:
+    """Where the library keeps the values of a field, also of an attribute; UnsupportedByIndex where there are none."""
+    if attribute_type(field) is not None:
+        return schema.attribute_path(field)
+    if field not in WHOLE_VALUES:
+        raise UnsupportedByIndex(f"{field!r} cannot be a filter, a facet or an order")
+    return WHOLE_VALUES[field]
+
+
+def facet_value(field: str, bucket: Mapping[str, Any]) -> str:
+    """A value as facets show it."""
+    key = bucket.get("key_as_string", bucket["key"])
+    kind = attribute_type(field)
+    if kind == "number":
+        return format_number(schema.decode_number(key))
+    if isinstance(key, int | float):
+        return format_number(key)
+    return str(key).removeprefix(schema.TEXT_MARK) if kind in {"string", "text"} else str(key)
+
+
+def _parse_attribute(kind: str, text: str) -> str | datetime | None:
+    """A text as a value of an attribute is indexed; None where it cannot be one."""
+    if kind == "number":
+        number = parse_number(text)
+        return None if number is None else schema.encode_number(number)
+    return schema.parse_moment(text) if kind == "date" else schema.mark_text(text)
+
+
+def _unscored(query: tantivy.Query) -> tantivy.Query:
+    return tantivy.Query.const_score_query(query, 0.0)

@@ -1,0 +1,168 @@
+"""Answers queries from the embedded index: hits in their order, snippets, facets.
+
+The library sorts by fields of its schema only, and leaves documents with equal values in any order. So
+where many documents share a value, the values of the found documents are asked for in their order, and then
+the documents of each value, until there are enough: two requests, and one more for each value that is needed.
+As in Solr, the first of several values in the order asked for counts, the id decides between equal ones,
+and documents without a value come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+import tantivy
+from tantivy import Occur
+
+from searchcrawl.index.local.query import QueryBuilder, column, facet_value, find_sort_field, has_ties
+from searchcrawl.index.local.schema import CJK_RUN
+from searchcrawl.index.local.snippet import hit_pattern, snippet
+from searchcrawl.index.query import parse, positive_terms
+from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
+
+#: The library counts no more values at once.
+_MAX_VALUES: Final = 60_000
+_MAX_FACET_VALUES: Final = 100
+
+
+def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: SearchQuery) -> SearchAnswer:
+    """Answers a query; ``searcher`` is None where there is no index yet.
+
+    Raises UnsupportedByIndex for a field that cannot be a filter, a facet or an order.
+    """
+    order_by = find_sort_field(query.sort)
+    columns = {name: column(name) for name in query.facets}
+    if searcher is None:
+        return SearchAnswer(total=0, facets={name: {} for name in columns})
+    wanted = queries.build(query)
+    total, found = _find(searcher, queries, wanted, query, order_by)
+    facets = {name: _count_values(searcher, wanted, name, path) for name, path in columns.items()}
+    return SearchAnswer(total=total, hits=_read_hits(searcher, queries, found, query), facets=facets)
+
+
+def count(searcher: tantivy.Searcher, wanted: tantivy.Query) -> int:
+    """How many documents a query finds."""
+    return _total(searcher.search(wanted, limit=1))
+
+
+def sorted_by_id(
+    searcher: tantivy.Searcher, wanted: tantivy.Query, *, limit: int, offset: int = 0
+) -> list[tuple[str, tantivy.DocAddress]]:
+    """Id and address of found documents, by rising id."""
+    found = searcher.search(
+        wanted, limit=limit, offset=offset, count=False, order_by_field="id", order=tantivy.Order.Asc
+    ).hits
+    return [(str(document_id), address) for document_id, address in found]
+
+
+def stored_fields(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> dict[str, Any]:
+    """The fields of a document as they were delivered."""
+    fields: dict[str, Any] = orjson.loads(searcher.doc(address)["stored"][0])
+    return fields
+
+
+def _find(
+    searcher: tantivy.Searcher, queries: QueryBuilder, wanted: tantivy.Query, query: SearchQuery, order_by: str | None
+) -> tuple[int, list[tuple[float, tantivy.DocAddress]]]:
+    """How many documents there are, and score (0 where they are sorted) and address of those asked for."""
+    skips_all = query.rows < 1 or query.start >= searcher.num_docs
+    descending = (query.sort or "").startswith("-")
+    if order_by is not None and has_ties(order_by):
+        if skips_all:
+            return count(searcher, wanted), []
+        end = min(query.start + query.rows, searcher.num_docs)
+        found = _sort_by_values(searcher, queries, wanted, order_by, descending=descending, limit=end)
+        return count(searcher, wanted), [(0.0, address) for address in found[query.start :]]
+    result = searcher.search(
+        wanted,
+        limit=1 if skips_all else min(query.rows, searcher.num_docs),
+        offset=0 if skips_all else query.start,
+        order_by_field=None if order_by is None else column(order_by),
+        order=tantivy.Order.Desc if order_by is None or descending else tantivy.Order.Asc,
+    )
+    hits = [] if skips_all else result.hits
+    return _total(result), [(float(key) if order_by is None else 0.0, address) for key, address in hits]
+
+
+def _sort_by_values(
+    searcher: tantivy.Searcher,
+    queries: QueryBuilder,
+    wanted: tantivy.Query,
+    field: str,
+    *,
+    descending: bool,
+    limit: int,
+) -> list[tantivy.DocAddress]:
+    """The first documents that ``wanted`` finds, by the values of ``field``."""
+    found: dict[tuple[int, int], tantivy.DocAddress] = {}
+
+    def add(query: tantivy.Query, occur: Occur) -> None:
+        both = tantivy.Query.boolean_query([(Occur.Must, wanted), (occur, query)])
+        for _, address in sorted_by_id(searcher, both, limit=limit):
+            found.setdefault((address.segment_ord, address.doc), address)
+
+    path = column(field)
+    for value in _values(searcher, wanted, path, descending=descending, first=limit):
+        if len(found) >= limit:
+            break
+        add(queries.with_value(field, value), Occur.Must)
+    if len(found) < limit:
+        add(tantivy.Query.exists_query(path), Occur.MustNot)
+    return list(found.values())[:limit]
+
+
+def _values(
+    searcher: tantivy.Searcher, wanted: tantivy.Query, path: str, *, descending: bool, first: int
+) -> Iterator[Any]:
+    """The values of the found documents in order: ``first`` at once, more as they are used up."""
+    size = max(first, 1)
+    done = 0
+    while True:
+        size = min(size, _MAX_VALUES)
+        buckets = _buckets(searcher, wanted, path, size, order={"_key": "desc" if descending else "asc"})
+        for bucket in buckets[done:]:
+            yield bucket["key"]
+        if len(buckets) < size or size == _MAX_VALUES:
+            return
+        done = len(buckets)
+        size *= 4
+
+
+def _buckets(
+    searcher: tantivy.Searcher, wanted: tantivy.Query, path: str, size: int, **more: Any
+) -> list[dict[str, Any]]:
+    """The values of a column among the found documents, with how many documents have each."""
+    terms = {"field": path, "size": size, "segment_size": size, **more}
+    buckets: list[dict[str, Any]] = searcher.aggregate(wanted, {"values": {"terms": terms}})["values"]["buckets"]
+    return buckets
+
+
+def _count_values(searcher: tantivy.Searcher, wanted: tantivy.Query, name: str, path: str) -> dict[str, int]:
+    """The most frequent values of a field, and how many of the found documents have each."""
+    # All are asked for: which of many equally frequent ones are shown is decided here, as Solr does.
+    buckets = _buckets(searcher, wanted, path, _MAX_VALUES)
+    frequent = sorted(buckets, key=lambda bucket: (-bucket["doc_count"], bucket["key"]))[:_MAX_FACET_VALUES]
+    return {facet_value(name, bucket): int(bucket["doc_count"]) for bucket in frequent}
+
+
+def _read_hits(
+    searcher: tantivy.Searcher,
+    queries: QueryBuilder,
+    found: list[tuple[float, tantivy.DocAddress]],
+    query: SearchQuery,
+) -> list[Hit]:
+    terms = positive_terms(parse(query.words, query.attributes))
+    pattern = hit_pattern(terms, is_stop_word=lambda word: not queries.tokens(word), cjk=CJK_RUN)
+    hits = []
+    for score, address in found:
+        document = searcher.doc(address)
+        fields = orjson.loads(document["stored"][0])
+        text = str(fields.pop("content", "") or fields.get("description", ""))
+        hits.append(Hit(id=document["id"][0], score=score, snippet=snippet(text, pattern), fields=fields))
+    return hits
+
+
+def _total(result: tantivy.SearchResult) -> int:
+    return int(result.count)  # type: ignore[attr-defined]  # tantivy's stub leaves it out

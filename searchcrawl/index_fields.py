@@ -1,0 +1,180 @@
+"""Every field of an indexed document, declared once.
+
+From this table come: the schema of the embedded index, what the schema of Solr must have (a test compares
+``solr/configset/schema.xml``), the fields that a query, a filter, an order and a facet may name, the names
+that no attribute of a source may have, and the reference in the docs.
+
+A new field needs an entry here, its value in ``delivery/documents.py`` and its line in ``schema.xml``.
+An embedded index that was made without the field can no longer be opened: its sources are sent again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """What the values of a field are."""
+
+    #: one untokenised term, compared as a whole
+    NAME = "name"
+    #: split into words
+    TEXT = "text"
+    NUMBER = "number"
+    #: a moment in UTC
+    DATE = "date"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexField:
+    """A field; in a name the ``*`` stands for any name of an attribute, or for the code of a language.
+
+    ``weight`` is how much a hit counts for words without a field; None where such words are not looked for.
+    ``is_prefix``: it may stand before a colon in a query, as in ``title:word``. ``has_words``: a name that is
+    split into words besides. ``has_whole_values``: filters, facets and orders may name it. ``is_unique``:
+    nearly every document has another value. ``is_fixed``: one of the eight attributes that every document has;
+    ``other_spellings`` are what else a source may call it. ``is_returned``: part of the answer to a query.
+    """
+
+    name: str
+    kind: Kind
+    meaning: str
+    _: KW_ONLY
+    is_multi_valued: bool = False
+    weight: float | None = None
+    is_prefix: bool = False
+    has_words: bool = False
+    has_whole_values: bool = True
+    is_unique: bool = False
+    is_fixed: bool = False
+    is_returned: bool = True
+    other_spellings: tuple[str, ...] = ()
+
+
+# The embedded index keeps its fields in this order: another one is another schema.
+FIELDS: Final = (
+    IndexField(
+        "id",
+        Kind.NAME,
+        "the name of the source, a colon, and 32 hexadecimal digits of the hash of the access URL",
+        is_unique=True,
+    ),
+    IndexField("source", Kind.NAME, "the source that the document comes from", is_prefix=True),
+    IndexField("groups", Kind.NAME, "the groups that may read the document; not filled yet", is_multi_valued=True),
+    IndexField("host", Kind.NAME, "the host of the URL shown", is_prefix=True, has_words=True, is_fixed=True),
+    IndexField("url", Kind.NAME, "the URL that is shown", is_prefix=True, has_words=True, is_unique=True),
+    IndexField("access_url", Kind.NAME, "the URL that was fetched", is_unique=True),
+    IndexField("duplicates", Kind.NAME, "other URLs with the same content, as they are shown", is_multi_valued=True),
+    IndexField("depth", Kind.NUMBER, "how many links lead to the document from a start URL"),
+    IndexField("title", Kind.TEXT, "the title", weight=3.0, is_prefix=True, is_fixed=True),
+    IndexField(
+        "content",
+        Kind.TEXT,
+        "the text; answers show a passage of it",
+        weight=1.0,
+        is_prefix=True,
+        has_whole_values=False,
+        is_returned=False,
+    ),
+    IndexField("description", Kind.TEXT, "a summary by the author", weight=1.5, is_prefix=True, is_fixed=True),
+    IndexField("author", Kind.TEXT, "who wrote the document", weight=1.0, is_prefix=True, is_fixed=True),
+    IndexField("subject", Kind.TEXT, "keywords by the author", weight=1.5, is_prefix=True, is_fixed=True),
+    IndexField(
+        "mimetype", Kind.NAME, "the media type, such as text/html", is_prefix=True, has_words=True, is_fixed=True
+    ),
+    IndexField(
+        "language",
+        Kind.NAME,
+        "the language tag in lower case, such as de or pt-br",
+        is_prefix=True,
+        has_words=True,
+        is_fixed=True,
+    ),
+    IndexField("checksum", Kind.NAME, "the SHA-256 of what is indexed, in hexadecimal digits", is_unique=True),
+    IndexField("content_length", Kind.NUMBER, "the size of the fetched body in bytes"),
+    IndexField(
+        "crawl_version",
+        Kind.NUMBER,
+        "rises with each delivery of the document; an index ignores what is older than what it has",
+    ),
+    IndexField(
+        "last_modified",
+        Kind.DATE,
+        "when the document was changed, by its header or by an attribute of the source",
+        is_fixed=True,
+        other_spellings=("lastmodifieddate", "lastmodified"),
+    ),
+    IndexField("first_seen", Kind.DATE, "when the URL was found first"),
+    IndexField("crawled_at", Kind.DATE, "when the document was fetched last"),
+    IndexField(
+        "anchor",
+        Kind.TEXT,
+        "the texts of links to the document; not filled yet",
+        is_multi_valued=True,
+        weight=2.0,
+        has_whole_values=False,
+    ),
+)
+
+#: The fields of a source's attributes, by the type of the attribute.
+ATTRIBUTE_FIELDS: Final[Mapping[str, IndexField]] = {
+    "string": IndexField("*_s", Kind.NAME, "an attribute of type string", is_multi_valued=True),
+    "text": IndexField("*_t", Kind.TEXT, "an attribute of type text", is_multi_valued=True),
+    "number": IndexField("*_l", Kind.NUMBER, "an attribute of type number", is_multi_valued=True),
+    "date": IndexField("*_dt", Kind.DATE, "an attribute of type date", is_multi_valued=True),
+}
+
+#: Fields of Solr only; the ``*`` is the language's code of two or three letters.
+LANGUAGE_FIELDS: Final = tuple(
+    IndexField(
+        f"{name}_txt_*",
+        Kind.TEXT,
+        f"the {name}, analysed by its language; not in the embedded index",
+        has_whole_values=False,
+        is_returned=False,
+    )
+    for name in ("title", "content")
+)
+
+NAMES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NAME)
+NUMBERS: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NUMBER)
+DATES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.DATE)
+#: Each text field, and how much a hit there counts.
+TEXTS: Final = {field.name: field.weight or 1.0 for field in FIELDS if field.kind is Kind.TEXT}
+#: Field → the field with its whole values, for filters, facets and orders.
+WHOLE_VALUES: Final = {
+    field.name: f"{field.name}_exact" if field.kind is Kind.TEXT else field.name
+    for field in FIELDS
+    if field.has_whole_values
+}
+#: Name → the field with its words.
+WORDS: Final = {field.name: f"{field.name}_words" for field in FIELDS if field.has_words}
+
+#: How the field of an attribute ends, by the type of the attribute.
+SUFFIXES: Final = {kind: field.name.removeprefix("*") for kind, field in ATTRIBUTE_FIELDS.items()}
+#: How the fields for the analysis by language begin.
+LANGUAGE_PREFIXES: Final = tuple(field.name.removesuffix("*") for field in LANGUAGE_FIELDS)
+
+_TYPES: Final = {suffix: kind for kind, suffix in SUFFIXES.items()}
+_ATTRIBUTE_FIELD: Final = re.compile(f"([A-Za-z][A-Za-z0-9_.-]*)({'|'.join(_TYPES)})", re.ASCII)
+
+
+def split_attribute_field(field: str) -> tuple[str, str] | None:
+    """Name and type of the attribute whose field this is; None where it is none of an attribute."""
+    match = _ATTRIBUTE_FIELD.fullmatch(field)
+    return None if match is None else (match[1], _TYPES[match[2]])
+
+
+def attribute_type(field: str) -> str | None:
+    """``string``, ``text``, ``number`` or ``date`` for the field of an attribute, None for another field."""
+    parts = split_attribute_field(field)
+    return None if parts is None else parts[1]
+
+
+def is_text_field(name: str) -> bool:
+    """Whether an index splits the values of the field into words."""
+    return name in TEXTS or name.endswith(SUFFIXES["text"]) or name.startswith(LANGUAGE_PREFIXES)
