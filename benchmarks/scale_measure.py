@@ -17,8 +17,9 @@ from typing import Any, Final, TypeVar
 
 from benchmarks.scale_table import LINKS_A_PAGE, SOURCE, fill, host_count, kind_of, url_of
 from searchcrawl import run
-from searchcrawl.admission.admit import REFUSED, Admission, Found
+from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import GROUP_PAGES, GroupCommit, Listeners
 from searchcrawl.frontier import frontier
 from searchcrawl.frontier.window import Window

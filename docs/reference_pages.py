@@ -17,8 +17,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 from searchcrawl.cli import commands
 from searchcrawl.cli.command import Command, Exit
-from searchcrawl.codes import Code
-from searchcrawl.queries.code_meanings import meaning_of
+from searchcrawl.codes import Code, describe_code
 from searchcrawl.run import COUNTS
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
@@ -200,7 +199,7 @@ def _spelling(action: argparse.Action) -> str:
 
 def code_page() -> str:
     """A line for each code of searchcrawl's own."""
-    return "\n".join(_grid(("code", "name", "meaning"), [(str(int(c)), f"`{c.name}`", meaning_of(c)) for c in Code]))
+    return "\n".join(_grid(("code", "name", "meaning"), [(str(int(c)), f"`{c.name}`", describe_code(c)) for c in Code]))
 
 
 def counter_page() -> str:

@@ -1,44 +1,362 @@
-"""Codes of a URL beside those of HTTP (interface.md §3; C7, J2)."""
+"""What became of a URL: one table of codes, from which all sets, conditions and reference pages are derived (C7, J2).
+
+A row has an HTTP status as it was received, or one of our own codes. What the engine does with a code is said here
+once, in its ``CodeFacts``; ``facts_of`` has those of every number.
+"""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from functools import lru_cache, partial
+from http import HTTPStatus
+from typing import Final, Self
+
+#: The rule of a row with 951 whose robots.txt answered 5xx or 429: a failure, and no refusal by a rule.
+ROBOTS_UNAVAILABLE: Final = "robots.unavailable"
+
+
+class CodeClass(StrEnum):
+    """What a code says of a visit, in one word."""
+
+    #: no visit has ended yet
+    PENDING = "pending"
+    #: the page is a document, or is still the document that it was
+    SUCCESS = "success"
+    #: another page is indexed in its place
+    COPY = "copy"
+    #: the page was read, and is not to be indexed
+    EXCLUDED = "excluded"
+    #: the page was read, and cannot be shown with a URL of its own
+    DISPLAY = "display"
+    #: the page leads to another URL, which has a row of its own
+    REDIRECT = "redirect"
+    #: a rule forbids the request
+    REFUSAL = "refusal"
+    #: the visit failed; a document that is known stays
+    FAILURE = "failure"
+
+
+#: The counters of a run that a visit adds to, where its code has none of its own. What a comparison with the known
+#: document says (new, changed, unchanged, not modified) is counted besides.
+_COUNTERS: Final = {
+    CodeClass.PENDING: (),
+    CodeClass.SUCCESS: ("fetched",),
+    CodeClass.COPY: ("fetched", "duplicates"),
+    CodeClass.EXCLUDED: ("fetched", "non_indexable"),
+    CodeClass.DISPLAY: ("fetched", "non_indexable"),
+    CodeClass.REDIRECT: ("fetched",),
+    CodeClass.REFUSAL: ("rejected",),
+    CodeClass.FAILURE: ("fetch_failures",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CodeFacts:
+    """What is known of one code. ``title`` is how answers show it, ``meaning`` a sentence for the reference.
+
+    ``counters`` are the counters of a run that a visit with the code adds to.
+    """
+
+    kind: CodeClass
+    code: int
+    title: str
+    meaning: str
+    #: whether the visit is tried again within the run, as long as ``fetch.retries`` allows it
+    retried: bool = False
+    #: whether the code is evidence that a known document is to be removed from the index
+    removes: bool = False
+    #: whether the page was fetched well and has a document, be it indexed or known as a copy
+    has_document: bool = False
+    #: whether the connection to the host failed, which says nothing about the page
+    of_host: bool = False
+    #: whether ``status`` warns of URLs with the code
+    warned: bool = False
+    #: whether the URL is visited again in later runs without being found anew
+    revisited: bool = True
+    counters: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.counters:
+            object.__setattr__(self, "counters", _COUNTERS[self.kind])
+
+
+_pending, _copy, _excluded, _display, _redirect, _refusal, _failure = (
+    partial(CodeFacts, kind) for kind in CodeClass if kind is not CodeClass.SUCCESS
+)
 
 
 class Code(IntEnum):
-    """What became of a URL, where no HTTP status says it."""
+    """The codes beside those of HTTP, each with its ``facts``."""
 
-    #: not yet fetched
-    NOT_FETCHED = 0
-    TIMEOUT = 902
-    CONVERSION_FAILED = 903
-    CONVERSION_LIMIT = 904
-    IO_ERROR = 905
-    CONNECTION_REFUSED = 906
-    #: the name has no address, or one that may not be reached
-    ADDRESS_NOT_FOUND = 907
-    NO_CONVERTER = 908
-    DUPLICATE = 909
-    DUPLICATE_IN_RUN = 910
-    EMPTY = 911
-    ROBOTS = 951
-    #: crawled, not indexed: noindex or a result filter
-    NOT_INDEXED = 952
-    META_REFRESH = 953
-    MOVED = 954
-    OUTSIDE_BOUNDARY = 955
-    DISPLAY_URL_CLASH = 956
-    #: the body is incomplete or cannot be decoded
-    READ_ERROR = 958
-    LOGIN_FAILED = 959
-    TOO_LARGE = 960
-    TRAP_LIMIT = 961
-    CERTIFICATE = 962
-    REDIRECT_LOOP = 963
-    NOT_CANONICAL = 964
-    SENTINEL = 965
-    NO_LOCATION = 1003
-    MALFORMED_URL = 1004
-    HEADER_ERROR = 1006
-    BINARY_AS_TEXT = 1009
-    INVALID_DISPLAY_URL = 1010
+    facts: CodeFacts
+
+    def __new__(cls, facts: CodeFacts) -> Self:
+        """A member whose value is the number alone."""
+        code = int.__new__(cls, facts.code)
+        code._value_ = facts.code
+        code.facts = facts
+        return code
+
+    NOT_FETCHED = _pending(0, "not yet fetched", "The URL is known and waits for its first visit.")
+    TIMEOUT = _failure(
+        902,
+        "the answer took too long",
+        "No complete answer came within fetch.timeout_seconds.",
+        retried=True,
+        of_host=True,
+    )
+    CONVERSION_FAILED = _failure(
+        903,
+        "it could not be converted",
+        "The document is broken or encrypted, or a pipeline failed on it.",
+        counters=("conversion_failures",),
+    )
+    CONVERSION_LIMIT = _failure(
+        904,
+        "its conversion passed a limit of memory, time or size",
+        "Converting the document took more memory or time, or gave more text, than one document may.",
+        counters=("conversion_failures",),
+    )
+    IO_ERROR = _failure(
+        905,
+        "the connection broke",
+        "The connection ended before the answer was complete, or failed in a way that has no code of its own.",
+        retried=True,
+        of_host=True,
+    )
+    CONNECTION_REFUSED = _failure(
+        906,
+        "the host refused the connection",
+        "Nothing listens at the host's address and port, or a firewall rejects the connection.",
+        retried=True,
+        of_host=True,
+    )
+    ADDRESS_NOT_FOUND = _failure(
+        907,
+        "its host has no address, or none that may be reached",
+        "The host name cannot be resolved; or all its addresses are private or forbidden, which is not tried again.",
+        retried=True,
+        of_host=True,
+    )
+    NO_CONVERTER = _failure(
+        908, "nothing reads files of its type", "There is no converter for the media type of the body."
+    )
+    DUPLICATE = _copy(
+        909,
+        "a copy of another page",
+        "The page has the same content as another page of the source, which is indexed in its place.",
+        has_document=True,
+    )
+    DUPLICATE_IN_RUN = _copy(
+        910,
+        "a copy of another page of the same run",
+        "The page has the same content as another page of the run and was ignored. Reserved for a later release.",
+    )
+    EMPTY = _excluded(
+        911, "an empty document", "The page has no text. An earlier version with text stays in the index."
+    )
+    ROBOTS = _refusal(
+        951,
+        "robots.txt forbids it",
+        "A rule of the host's robots.txt forbids the request. With the rule robots.unavailable the file itself "
+        "could not be read; that is a failure, tried again, and removes nothing.",
+        removes=True,
+    )
+    NOT_INDEXED = _excluded(
+        952,
+        "fetched, and not to be indexed",
+        "The page was fetched, and noindex, a rule of [keep] or a plug-in keeps it out of the index.",
+        removes=True,
+    )
+    META_REFRESH = _redirect(
+        953,
+        "it sends its readers to another URL",
+        "A meta refresh of the page leads to another URL. A known document is removed once the target was fetched "
+        "well or lies outside the boundary.",
+        removes=True,
+    )
+    MOVED = _redirect(
+        954,
+        "it moved for good to another URL",
+        "The host answers 301 or 308. A known document is removed once the target was fetched well or lies "
+        "outside the boundary.",
+        removes=True,
+    )
+    OUTSIDE_BOUNDARY = _refusal(
+        955,
+        "outside the boundary",
+        "A rule of [scope] or of a rewriter refuses the URL, or one that it redirects to; the row names the rule.",
+        removes=True,
+        revisited=False,
+    )
+    DISPLAY_URL_CLASH = _display(
+        956,
+        "another page is shown with the same URL",
+        "Two pages have the same display URL; the better one is indexed, and this is the other.",
+        has_document=True,
+    )
+    READ_ERROR = _failure(
+        958,
+        "its body came incomplete or cannot be decoded",
+        "The body ended early, which is tried again, or its content coding is broken, which is not.",
+        retried=True,
+    )
+    LOGIN_FAILED = _failure(
+        959,
+        "the login failed",
+        "The page needs the login of the source, and the login failed; wrong credentials are not tried again.",
+        retried=True,
+        warned=True,
+    )
+    TOO_LARGE = _failure(
+        960,
+        "it is larger than fetch.max_bytes",
+        "The body has more bytes than fetch.max_bytes, as it was sent or once it is decoded.",
+    )
+    TRAP_LIMIT = _refusal(
+        961,
+        "beyond a limit that ends traps",
+        "The URL passes a limit of [scope] against endless URLs, or its pattern brings no new text any more.",
+        revisited=False,
+    )
+    CERTIFICATE = _failure(
+        962,
+        "the host's certificate is refused",
+        "The certificate of the host is not trusted, not valid, or another host's.",
+        retried=True,
+        of_host=True,
+    )
+    REDIRECT_LOOP = _failure(
+        963,
+        "its redirects lead in a circle, or are too many",
+        "The redirects lead back to a URL that was passed, or are more than fetch.max_redirects.",
+    )
+    NOT_CANONICAL = _copy(
+        964,
+        "it names another URL as the canonical one",
+        "The page names another URL of the source as canonical; that page was fetched well, and is indexed in "
+        "its place.",
+        has_document=True,
+    )
+    SENTINEL = _failure(
+        965,
+        "it looks like the host's answer to any URL, or like its login form",
+        "The page came with status 200, but is what the host answers to any path, or its login form.",
+        warned=True,
+    )
+    NO_LOCATION = _failure(
+        1003,
+        "a redirect without a usable Location",
+        "The host answered with a redirect whose Location is missing or is no URL.",
+    )
+    MALFORMED_URL = _refusal(
+        1004,
+        "malformed or too long",
+        "The text is no URL that can be requested, or is longer than scope.max_url_length.",
+        revisited=False,
+    )
+    HEADER_ERROR = _failure(
+        1006,
+        "the header of the answer is broken",
+        "The status line or a header of the answer is no HTTP, or passes a limit.",
+        retried=True,
+    )
+    BINARY_AS_TEXT = _failure(1009, "binary data sent as text", "The Content-Type says text, and the body is none.")
+    INVALID_DISPLAY_URL = _display(
+        1010,
+        "it cannot be shown with a valid URL",
+        "The rules of [display], or a rewriter, make no valid URL of the page's.",
+    )
+
+
+_OURS: Final = {int(code): code.facts for code in Code}
+
+
+def _codes_of(*kinds: CodeClass) -> frozenset[int]:
+    return _codes_where(lambda facts: facts.kind in kinds)
+
+
+def _codes_where(holds: Callable[[CodeFacts], bool]) -> frozenset[int]:
+    return frozenset(code for code, facts in _OURS.items() if holds(facts))
+
+
+#: Another page is indexed in the place of this one.
+COPIES: Final = _codes_of(CodeClass.COPY)
+#: The page leads to another row.
+REDIRECTS: Final = _codes_of(CodeClass.REDIRECT)
+#: Refused by a rule of the source or of a limit, without a request: not visited again by itself.
+REFUSED: Final = _codes_where(lambda facts: not facts.revisited)
+#: The row was never requested.
+NEVER_REQUESTED: Final = REFUSED | {0}
+#: The page was fetched well and has a document: indexed, or known as that of another page.
+WITH_DOCUMENT: Final = _codes_where(lambda facts: facts.has_document) | {200}
+#: The page was read, whatever became of it.
+READ: Final = _codes_of(CodeClass.COPY, CodeClass.EXCLUDED, CodeClass.DISPLAY) | {200}
+#: The visit ended as the host wanted it to, and what it brought was taken in.
+ANSWERED: Final = READ | REDIRECTS | {304}
+#: Evidence that a known document is to be removed; for 951 only with a rule of robots.txt.
+REMOVING: Final = _codes_where(lambda facts: facts.removes)
+#: The host could not be reached.
+UNREACHABLE: Final = _codes_where(lambda facts: facts.of_host)
+#: ``status`` warns of URLs with these.
+WARNED: Final = _codes_where(lambda facts: facts.warned)
+
+#: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
+BUSY: Final = frozenset({429, 503})
+#: Statuses of a host that has more to do than it can, or whose servers behind it are away.
+OVERLOADED: Final = BUSY | {502, 504}
+#: Statuses besides 5xx that may be gone at the next try.
+_PASSING: Final = frozenset({408, 425, 429})
+_UNNAMED: Final = "a status that HTTP does not name"
+
+
+@lru_cache(maxsize=1000)
+def facts_of(code: int) -> CodeFacts:
+    """The facts of any code: one of ours, or a status of HTTP."""
+    if code in _OURS:
+        return _OURS[code]
+    try:
+        title = HTTPStatus(code).phrase
+    except ValueError:
+        title = _UNNAMED
+    if code == HTTPStatus.OK:
+        return CodeFacts(CodeClass.SUCCESS, code, title, "The page was fetched; it is a document.", has_document=True)
+    if code == HTTPStatus.NOT_MODIFIED:
+        return CodeFacts(CodeClass.SUCCESS, code, title, "The page has not changed since the last visit.")
+    if code in _PASSING or 500 <= code <= 599:
+        return CodeFacts(
+            CodeClass.FAILURE, code, title, "The host cannot answer now, and may at the next try.", retried=True
+        )
+    if 400 <= code <= 499:
+        return CodeFacts(
+            CodeClass.FAILURE,
+            code,
+            title,
+            "The host refuses the page, or has none; lifecycle.remove_on says what removes.",
+        )
+    return CodeFacts(CodeClass.FAILURE, code, title, "The host answered with a status that brings no page.")
+
+
+def describe_code(code: int) -> str:
+    """``404 Not Found``, or a code of ours with its title: ``909, a copy of another page``."""
+    title = facts_of(code).title
+    if not code:
+        return title
+    return f"{code}, {title}" if code in _OURS or title == _UNNAMED else f"{code} {title}"
+
+
+def is_refusal(code: int, rule: str | None) -> bool:
+    """Whether a rule settled the row without a request for the page."""
+    return code in REFUSED or (code == Code.ROBOTS and rule != ROBOTS_UNAVAILABLE)
+
+
+def is_failure(code: int, rule: str | None) -> bool:
+    """Whether a visit failed: its row is counted as failed, and waits longer with each failed run."""
+    return facts_of(code).kind is CodeClass.FAILURE or (code == Code.ROBOTS and rule == ROBOTS_UNAVAILABLE)
+
+
+def is_retried(status: int) -> bool:
+    """Whether a status of HTTP may be another at the next try: 408, 425, 429 and 5xx."""
+    return facts_of(status).retried

@@ -14,7 +14,7 @@ from searchcrawl import urls
 from searchcrawl.admission.seen import Seen
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.clock import now_ms
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary, refusal_code
@@ -27,9 +27,6 @@ from searchcrawl.store.urls import outlink_table, review_table, url_table
 from searchcrawl.store.urls.url_table import KnownUrl, NewUrl
 
 logger = logging.getLogger(__name__)
-
-#: Codes of rows that were refused without a request.
-REFUSED: Final = (Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL)
 
 
 class Found(NamedTuple):
@@ -313,7 +310,7 @@ class Admission:
             following: dict[int, int] = {}
             for page, targets in outlink_table.load(transaction, list(nearer)).items():
                 # The target of a redirect is no further away than the redirect.
-                step = 0 if places[page][2] in (Code.MOVED, Code.META_REFRESH) else 1
+                step = 0 if places[page][2] in REDIRECTS else 1
                 for target in targets:
                     depth = nearer[page] + step
                     following[target] = min(depth, following.get(target, depth))

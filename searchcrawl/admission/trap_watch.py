@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from searchcrawl.codes import Code
+from searchcrawl.codes import NEVER_REQUESTED, REFUSED, Code
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.new_content import KnownLines, Novelty, PageText
@@ -48,7 +48,6 @@ _MAX_PATTERNS: Final = 20_000
 _MAX_WATCHED: Final = 128
 _MAX_COUNTS: Final = 100_000
 _MAX_WARNINGS: Final = 20
-_NEVER_FETCHED: Final = frozenset({Code.NOT_FETCHED, Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL})
 
 
 @dataclass(slots=True)
@@ -117,7 +116,7 @@ class TrapWatch:
 
     def refusal(self, claim: Claim) -> Decision | None:
         """Why a row is not to be requested; one that was fetched before, or is a start URL, always may be."""
-        if not claim.depth or claim.code not in _NEVER_FETCHED:
+        if not claim.depth or claim.code not in NEVER_REQUESTED:
             return None
         return self.cutting(claim.url)
 
@@ -133,7 +132,7 @@ class TrapWatch:
         kept, refused = [], []
         for claim in claims:
             decision = self.refusal(claim)
-            if decision is None and self._max_urls and claim.code in _NEVER_FETCHED and claim.code and claim.depth:
+            if decision is None and self._max_urls and claim.code in NEVER_REQUESTED and claim.code and claim.depth:
                 # It was refused once, and is counted only now.
                 decision = self._counted_now(transaction, claim.url)
             if decision is None:
@@ -181,7 +180,7 @@ class TrapWatch:
 
     def _recount(self, transaction: Transaction) -> None:
         numbers: dict[str, int] = {}
-        refused = [code for code in _NEVER_FETCHED if code]
+        refused = sorted(REFUSED)
         for url in pattern_table.admitted(transaction, self._source_id, without=refused):
             text = values_pattern(url)
             if text is not None:

@@ -7,10 +7,11 @@ import logging
 
 from scrapy.crawler import Crawler
 
-from searchcrawl.admission.admit import REFUSED, Admission, rule_text
+from searchcrawl.admission.admit import Admission, rule_text
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import named_start
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.codes import REFUSED
 from searchcrawl.commit.display_changes import show_start
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners
 from searchcrawl.commit.review import review

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Final
 
 import orjson
 
 from searchcrawl import clock, urls
-from searchcrawl.admission.admit import REFUSED, Found
-from searchcrawl.codes import Code
+from searchcrawl.admission.admit import Found
+from searchcrawl.codes import REFUSED, WITH_DOCUMENT, Code, facts_of, is_failure, is_refusal
 from searchcrawl.items import Document, Hop, Link, Outcome, Page
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import freshness, removal
@@ -21,9 +20,6 @@ from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls.url_table import Settled
-
-#: Codes of rows whose page was fetched well, be it shown with the URL of another one.
-WELL: Final = frozenset({200, Code.DUPLICATE, Code.NOT_CANONICAL, Code.DISPLAY_URL_CLASH})
 
 
 @dataclass(slots=True)
@@ -167,7 +163,7 @@ def _unchanged(document: Document, settled: Settled, source: Source, group: Grou
         group.reworked.append(claim.url_id)
     group.restored.append(settled)
     group.counts["changed" if redated or shown_anew else "unchanged"] += 1
-    if claim.code not in WELL:
+    if claim.code not in WITH_DOCUMENT:
         group.revived.append(claim.url_id)
 
 
@@ -196,25 +192,26 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
         pause = backoff.retry_pause_seconds(attempt, retry_after)
         group.settled.append(_settled(outcome, due_ms=now_ms + int(pause * 1000), again=True))
         return
-    failed = _is_failure(outcome.code, outcome.rule)
+    failed = is_failure(outcome.code, outcome.rule)
     failed_runs = claim.failed_runs + 1 if failed else 0
     due_ms = None if outcome.code in REFUSED else _due_ms(source, group, now_ms, failed_runs)
     settled = _settled(outcome, due_ms=due_ms, failed_runs=failed_runs)
     if outcome.code == 304 and not outcome.transient:
         group.restored.append(settled)
         group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
-        if claim.code not in WELL:
+        if claim.code not in WITH_DOCUMENT:
             group.revived.append(claim.url_id)
         group.counts.update(("fetched", "not_modified"))
         return
     group.settled.append(settled)
-    if removal.evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
+    if removal.is_evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
         group.leaving.append(claim.url_id)
     if outcome.links:
         group.found.append(Found(claim.url_id, claim.depth, outcome.links, named=True))
-    group.counts[_counter(outcome, failed=failed)] += 1
-    if outcome.code == Code.NOT_INDEXED:
-        group.counts["non_indexable"] += 1
+    # A 951 for an unreadable robots.txt is a failure, although the code is one of a refusal.
+    group.counts.update(
+        ("fetch_failures",) if failed and outcome.code == Code.ROBOTS else facts_of(outcome.code).counters
+    )
 
 
 def _settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, again: bool = False) -> Settled:
@@ -228,24 +225,6 @@ def _settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, agai
         attempts=claim.attempt + 1 if again else 0,
         failed_runs=claim.failed_runs if again else failed_runs,
         due_ms=due_ms,
-        fetched_ms=None if _without_request(outcome.code, outcome.rule) else clock.now_ms(),
+        fetched_ms=None if is_refusal(outcome.code, outcome.rule) else clock.now_ms(),
         redirects=_redirects(outcome.redirects),
     )
-
-
-def _without_request(code: int, rule: str | None) -> bool:
-    return code in REFUSED or (code == Code.ROBOTS and rule != removal.ROBOTS_UNAVAILABLE)
-
-
-def _is_failure(code: int, rule: str | None) -> bool:
-    if code in (304, Code.MOVED, Code.META_REFRESH, Code.NOT_INDEXED, Code.EMPTY):
-        return False
-    return not _without_request(code, rule)
-
-
-def _counter(outcome: Outcome, *, failed: bool) -> str:
-    if _without_request(outcome.code, outcome.rule):
-        return "rejected"
-    if outcome.code in (Code.CONVERSION_FAILED, Code.CONVERSION_LIMIT):
-        return "conversion_failures"
-    return "fetch_failures" if failed else "fetched"

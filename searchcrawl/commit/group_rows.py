@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
-from searchcrawl.codes import Code
-from searchcrawl.commit.decide import WELL, Group, key_of
+from searchcrawl.codes import WITH_DOCUMENT, Code
+from searchcrawl.commit.decide import Group, key_of
 from searchcrawl.duplicates import resolution
 from searchcrawl.items import Document, Page
 from searchcrawl.store.batches import batch_table
@@ -79,7 +79,9 @@ def _settle_standing(
     codes = {change.url_id: change.code for change in found.changes}
     visited = {visit.url_id for visit in group.settled}
     group.settled[:] = [
-        replace(visit, code=codes[visit.url_id], rule=None) if visit.url_id in codes and visit.code in WELL else visit
+        replace(visit, code=codes[visit.url_id], rule=None)
+        if visit.url_id in codes and visit.code in WITH_DOCUMENT
+        else visit
         for visit in group.settled
     ]
     url_table.set_codes(transaction, {row: code for row, code in codes.items() if row not in visited})

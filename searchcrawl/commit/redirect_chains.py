@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECTS, Code
 from searchcrawl.items import Document, Outcome
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import url_table
@@ -17,7 +17,7 @@ from searchcrawl.store.urls import url_table
 
 def leads_on(item: Document | Outcome) -> bool:
     """Whether a visit ended with a redirect whose target becomes a row."""
-    return isinstance(item, Outcome) and bool(item.links) and item.code in (Code.MOVED, Code.META_REFRESH)
+    return isinstance(item, Outcome) and bool(item.links) and item.code in REDIRECTS
 
 
 def cut(

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import REFUSED, Admission, Found, rule_text
-from searchcrawl.codes import Code
+from searchcrawl.admission.admit import Admission, Found, rule_text
+from searchcrawl.codes import REFUSED, Code
 from searchcrawl.commit import group_rows
 from searchcrawl.commit.decide import Group
 from searchcrawl.rules import removal
@@ -112,7 +112,7 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, verdicts
             continue
         group.settled.append(Settled(url_id=row.id, code=code, rule=rule, error=error, due_ms=None, fetched_ms=None))
         group.counts["rejected"] += 1
-        if removal.evidence(code, rule, run.source.lifecycle.remove_on):
+        if removal.is_evidence(code, rule, run.source.lifecycle.remove_on):
             group.leaving.append(row.id)
     review_table.set_rules(transaction, again)
     group_rows.write(transaction, run.source_id, group, {})

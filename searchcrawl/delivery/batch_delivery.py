@@ -12,7 +12,7 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.codes import Code
+from searchcrawl.codes import COPIES
 from searchcrawl.delivery.outage_retry import Patience
 from searchcrawl.delivery.parts import parts_ahead
 from searchcrawl.failpoints import passing
@@ -136,8 +136,7 @@ class Shipping:
 
         def note(transaction: Transaction) -> Mapping[str, int]:
             batch_table.removed(transaction, [row.url_id for row in gone])
-            copies = (Code.DUPLICATE, Code.NOT_CANONICAL)
-            return {"deleted": sum(1 for row in gone if row.code not in copies)}
+            return {"deleted": sum(1 for row in gone if row.code not in COPIES)}
 
         self._write(note, counted=counted)
         passing("delete.marked")

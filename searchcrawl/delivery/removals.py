@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from searchcrawl import clock
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECTS
 from searchcrawl.delivery.batch_delivery import Shipping
 from searchcrawl.failpoints import passing
 from searchcrawl.rules import removal
@@ -45,7 +45,7 @@ def _within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, lis
     if not leaving:
         return None
     documents = document_table.totals(transaction, run.source_id)["documents"]
-    allowed = removal.within_limits(
+    allowed = removal.is_within_limits(
         len(leaving),
         documents,
         max_delete_percent=lifecycle.max_delete_percent,
@@ -85,7 +85,7 @@ def _send(shipping: Shipping, batch: SealedBatch, leaving: list[Leaving]) -> int
 
 def _with_evidence(transaction: Transaction, leaving: list[Leaving]) -> list[Leaving]:
     """Without those that moved inside the boundary to a page which was not fetched yet."""
-    moved = [row.url_id for row in leaving if row.code in (Code.MOVED, Code.META_REFRESH) and row.rule is None]
+    moved = [row.url_id for row in leaving if row.code in REDIRECTS and row.rule is None]
     targets = outlink_table.load(transaction, moved)
     wanted = sorted({target for ids in targets.values() for target in ids})
     fetched = url_table.ended_well(transaction, wanted)

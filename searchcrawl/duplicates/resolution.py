@@ -17,14 +17,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
-from searchcrawl.codes import Code
+from searchcrawl.codes import COPIES, Code
 from searchcrawl.store.documents.duplicate_key_table import Member
 from searchcrawl.store.states import DocumentState
 
 #: Longer chains of canonical links are ignored, as are longer chains of redirects.
 MAX_HOPS: Final = 10
-#: Codes of documents for which another one stands.
-DUPLICATE: Final = (Code.DUPLICATE, Code.NOT_CANONICAL)
 
 
 class Lookup(Protocol):
@@ -329,7 +327,7 @@ class _Resolution:
         elif final is not None:
             code, other = (Code.DUPLICATE if self._roots[url_id] == url_id else Code.NOT_CANONICAL), final
             old = self._old(url_id)
-            if old is None or old.code not in DUPLICATE:
+            if old is None or old.code not in COPIES:
                 found.duplicates.add(url_id)
         else:
             code, other = Code.DISPLAY_URL_CLASH, winner
@@ -346,7 +344,7 @@ def _state(member: Member, code: int) -> DocumentState | None:
     if code == 200:
         # Without a record it is fetched again.
         return DocumentState.CACHED if member.cached else DocumentState.WANTED
-    under_way = member.code in DUPLICATE and member.state == DocumentState.REMOVING
+    under_way = member.code in COPIES and member.state == DocumentState.REMOVING
     if under_way or (member.code == code == Code.DISPLAY_URL_CLASH):
         return None
     return DocumentState.WITHHELD

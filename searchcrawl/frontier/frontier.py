@@ -7,25 +7,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.codes import Code
+from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE, Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
-from searchcrawl.politeness.backoff import BUSY_CODES
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
 
-#: Failures of the connection: they say something about the host, not about the page.
-_CONNECTION_CODES: Final = frozenset(
-    {Code.TIMEOUT, Code.CONNECTION_REFUSED, Code.ADDRESS_NOT_FOUND, Code.CERTIFICATE, Code.IO_ERROR}
-)
-#: Statuses of a host that has more to do than it can, or whose servers behind it are away.
-_OVERLOADED_CODES: Final = BUSY_CODES | {502, 504}
 #: Why a host is left alone; for all other codes its connections failed.
-_WHY: Final = dict.fromkeys(BUSY_CODES, "as it asked, or is overloaded") | dict.fromkeys(
-    (502, 504), "as it is overloaded"
+_WHY: Final = dict.fromkeys(BUSY, "as it asked, or is overloaded") | dict.fromkeys(
+    OVERLOADED - BUSY, "as it is overloaded"
 )
 
 
@@ -103,11 +96,11 @@ class Frontier:
             return
         if isinstance(item, Document):
             self.window.answered(host)
-        elif item.code in _CONNECTION_CODES:
+        elif item.code in UNREACHABLE:
             self._give_up(self.window.failed(host, item.code), host)
-        elif item.code in BUSY_CODES and item.retry_after_seconds:
+        elif item.code in BUSY and item.retry_after_seconds:
             self._give_up(self.window.told_to_wait(host, item.code, item.retry_after_seconds), host)
-        elif item.code in _OVERLOADED_CODES:
+        elif item.code in OVERLOADED:
             self._give_up(self.window.failed(host, item.code, connected=True), host)
         else:
             self.window.answered(host)

@@ -8,12 +8,10 @@ from typing import Final
 from scrapy import Request
 from scrapy.http import Response
 
-from searchcrawl.codes import Code
+from searchcrawl.codes import Code, is_retried
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, failing_of
 from searchcrawl.politeness.backoff import parse_retry_after
 
-#: Statuses besides 5xx that may be gone at the next try.
-_PASSING: Final = frozenset({408, 425, 429})
 PAGES: Final = frozenset({200, 203})
 #: Only ConditionalMiddleware knows whether a 304 was asked for.
 _NOT_OURS: Final = PAGES | {304}
@@ -39,7 +37,7 @@ class OutcomeMiddleware:
             claim,
             status,
             error=status_line(status),
-            transient=is_passing(status),
+            transient=is_retried(status),
             retry_after_seconds=parse_retry_after(response.headers.get(b"Retry-After")),
         )
 
@@ -51,11 +49,6 @@ class OutcomeMiddleware:
         if failing is not None:
             error = described(failing.code, exception)
             raise ended(request, claim, failing.code, error=error, transient=failing.transient) from exception
-
-
-def is_passing(status: int) -> bool:
-    """Whether a status may be another at the next try: 408, 425, 429 and 5xx."""
-    return status in _PASSING or 500 <= status <= 599
 
 
 def status_line(status: int) -> str:

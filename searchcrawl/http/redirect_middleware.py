@@ -11,11 +11,11 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import BUSY, Code
 from searchcrawl.http.run_state import Politeness, run_of
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
 from searchcrawl.items import Claim
-from searchcrawl.politeness.backoff import BUSY_CODES, MAX_RETRY_PAUSE_SECONDS, parse_retry_after
+from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS, parse_retry_after
 from searchcrawl.rules import redirects
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import Redirect, RedirectKind
@@ -87,7 +87,7 @@ class RedirectMiddleware:
         """
         seconds = parse_retry_after(response.headers.get(b"Retry-After"))
         politeness = self._politeness()
-        told_otherwise = response.status in BUSY_CODES and claim_of(request) is not None
+        told_otherwise = response.status in BUSY and claim_of(request) is not None
         if seconds and politeness is not None and not told_otherwise:
             politeness.pause(slot_of(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
 

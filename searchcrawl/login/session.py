@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from searchcrawl import clock, urls
+from searchcrawl.codes import is_retried
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.password_field import has_password_field
 from searchcrawl.http.cookies import CookieJar
@@ -224,7 +225,7 @@ class LoginSession:
 
 
 def _refused(what: str, answer: Answer) -> LoginFailed:
-    return LoginFailed(f"{what} {answer.status}", transient=answer.status >= 500 or answer.status in (408, 425, 429))
+    return LoginFailed(f"{what} {answer.status}", transient=is_retried(answer.status))
 
 
 def _place(url: str) -> str:

@@ -13,8 +13,6 @@ from searchcrawl import clock
 
 #: No pause within a run is longer; where a server asks for more, the next run is soon enough.
 MAX_RETRY_PAUSE_SECONDS: Final = 60.0
-#: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
-BUSY_CODES: Final = frozenset({429, 503})
 #: A longer Retry-After is read as this.
 MAX_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
 

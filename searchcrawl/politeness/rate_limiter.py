@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from searchcrawl import clock
+from searchcrawl.codes import BUSY
 from searchcrawl.exceptions import HostBlocked
-from searchcrawl.politeness.backoff import BUSY_CODES
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
 
@@ -180,7 +180,7 @@ class SharedRateLimiter(RateLimiter):
 
     def _check(self, host: str) -> None:
         code = self._hosts.parked(host)
-        if code in BUSY_CODES:
+        if code in BUSY:
             raise HostBlocked(f"{host} is left alone, as it asked ({code})", code=code)
 
     async def _booked(self, host: str, delay_seconds: float, not_before: float) -> float:

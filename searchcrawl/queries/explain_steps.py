@@ -12,31 +12,15 @@ import orjson
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
-from searchcrawl.codes import Code
+from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code
 from searchcrawl.exceptions import CacheError
-from searchcrawl.queries.code_meanings import meaning_of
 from searchcrawl.queries.explain_context import Case
 from searchcrawl.queries.reason import Because, advice
 from searchcrawl.rules.redirects import target_of
-from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
 from searchcrawl.store.states import BatchState, DocumentState, FetchState
 from searchcrawl.store.urls.url_facts import UrlFacts
 
-_NEVER_ASKED: Final = frozenset({Code.NOT_FETCHED, Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL})
-_BEFORE_CONTENT: Final = _NEVER_ASKED | {Code.ROBOTS}
-#: Codes of pages that were read, whatever became of them.
-_READ: Final = frozenset(
-    {
-        200,
-        Code.DUPLICATE,
-        Code.DUPLICATE_IN_RUN,
-        Code.NOT_CANONICAL,
-        Code.DISPLAY_URL_CLASH,
-        Code.NOT_INDEXED,
-        Code.EMPTY,
-        Code.INVALID_DISPLAY_URL,
-    }
-)
+_BEFORE_CONTENT: Final = NEVER_REQUESTED | {Code.ROBOTS}
 _DELIVERIES: Final = {
     BatchState.SEALED: "not yet acknowledged",
     BatchState.ACKNOWLEDGED: "acknowledged",
@@ -116,7 +100,7 @@ def _boundary(case: Case) -> Iterator[Step]:
             detail += f"; to admit it, {advice(refusal.proposal, refusal.file)}"
         yield Step(step="boundary", outcome="refused", detail=detail, rule=_row_rule(refusal))
     listed = None if case.facts is None else case.facts.listed
-    if not refusals and listed is not None and listed.rule is not None and listed.code in _NEVER_ASKED:
+    if not refusals and listed is not None and listed.rule is not None and listed.code in NEVER_REQUESTED:
         error = f" ({listed.error})" if listed.error else ""
         yield Step(step="admission", outcome="refused", detail=f"refused when it was found{error}", rule=listed.rule)
 
@@ -152,7 +136,7 @@ def _robots(case: Case) -> Step:
     if listed is not None and listed.code == Code.ROBOTS:
         said = "could not be had" if listed.rule == ROBOTS_UNAVAILABLE else "forbade it at the last visit"
         return Step(step="robots", outcome="refused", detail=f"{file} {said}", rule=listed.rule)
-    if listed is None or listed.code in _NEVER_ASKED or listed.last_fetched_ms is None:
+    if listed is None or listed.code in NEVER_REQUESTED or listed.last_fetched_ms is None:
         return _robots_by_copy(case, file)
     return Step(step="robots", outcome="allowed", detail=f"{file} did not forbid it at the last visit")
 
@@ -182,7 +166,7 @@ def _redirects(facts: UrlFacts) -> Iterator[Step]:
 
 def _answer(facts: UrlFacts) -> Step:
     listed = facts.listed
-    parts = [meaning_of(listed.code)]
+    parts = [describe_code(listed.code)]
     error = listed.error
     if error is not None and target_of(error) is None:
         # Errors of statuses say no more than the status, and the URL that answered.
@@ -193,7 +177,7 @@ def _answer(facts: UrlFacts) -> Step:
         parts.append(f"failed in {facts.failed_runs} runs in a row")
     validators = [f"{name} {value}" for name, value in (("ETag", listed.etag), ("Last-Modified", listed.last_modified))]
     parts += [text for text in validators if not text.endswith(" None")]
-    outcome = "read" if listed.code in _READ else "moved" if listed.code in {953, 954} else "failed"
+    outcome = "read" if listed.code in READ else "moved" if listed.code in REDIRECTS else "failed"
     return Step(step="answer", outcome=outcome, detail="; ".join(parts))
 
 
@@ -232,7 +216,7 @@ def _keep(facts: UrlFacts) -> Iterator[Step]:
     listed = facts.listed
     if listed.code == Code.NOT_INDEXED:
         yield Step(step="keep", outcome="refused", detail="fetched, and not to be indexed", rule=listed.rule)
-    elif listed.code in _READ - {Code.EMPTY}:
+    elif listed.code in READ - {Code.EMPTY}:
         yield Step(step="keep", outcome="allowed", detail="no rule about what is indexed refused it")
 
 
@@ -247,7 +231,7 @@ def _standing(facts: UrlFacts) -> Iterator[Step]:
     elif facts.copies:
         yield Step(step="duplicate", outcome="stands for", detail=", ".join(facts.copies))
     if listed.code in {Code.DISPLAY_URL_CLASH, Code.INVALID_DISPLAY_URL}:
-        detail = f"shown with the URL of {listed.duplicate_of}" if listed.duplicate_of else meaning_of(listed.code)
+        detail = f"shown with the URL of {listed.duplicate_of}" if listed.duplicate_of else describe_code(listed.code)
         yield Step(step="display", outcome="refused", detail=detail, rule=listed.rule)
 
 

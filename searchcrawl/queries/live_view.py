@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from searchcrawl.codes import describe_code
 from searchcrawl.items import Document, Outcome
-from searchcrawl.queries.code_meanings import meaning_of
 from searchcrawl.queries.explain import Explanation
 from searchcrawl.queries.explain_steps import Step
 from searchcrawl.rules.redirects import target_of
@@ -13,7 +13,7 @@ def live_step(explanation: Explanation, seen: Document | Outcome) -> Step:
     """The answer of this moment, and whether it is what the index or the cache has."""
     facts = explanation.case.facts
     before = None if facts is None else facts.listed.fields_digest
-    parts = [f"now {meaning_of(seen.code)}"]
+    parts = [f"now {describe_code(seen.code)}"]
     if seen.redirects:
         parts.append(" → ".join(f"{hop.url} ({hop.code})" for hop in seen.redirects))
     if isinstance(seen, Outcome):

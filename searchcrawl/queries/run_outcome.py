@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from searchcrawl import urls
-from searchcrawl.admission.admit import REFUSED
-from searchcrawl.codes import Code
+from searchcrawl.codes import ANSWERED, REFUSED
 from searchcrawl.run import Run
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.states import EndReason, FetchState
@@ -20,21 +19,6 @@ NO_START: Final = 8
 QUARANTINE: Final = 9
 
 _KNOWN: Final = {reason.value for reason in EndReason}
-#: A start URL with one of these was answered, and what it says was taken in.
-_GOOD: Final = frozenset(
-    {
-        200,
-        304,
-        Code.DUPLICATE,
-        Code.EMPTY,
-        Code.NOT_INDEXED,
-        Code.META_REFRESH,
-        Code.MOVED,
-        Code.NOT_CANONICAL,
-        Code.DISPLAY_URL_CLASH,
-        Code.INVALID_DISPLAY_URL,
-    }
-)
 
 
 def end_reason(reason: str, *, failed: bool) -> str:
@@ -71,4 +55,4 @@ def _every_start_failed(run: Run) -> bool:
     # A start URL outside the boundary is never visited, and fails in each run.
     if not visited and not all(row.code in REFUSED for row in rows):
         return False
-    return all(row.fetch_state == FetchState.SETTLED and row.code not in _GOOD for row in rows)
+    return all(row.fetch_state == FetchState.SETTLED and row.code not in ANSWERED for row in rows)

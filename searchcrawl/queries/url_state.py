@@ -6,8 +6,8 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Final
 
-from searchcrawl.codes import Code
-from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE, evidence
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, WITH_DOCUMENT, Code, CodeClass, facts_of
+from searchcrawl.rules.removal import is_evidence
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_queries import ListedUrl
 
@@ -37,18 +37,13 @@ class UrlState(StrEnum):
     GONE = "gone"
 
 
-_EXCLUDED: Final = frozenset(
-    {
-        Code.EMPTY,
-        Code.NOT_INDEXED,
-        Code.META_REFRESH,
-        Code.MOVED,
-        Code.DISPLAY_URL_CLASH,
-        Code.INVALID_DISPLAY_URL,
-    }
-)
-_DUPLICATE: Final = frozenset({Code.DUPLICATE, Code.DUPLICATE_IN_RUN, Code.NOT_CANONICAL})
-_WAS_DOCUMENT: Final = frozenset({200, Code.DUPLICATE, Code.NOT_CANONICAL})
+#: What the classes of codes of a visit that was answered are shown as.
+_BY_CLASS: Final = {
+    CodeClass.COPY: UrlState.DUPLICATE,
+    CodeClass.EXCLUDED: UrlState.EXCLUDED,
+    CodeClass.DISPLAY: UrlState.EXCLUDED,
+    CodeClass.REDIRECT: UrlState.EXCLUDED,
+}
 _BY_DOCUMENT: Final = {
     DocumentState.NONE: UrlState.GONE,
     DocumentState.CACHED: UrlState.CACHED,
@@ -66,10 +61,9 @@ def url_state(row: ListedUrl, remove_on: Collection[int]) -> UrlState:
         return UrlState.TODO if row.fetch_state == FetchState.TODO else UrlState.FETCHING
     if row.document_state == DocumentState.REMOVING or _was_removed(row, remove_on):
         return UrlState.GONE
-    if row.code in _EXCLUDED:
-        return UrlState.EXCLUDED
-    if row.code in _DUPLICATE:
-        return UrlState.DUPLICATE
+    by_class = _BY_CLASS.get(facts_of(row.code).kind)
+    if by_class is not None:
+        return by_class
     if _without_request(row):
         return UrlState.REJECTED
     if row.code != 200 or row.document_state is None:
@@ -80,8 +74,8 @@ def url_state(row: ListedUrl, remove_on: Collection[int]) -> UrlState:
 
 
 def _was_removed(row: ListedUrl, remove_on: Collection[int]) -> bool:
-    known = row.document_state == DocumentState.NONE and row.document_code in _WAS_DOCUMENT
-    return known and row.indexed_version is None and evidence(row.code, row.rule, remove_on)
+    known = row.document_state == DocumentState.NONE and row.document_code in WITH_DOCUMENT - {Code.DISPLAY_URL_CLASH}
+    return known and row.indexed_version is None and is_evidence(row.code, row.rule, remove_on)
 
 
 def _without_request(row: ListedUrl) -> bool:

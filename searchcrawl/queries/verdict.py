@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from searchcrawl.codes import Code
-from searchcrawl.queries.code_meanings import meaning_of
+from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code
 from searchcrawl.queries.explain_context import Case, robots_line
 from searchcrawl.queries.keep_reasons import keep_refusals, of_refused
 from searchcrawl.queries.reason import Because, is_changed, of_row, written
@@ -19,15 +18,12 @@ from searchcrawl.queries.url_state import UrlState
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import target_of
-from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE, evidence
+from searchcrawl.rules.removal import is_evidence
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_facts import UrlFacts
 
 _IN: Final = "in the index"
 _NOT_IN: Final = "not in the index"
-_REFUSED: Final = frozenset({Code.OUTSIDE_BOUNDARY, Code.TRAP_LIMIT, Code.MALFORMED_URL})
-_REDIRECTS: Final = frozenset({Code.META_REFRESH, Code.MOVED})
-_COPIES: Final = frozenset({Code.DUPLICATE, Code.DUPLICATE_IN_RUN, Code.NOT_CANONICAL})
 #: In which step a rule that a row keeps decided.
 _STEPS: Final[Mapping[int, str]] = {
     Code.EMPTY: "content",
@@ -60,7 +56,7 @@ def verdict_of(case: Case) -> Verdict:
     listed = case.facts.listed
     if refusals:
         return _outside(case, refusals)
-    if listed.code in _REFUSED and listed.rule is not None:
+    if listed.code in REFUSED and listed.rule is not None:
         return _refused_before(case, listed.rule)
     if listed.fetch_state != FetchState.SETTLED:
         return _to_visit(case, case.facts)
@@ -73,12 +69,12 @@ def verdict_of(case: Case) -> Verdict:
 
 def _never_seen(case: Case, refusals: Sequence[Because]) -> Verdict:
     if refusals:
-        meaning = meaning_of(_code_of(refusals[0]))
+        meaning = describe_code(_code_of(refusals[0]))
         text = f"{_NOT_IN}: never seen, and it would be refused ({meaning})"
         return Verdict(text=text, decided=refusals[0], also=tuple(refusals[1:]))
     forbidding = case.robots_refusals()
     if forbidding:
-        text = f"{_NOT_IN}: never seen, and it would be refused ({meaning_of(Code.ROBOTS)})"
+        text = f"{_NOT_IN}: never seen, and it would be refused ({describe_code(Code.ROBOTS)})"
         return Verdict(text=text, decided=forbidding[0], also=tuple(forbidding[1:]))
     if case.is_start:
         key = "start.urls" if case.source.start.urls else "start.files"
@@ -94,9 +90,9 @@ def _never_seen(case: Case, refusals: Sequence[Because]) -> Verdict:
 
 
 def _outside(case: Case, refusals: Sequence[Because]) -> Verdict:
-    meaning = meaning_of(_code_of(refusals[0]))
+    meaning = describe_code(_code_of(refusals[0]))
     # A run that looked at it under these rules has settled it so.
-    settled = case.facts is not None and case.facts.listed.code in _REFUSED
+    settled = case.facts is not None and case.facts.listed.code in REFUSED
     standing = _standing(case, case.facts) if settled or not case.in_index else f"{_IN}, and leaves with the next run"
     return Verdict(text=f"{standing}: {meaning}", decided=refusals[0], also=tuple(refusals[1:]))
 
@@ -109,12 +105,12 @@ def _code_of(refusal: Because) -> int:
 
 def _edited_since(case: Case, facts: UrlFacts) -> Verdict:
     """Of a page that a rule refused at its last visit, and that none refuses now."""
-    if facts.listed.code in _REDIRECTS:
+    if facts.listed.code in REDIRECTS:
         target = target_of(facts.listed.error)
         text = f"{_NOT_IN}: {_why(case, facts)}, which no rule refuses now: the next run asks for it"
         return Verdict(text=text, decided=Because(step="redirect", rule=f"leads to {target}"))
     standing = f"{_IN}, and stays" if case.in_index else f"{_NOT_IN} as yet"
-    rule = facts.listed.rule or facts.listed.error or meaning_of(facts.listed.code)
+    rule = facts.listed.rule or facts.listed.error or describe_code(facts.listed.code)
     text = f"{standing}: refused at the last visit ({rule}), by no rule as they are now"
     first, *rest = case.admissions()
     return Verdict(text=text, decided=first, also=tuple(rest))
@@ -129,14 +125,14 @@ def _refused_before(case: Case, rule: str) -> Verdict:
         return Verdict(text=text, decided=first, also=tuple(rest))
     code = 0 if case.facts is None else case.facts.listed.code
     step = "rewrite" if rule.startswith("rewrite") else "boundary"
-    text = f"{_standing(case, case.facts)}: {meaning_of(code)}"
+    text = f"{_standing(case, case.facts)}: {describe_code(code)}"
     return Verdict(text=text, decided=of_row(rule, step, case.source))
 
 
 def _to_visit(case: Case, facts: UrlFacts) -> Verdict:
     now = facts.listed.fetch_state == FetchState.FETCHING and case.running
     what = "being visited now" if now else "to be visited" if facts.listed.code == 0 else "to be visited again"
-    so_far = f", so far {meaning_of(facts.listed.code)}" if facts.listed.code not in (0, 200) else ""
+    so_far = f", so far {describe_code(facts.listed.code)}" if facts.listed.code not in (0, 200) else ""
     if case.in_index:
         first, *rest = case.admissions()
         return Verdict(text=f"{_IN}, and {what}{so_far}", decided=first, also=tuple(rest))
@@ -167,9 +163,9 @@ def _standing(case: Case, facts: UrlFacts | None) -> str:
     listed = facts.listed
     if facts.quarantine_run is not None:
         return f"{_IN}, and its removal waits in quarantine"
-    if listed.document_state == DocumentState.REMOVING or listed.code in _COPIES:
+    if listed.document_state == DocumentState.REMOVING or listed.code in COPIES:
         return f"{_IN}, and being removed"
-    if facts.leaving or evidence(listed.code, listed.rule, case.source.lifecycle.remove_on):
+    if facts.leaving or is_evidence(listed.code, listed.rule, case.source.lifecycle.remove_on):
         return f"{_IN}, and leaves at the end of a run"
     return f"{_IN} as it was, and the last visit brought nothing better"
 
@@ -178,16 +174,20 @@ def _why(case: Case, facts: UrlFacts) -> str:
     listed = facts.listed
     if listed.index_error is not None and listed.code == 200:
         return "the index refuses the document"
-    if listed.code in _COPIES or listed.code == Code.DISPLAY_URL_CLASH:
-        return f"{meaning_of(listed.code)}: {listed.duplicate_of}" if listed.duplicate_of else meaning_of(listed.code)
-    if listed.code in _REDIRECTS:
+    if listed.code in COPIES or listed.code == Code.DISPLAY_URL_CLASH:
+        return (
+            f"{describe_code(listed.code)}: {listed.duplicate_of}"
+            if listed.duplicate_of
+            else describe_code(listed.code)
+        )
+    if listed.code in REDIRECTS:
         target = target_of(listed.error)
-        return f"{meaning_of(listed.code)}: {target}" if target else meaning_of(listed.code)
+        return f"{describe_code(listed.code)}: {target}" if target else describe_code(listed.code)
     if listed.rule == ROBOTS_UNAVAILABLE:
         return f"{int(Code.ROBOTS)}, robots.txt could not be had"
     if case.state is UrlState.GONE and not case.in_index:
-        return f"removed: {meaning_of(listed.code)}"
-    return meaning_of(listed.code)
+        return f"removed: {describe_code(listed.code)}"
+    return describe_code(listed.code)
 
 
 def _of_visit(case: Case, facts: UrlFacts) -> list[Because]:
@@ -200,11 +200,11 @@ def _of_visit(case: Case, facts: UrlFacts) -> list[Because]:
     if listed.code == Code.ROBOTS and listed.rule is not None:
         first = robots_line(case.url, listed.rule)
         return [first, *(line for line in case.robots_refusals() if line.rule != first.rule)]
-    if listed.code in _COPIES:
+    if listed.code in COPIES:
         return [Because(step="duplicate", rule=f"{_relation(listed.code)} {listed.duplicate_of or 'another URL'}")]
     if listed.code == Code.DISPLAY_URL_CLASH:
         return [Because(step="display", rule=f"shown with the URL of {listed.duplicate_of or 'another page'}")]
-    if listed.code in _REDIRECTS:
+    if listed.code in REDIRECTS:
         return _of_redirect(case, facts)
     if listed.code == Code.NOT_INDEXED and listed.rule is not None:
         return of_refused(case, facts, listed.rule)
@@ -213,7 +213,7 @@ def _of_visit(case: Case, facts: UrlFacts) -> list[Because]:
     limit = _limit_passed(case, facts)
     if limit is not None:
         return [limit[0]] if limit[1] else []
-    return [Because(step="answer", rule=meaning_of(listed.code))]
+    return [Because(step="answer", rule=describe_code(listed.code))]
 
 
 def _of_redirect(case: Case, facts: UrlFacts) -> list[Because]:

@@ -18,9 +18,9 @@ from urllib.parse import quote
 from protego import Protego
 
 from searchcrawl import urls
+from searchcrawl.codes import ROBOTS_UNAVAILABLE
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
 
 #: RFC 9309 §2.5: a parser reads at least so much; what follows is not read.
 MAX_BYTES: Final = 500 * 1024

@@ -14,7 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, UNREACHABLE, Code
 from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import BrokenCoding, codings_of, undo_prefix
 from searchcrawl.http.outcome_middleware import described, status_line
@@ -25,7 +25,6 @@ from searchcrawl.items import Claim
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.robots.robots_copies import RobotsCopies
-from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +39,6 @@ _MAX_MEMORY_BYTES: Final = 64 * 1024 * 1024
 #: Longer files are read in a thread.
 _THREAD_FROM_BYTES: Final = 64 * 1024
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-#: Failures of the host itself; all others are those of its robots.txt.
-_UNREACHABLE: Final = frozenset(
-    {Code.TIMEOUT, Code.IO_ERROR, Code.CONNECTION_REFUSED, Code.ADDRESS_NOT_FOUND, Code.CERTIFICATE}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +214,7 @@ class RobotsMiddleware:
             failing = failing_of(error)
             if failing is None:
                 raise
-            code = failing.code if failing.code in _UNREACHABLE else Code.ROBOTS
+            code = failing.code if failing.code in UNREACHABLE else Code.ROBOTS
             text = f"robots.txt: {described(failing.code, error)}"
             # What is not tried again for a page might still be mended here; the pause keeps it rare.
             copy = _Copy(expires=_in(self._pause_seconds), code=code, error=text, transient=failing.transient)

@@ -15,11 +15,11 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import Code, is_retried
 from searchcrawl.exceptions import HostBlocked, InvalidUrl, SearchcrawlError
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import codings_of
-from searchcrawl.http.outcome_middleware import PAGES, described, is_passing, status_line
+from searchcrawl.http.outcome_middleware import PAGES, described, status_line
 from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.visit_end import failing_of, one_line
 from searchcrawl.politeness.backoff import parse_retry_after
@@ -192,7 +192,7 @@ def _answer(response: Response, *, conditional: bool, redirected: bool) -> Answe
             # Scrapy's own handler lets any number pass.
             code=status if 100 <= status <= 999 else Code.HEADER_ERROR,
             # A 304 that nobody asked for.
-            transient=is_passing(status) or status == 304,
+            transient=is_retried(status) or status == 304,
             retry_after_seconds=parse_retry_after(response.headers.get(b"Retry-After")),
         )
     headers = response.headers

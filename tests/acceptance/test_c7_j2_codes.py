@@ -11,10 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from searchcrawl.codes import Code
+from searchcrawl.codes import Code, describe_code
 from searchcrawl.convert.document import MAX_PAGES
 from searchcrawl.processing_versions import VERSIONS
-from searchcrawl.queries.code_meanings import meaning_of
 from searchcrawl.queries.explain import explained
 from searchcrawl.queries.explain_context import witness_of
 from searchcrawl.sources.loading import load_project, load_source
@@ -232,7 +231,7 @@ def test_l1_explain_when_a_url_has_any_code_then_says_what_it_means_and_what_dec
         code, told = row["code"], found[url]
         assert told["in_index"] == (row["indexed_version"] is not None), told
         assert told["verdict"].startswith("in the index" if told["in_index"] else "not in the index"), told
-        assert code == 200 or meaning_of(code) in told["verdict"], told
+        assert code == 200 or describe_code(code) in told["verdict"], told
         assert told["decided_by"]["step"] == DECIDING.get(code, "answer"), told
         assert told["decided_by"]["rule"], told
         assert [step["step"] for step in told["steps"]][:2] == ["identity", "boundary"], told

@@ -14,9 +14,9 @@ from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_object
+from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.dry_run import dry_run
-from searchcrawl.queries.code_meanings import meaning_of
 from searchcrawl.queries.page_view import page_view
 from searchcrawl.sources.checking import one_line
 from searchcrawl.sources.loading import load_source
@@ -68,7 +68,7 @@ class Command(BaseCommand):
 def _lines(view: Mapping[str, Any]) -> Iterator[str]:
     """The code first, then the fields, the beginning of the text, and the links, refused ones with their rule."""
     yield one_line(view["url"])
-    yield one_line(": ".join(filter(None, [meaning_of(view["code"]), view["rule"] or view["error"]])))
+    yield one_line(": ".join(filter(None, [describe_code(view["code"]), view["rule"] or view["error"]])))
     for hop in view["redirects"]:
         yield one_line(f"  redirected from {hop['url']} ({hop['code']})")
     for name, value in view["fields"].items():

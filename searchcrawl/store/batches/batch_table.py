@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select, text, update
 
-from searchcrawl.store.documents.document_table import OUT_OF_QUARANTINE
+from searchcrawl.codes import Code
+from searchcrawl.store.documents.document_table import IS_COPY, OUT_OF_QUARANTINE
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import batches, documents, urls
 from searchcrawl.store.states import BatchState, DocumentState
@@ -16,7 +17,6 @@ from searchcrawl.store.states import BatchState, DocumentState
 _PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
 _LEAVING: Final = text("documents.leaving = 1")
 _SURPLUS: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
-_DUPLICATE: Final = documents.c.code.in_([909, 964])
 
 
 class SealedBatch(NamedTuple):
@@ -182,7 +182,7 @@ def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int])
             state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
             leaving=case(
                 # It may not be indexed any more, or its display URL is another's by now.
-                (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == 956), 1),
+                (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == int(Code.DISPLAY_URL_CLASH)), 1),
                 else_=documents.c.leaving,
             ),
             index_error=None,
@@ -283,7 +283,7 @@ def surplus_copies(transaction: Transaction, source_id: int) -> list[Leaving]:
         )
         .where(
             _SURPLUS,
-            _DUPLICATE,
+            IS_COPY,
             documents.c.source_id == source_id,
             survivor.c.indexed_version > 0,
             documents.c.state == int(DocumentState.WITHHELD),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import BigInteger, and_, bindparam, case, func, or_, select, text, update
 
+from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
@@ -21,6 +22,8 @@ _PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
 #: Another document is indexed instead.
 _STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
+#: The document of another page is indexed instead. No IN: its list cannot be expanded for many rows at once.
+IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(COPIES & WITH_DOCUMENT)))
 _CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
 _LEAVING: Final = text("documents.leaving = 1")
 

@@ -15,24 +15,23 @@ from sqlalchemy import (
     case,
     exists,
     func,
-    or_,
     select,
     text,
     update,
 )
 
 from searchcrawl import urls as identity
+from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.store.among import among
-from searchcrawl.store.documents.document_table import MAYBE_INDEXED
+from searchcrawl.store.documents.document_table import IS_COPY, MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState
 
 _CHUNK: Final = 500
-_CLASH: Final = 956
+_CLASH: Final = int(Code.DISPLAY_URL_CLASH)
 #: The list of what a document stands for is part of it: of thousands of copies the first ones have to do.
 MOST_DUPLICATES: Final = 1000
-_STANDING: Final = frozenset({200, 909, 964})
 #: States in which a document is in the index, on its way there, or held for it.
 _HELD: Final = frozenset(
     {
@@ -45,7 +44,6 @@ _HELD: Final = frozenset(
 )
 # The literals let the planner use the partial index.
 _HEADS: Final = text("documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> 0")
-_DUPLICATES: Final = or_(documents.c.code == 909, documents.c.code == 964)
 
 
 class Member(NamedTuple):
@@ -77,7 +75,7 @@ class Member(NamedTuple):
             return True
         # A copy may be leaving the index because of another document; that is no evidence.
         copy = self.state == DocumentState.REMOVING and self.duplicate_of is not None
-        return self.code in _STANDING and not self.leaving and (copy or self.state in _HELD)
+        return self.code in WITH_DOCUMENT and not self.leaving and (copy or self.state in _HELD)
 
 
 _MEMBERS: Final = select(
@@ -114,7 +112,7 @@ class Likeness:
 
     def copies(self, survivors: Collection[int]) -> list[Member]:
         """Those known as copies (909) of these."""
-        return self._good(survivors, documents.c.code == 909, one_of=documents.c.duplicate_of)
+        return self._good(survivors, documents.c.code == int(Code.DUPLICATE), one_of=documents.c.duplicate_of)
 
     def named(self, keys: Collection[int]) -> list[Member]:
         """The documents of the URLs with these keys."""
@@ -196,7 +194,7 @@ def move(transaction: Transaction, pairs: Sequence[tuple[int, int]]) -> None:
     if pairs:
         transaction.execute(
             update(documents)
-            .where(documents.c.duplicate_of == bindparam("old_id"), _DUPLICATES)
+            .where(documents.c.duplicate_of == bindparam("old_id"), IS_COPY)
             .values(duplicate_of=bindparam("new_id")),
             [{"old_id": old, "new_id": new} for old, new in pairs],
         )
@@ -242,7 +240,7 @@ def duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, li
         copies = (
             select(documents.c.duplicate_of, urls.c.url, urls.c.display_url, place.label("place"))
             .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-            .where(documents.c.duplicate_of.in_(url_ids[start : start + 500]), _DUPLICATES)
+            .where(documents.c.duplicate_of.in_(url_ids[start : start + 500]), IS_COPY)
             .subquery()
         )
         query = select(copies.c.duplicate_of, copies.c.url, copies.c.display_url).where(

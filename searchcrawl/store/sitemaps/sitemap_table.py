@@ -9,6 +9,7 @@ from typing import Final
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select, text, update
 
 from searchcrawl import urls as identities
+from searchcrawl.codes import READ, CodeClass, facts_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.upsert import upsert
@@ -18,7 +19,7 @@ _CHUNK: Final = 500
 #: Last codes of a sitemap whose list is known: read, or not changed since.
 _GOOD: Final = (200, 304)
 #: Codes of URL rows that a visit without a failure leaves.
-_VISITED: Final = (200, 909, 911, 952, 964)
+_VISITED: Final = sorted(code for code in READ if facts_of(code).kind is not CodeClass.DISPLAY)
 _SETTLED: Final = text("urls.fetch_state = 2 AND urls.due_ms IS NOT NULL")
 
 

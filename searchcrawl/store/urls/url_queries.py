@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
 
+from searchcrawl.codes import WARNED
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.schema import documents, hosts, runs, urls
+from searchcrawl.store.schema import documents, hosts, is_one_of, runs, urls
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.scanned import scanned
 
@@ -152,7 +153,7 @@ def refused_documents(transaction: Transaction, source_id: int) -> int:
 def warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:
     """How many URLs were no page although they answered: 959 (login) and 965 (sentinel)."""
     # The codes as literals: SQLite finds the partial index by them.
-    query = select(urls.c.code, func.count()).where(urls.c.source_id == source_id, text("code IN (959, 965)"))
+    query = select(urls.c.code, func.count()).where(urls.c.source_id == source_id, is_one_of("code", WARNED))
     return {row[0]: row[1] for row in transaction.execute(query.group_by(urls.c.code))}
 
 

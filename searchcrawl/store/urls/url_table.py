@@ -22,7 +22,7 @@ from sqlalchemy import (
     update,
 )
 
-from searchcrawl.codes import Code
+from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code
 from searchcrawl.items import Claim
 from searchcrawl.store.among import among
 from searchcrawl.store.engine.database import Transaction
@@ -30,11 +30,9 @@ from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import DocumentState, FetchState
 
 _CHUNK: Final = 500
-#: Of rows that were fetched with a document, which may be known as that of another.
-_WELL: Final = (200, int(Code.DUPLICATE), int(Code.NOT_CANONICAL), int(Code.DISPLAY_URL_CLASH))
 # No IN: its list cannot be expanded for many rows at once.
-_ENDED_WELL: Final = or_(*(urls.c.code == code for code in _WELL))
-_REDIRECTING: Final = [int(Code.META_REFRESH), int(Code.MOVED), int(Code.REDIRECT_LOOP)]
+_ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
+_REDIRECTING: Final = sorted(REDIRECTS | {int(Code.REDIRECT_LOOP)})
 # The literals let the planner use the partial indexes.
 _TODO: Final = text("urls.fetch_state = 0")
 _DUE: Final = text("urls.fetch_state = 2 AND urls.due_ms IS NOT NULL")
@@ -255,7 +253,7 @@ def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim
         DocumentState.WANTED,
     )
     # It is to be in the index, and its record is given up: only the page itself can bring it there.
-    gone = not held and row.document_code in _WELL
+    gone = not held and row.document_code in WITH_DOCUMENT
     # The same bytes mean something else once the date is over that their author set.
     over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
     whole = forced or gone or over

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from searchcrawl.admission.admit import REFUSED, Admission, Found
+from searchcrawl.admission.admit import Admission, Found
+from searchcrawl.codes import REFUSED
 from searchcrawl.exceptions import StoreAway
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.codes import Code
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
 from searchcrawl.commit.decide import Group, decide
 from searchcrawl.items import Claim, Document, Link, Outcome, Page
-from searchcrawl.rules.removal import ROBOTS_UNAVAILABLE
 from searchcrawl.sources.config import Source
 from searchcrawl.store.states import FetchState
 from tests.factories import claim, document, outcome
