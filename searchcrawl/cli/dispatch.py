@@ -67,7 +67,11 @@ def _run(argv: list[str]) -> int:
 
 
 def _run_own(name: str, argv: list[str]) -> int:
+    # Pydantic would look through all installed packages for plug-ins of its own; there are none.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     command = make_command(name)
+    # What is loaded by now stays until the end: neither a collection nor the exit need look at it.
+    gc.freeze()
     # Off since the start (__main__.py).
     gc.enable()
     parser = argparse.ArgumentParser(conflict_handler="resolve", description=command.long_desc())

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
+
+import pytest
 
 from tests.site.client import ROOT
 
@@ -36,3 +41,43 @@ main()
 
     # One of ours and one of Scrapy's.
     assert [run(code.format(name=name)).splitlines()[-1] for name in ("status", "version")] == ["True", "True"]
+
+
+@pytest.mark.parametrize(
+    ("words", "package"),
+    [
+        # What no command needs that sends no request.
+        *(
+            (words, "scrapy")
+            for words in ("search word", "status", "urls demo", "explain http://127.0.0.1/", "verify demo")
+        ),
+        *(
+            (words, "twisted")
+            for words in ("search word", "status", "urls demo", "explain http://127.0.0.1/", "verify demo")
+        ),
+        # The list of commands reads no configuration.
+        *(("--help", package) for package in ("scrapy", "pydantic", "sqlalchemy")),
+    ],
+)
+def test_command_when_it_sends_no_request_then_it_loads_no_crawler(words: str, package: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "sources", tmp_path / "sources")
+    for name in ("scrapy.cfg", "searchcrawl.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    code = f"""
+import atexit, sys
+from searchcrawl.__main__ import main
+atexit.register(lambda: print({package!r} in sys.modules))
+sys.argv = ["searchcrawl", *{words.split()!r}]
+main()
+"""
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.stdout.splitlines()[-1] == "False", ended.stderr
