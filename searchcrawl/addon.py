@@ -11,15 +11,17 @@ from scrapy.crawler import Crawler
 from scrapy.extensions.memusage import MemoryUsage
 from scrapy.settings import BaseSettings
 
-from searchcrawl.checksum.checksum_pipeline import ChecksumPipeline
+from searchcrawl.checksum.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
+from searchcrawl.convert.fields_pipeline import FieldsPipeline
 from searchcrawl.delivery.delivery_extension import IndexExtension
 from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
 from searchcrawl.extensions.memory_extension import MemoryExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.quiet_log_formatter import QuietLogFormatter
 from searchcrawl.extensions.report_extension import ReportExtension
+from searchcrawl.filters.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
@@ -32,9 +34,9 @@ from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.login.login_middleware import LoginMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
-from searchcrawl.soft404.soft404_extension import SentinelExtension
-from searchcrawl.sources.config import Fetch
-from searchcrawl.sources.refused_settings import applied
+from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
+from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.sources.refused_settings import conceal_credentials
 
 logger = logging.getLogger(__name__)
 
@@ -58,14 +60,19 @@ _MIDDLEWARES: Final[_Wired] = (
 )
 
 _PIPELINES: Final[_Wired] = (
+    # What is known before the body is read: a filter that refuses it, and whether it is the body of the last visit.
+    (FetchedFilterPipeline, 40),
+    (BodyDigestPipeline, 60),
     (ConvertPipeline, 100),
-    (ChecksumPipeline, 200),
+    (PlaceholderPagePipeline, 120),
+    (FieldsPipeline, 140),
+    (PageFilterPipeline, 160),
+    (FieldsDigestPipeline, 200),
     (CachePipeline, 900),
 )
 
 _EXTENSIONS: Final[_Wired] = (
     (SitemapExtension, 50),
-    (SentinelExtension, 60),
     (IndexExtension, 100),
     (HeartbeatExtension, 200),
     (ProgressExtension, 300),
@@ -73,7 +80,7 @@ _EXTENSIONS: Final[_Wired] = (
 )
 
 #: What stores or delivers: not for a look at one page (``test``, ``explain --live``).
-_STORING: Final = frozenset({CachePipeline, *(component for component, _ in _EXTENSIONS)})
+_STORING: Final = frozenset({PlaceholderPagePipeline, CachePipeline, *(component for component, _ in _EXTENSIONS)})
 
 #: Where components of users' own may keep a page to themselves.
 _OF_USERS: Final = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
@@ -124,7 +131,7 @@ class SearchcrawlAddon:
         if dry:
             # There is one request, and no row.
             del values["SCHEDULER"]
-        for name, value in (values | applied(run.source.settings)).items():
+        for name, value in (values | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
         _choose_handler(settings, fetch)

@@ -1,4 +1,4 @@
-"""What travels down the way: frozen, replaced and never changed."""
+"""The values that stages hand to each other: frozen; a stage makes a changed copy with ``dataclasses.replace``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
+
+#: Names and values of an answer's headers, in their order.
+Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class Link(NamedTuple):
@@ -88,25 +91,33 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A page that was fetched with status 200.
+    """A page that was fetched with status 200; each item pipeline fills in its part (``addon.py`` has their order).
 
-    ``body`` has its content codings undone. ``page`` is None where the bytes equal those of the
-    last visit (they are not parsed again), and while a ``converter`` still has to read it (its
-    name; the convert stage clears it). ``code`` is 200, or why it is not indexed (911, 952,
-    1010). ``base_url`` is the URL that gave the body: the claim's, or where redirects led.
-    ``canonical`` is another URL inside the boundary that the page names as the canonical one, and
-    ``canonical_link`` the link to it;
-    ``display_url`` is set where the source maps display URLs (A4).
-    ``body_digest`` and ``fields_digest`` (sha256) are set by the checksum stage.
+    By the spider: ``base_url`` is the URL that gave the body: the claim's, or where redirects led. ``body`` has its
+    content codings undone. ``mimetype`` is the type that the header says, or that the first bytes look like.
+    ``canonical`` is what a Link header names.
+
+    By the index filter, before the body is read: ``refusal`` is the rule of ``[keep]`` that refuses the document by
+    its type, size, age, URL or name. ``body_digest`` (sha256) is that of the body and of what decides about it.
+
+    By the converter: ``page``, and ``converter``, the name of the one that read it. ``page`` stays None where the
+    bytes equal those of the last visit: they are not read again.
+
+    By the index filter, after that: ``code`` is 200, or why the page is not indexed (911, 952, 1010), ``rule`` the
+    rule that says so. ``canonical`` is another URL inside the boundary that the page names as the canonical one,
+    ``canonical_link`` the link to it. ``display_url`` is set where the source maps display URLs (A4).
+
+    At last: ``fields_digest`` (sha256) is that of what is indexed.
     """
 
     claim: Claim
     base_url: str
     code: int
-    headers: tuple[tuple[bytes, bytes], ...]
+    headers: Headers
     body: bytes
     mimetype: str
     fetched_at: datetime
+    refusal: str | None = None
     page: Page | None = None
     converter: str | None = None
     rule: str | None = None

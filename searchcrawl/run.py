@@ -12,16 +12,22 @@ from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.failpoints import passing
-from searchcrawl.items import Claim, Document, Outcome, Page, SitemapPart
+from searchcrawl.items import Claim, Document, Outcome, SitemapPart
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.index_filter import KeepRules
+from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint, mixed
-from searchcrawl.sources.loading import attributes_of, boundary_of, display_of, keep_of, rewriting_of
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys, mix_fingerprints
+from searchcrawl.sources.loading import (
+    build_attribute_map,
+    build_boundary,
+    build_display_map,
+    build_index_filter,
+    build_rewriting,
+)
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.engine.database import Database, Transaction
@@ -115,8 +121,7 @@ class Wires:
     part of a sitemap, ``in_flight`` counts requests, ``may_claim`` says whether the cache has room,
     ``may_revisit`` whether rows that are due again may be claimed, ``stop`` ends the crawl for a
     reason, ``hold`` keeps it from being over until what it answers is called; any thread may call
-    them. ``traps`` is None for as long as no pattern of URLs is cut or limited. ``sentinel`` answers how the
-    visit of a page ends that is no content, at once or later, and None where it is. ``robots_of`` (an
+    them. ``traps`` is None for as long as no pattern of URLs is cut or limited. ``robots_of`` (an
     origin) is for the reactor, as is ``robots_read``: an origin, and what
     its Sitemap lines name.
     """
@@ -134,7 +139,6 @@ class Wires:
     may_revisit: Callable[[], bool] | None = None
     hold: Callable[[], Callable[[], None]] | None = None
     robots_of: Callable[[str], Awaitable[RobotsRules]] | None = None
-    sentinel: Callable[[Document, Page], Outcome | Awaitable[Outcome | None] | None] | None = None
     stop: Callable[[str], None] | None = None
     traps: Traps | None = None
 
@@ -159,7 +163,7 @@ class Run:
     forced: tuple[str, ...] = ()
     display: DisplayMap | None = field(init=False)
     #: None where nothing is filtered
-    keep: KeepRules | None = field(init=False)
+    index_filter: IndexFilter | None = field(init=False)
     attributes: AttributeMap | None = field(init=False)
     rewriting: Rewriting = field(init=False)
     #: what became of the start URLs, once they were admitted
@@ -177,10 +181,10 @@ class Run:
     _saving: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.display = display_of(self.source)
-        self.keep = keep_of(self.source) or None
-        self.attributes = attributes_of(self.source)
-        self.rewriting = rewriting_of(self.project, self.source)
+        self.display = build_display_map(self.source)
+        self.index_filter = build_index_filter(self.source) or None
+        self.attributes = build_attribute_map(self.source)
+        self.rewriting = build_rewriting(self.project, self.source)
 
     @property
     def id(self) -> int:
@@ -276,8 +280,8 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     Raises SourceBusy while another process runs the source, ConfigurationError for its rules and for a
     plug-in that cannot begin.
     """
-    boundary = boundary_of(source)
-    print_now = fingerprint(source, versions=versions)
+    boundary = build_boundary(source)
+    print_now = compute_fingerprint(source, versions=versions)
 
     def take(transaction: Transaction) -> tuple[int, Lease]:
         source_id = run_table.source_id(transaction, source.name)
@@ -317,8 +321,8 @@ def _start(transaction: Transaction, lease: Lease, print_now: str) -> tuple[RunR
         run_table.set_fingerprint(transaction, source_id, print_now)
     elif before is not None and before.fingerprint and before.end_reason != EndReason.FINISHED:
         # An edit taken back is an edit of what that run has made already.
-        made_with = mixed(made_with, before.fingerprint)
+        made_with = mix_fingerprints(made_with, before.fingerprint)
         run_table.set_fingerprint(transaction, source_id, made_with)
-    forced = tuple(changed_keys(made_with or print_now, print_now))
+    forced = tuple(find_changed_keys(made_with or print_now, print_now))
     row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
     return row, forced

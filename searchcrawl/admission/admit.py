@@ -70,11 +70,6 @@ class _Group:
     rejected: int = 0
 
 
-def rule_text(decision: Decision) -> str:
-    """A refusal as rows keep it: ``KEY: RULE``."""
-    return f"{decision.key}: {decision.rule}" if decision.key else decision.rule
-
-
 #: New rows take a kilobyte each while they are written: a page may have hundreds of thousands of links (X-R13).
 _ROWS_AT_ONCE: Final = 10_000
 _MAX_DISCARDED: Final = 100_000
@@ -206,7 +201,7 @@ class Admission:
                 depth=link.depth,
                 referrer_id=link.referrer_id,
                 code=0 if decision.allowed else refusal_code(decision),
-                rule=None if decision.allowed else rule_text(decision),
+                rule=None if decision.allowed else decision.text,
                 found_as=link.found_as,
                 display_url=link.display,
             )
@@ -249,7 +244,7 @@ class Admission:
                 depth=one.depth,
                 referrer_id=one.page_id,
                 code=named.code,
-                rule=rule_text(named.decision),
+                rule=named.decision.text,
                 error=named.error,
             )
             for key, (named, one) in wanted.items()

@@ -9,24 +9,22 @@ import orjson
 from searchcrawl.items import Page
 
 
-def body_digest(body: bytes, *, robots_tags: str = "", canonical: str = "", attributes: str = "") -> bytes:
-    """sha256 of a body; headers count that change what becomes of the same bytes.
+def body_digest(
+    body: bytes, *, robots_tags: str = "", canonical: str = "", attributes: str = "", refusal: str | None = None
+) -> bytes:
+    """sha256 of a body, and of what decides what becomes of the same bytes.
 
-    They are X-Robots-Tag, a canonical link, and those that become attributes.
+    That are the X-Robots-Tag headers, a canonical link, the headers that become attributes, and the index filter
+    that refuses the document: it is read again when another filter refuses it, or none.
     """
     digest = hashlib.sha256(body)
-    if robots_tags:
-        digest.update(b"\0" + robots_tags.encode("utf-8", "surrogateescape"))
-    if canonical:
-        digest.update(b"\0canonical " + canonical.encode("utf-8", "surrogateescape"))
-    if attributes:
-        digest.update(b"\0attributes " + attributes.encode("utf-8", "surrogateescape"))
+    for label, text in ((b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes)):
+        if text:
+            digest.update(label + text.encode("utf-8", "surrogateescape"))
+    if refusal is not None:
+        # Digests of earlier versions were made in this way, and are in the tables.
+        digest = hashlib.sha256(b"%b\0keep %b" % (digest.digest(), refusal.encode("utf-8", "surrogateescape")))
     return digest.digest()
-
-
-def filtered_digest(digest: bytes, refusal: str) -> bytes:
-    """The digest of a body that a filter refuses: it is read again when that one, or another, no longer does."""
-    return hashlib.sha256(b"%b\0keep %b" % (digest, refusal.encode("utf-8", "surrogateescape"))).digest()
 
 
 def fields_digest(page: Page) -> bytes:

@@ -125,9 +125,9 @@ def _guess(name: str, known: set[str]) -> str:
 
 
 def _show(text: str) -> str:
-    from searchcrawl.sources.checking import shown  # noqa: PLC0415  # heavy
+    from searchcrawl.sources.checking import quote_value  # noqa: PLC0415  # heavy
 
-    return shown(text)
+    return quote_value(text)
 
 
 def _refuse(message: str) -> int:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from searchcrawl.exceptions import ConfigurationError, IndexMisconfigured, InvalidFile
-from searchcrawl.sources.checking import one_line
-from searchcrawl.sources.secrets import redacted
+from searchcrawl.sources.checking import to_one_line
+from searchcrawl.sources.secrets import redact
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,7 @@ def error_lines(error: Exception) -> list[str]:
         lines = [str(error)]
     else:
         lines = [f"searchcrawl: {error}"]
-    return [redacted(one_line(line)) for line in lines]
+    return [redact(to_one_line(line)) for line in lines]
 
 
 def print_error(error: Exception) -> None:
@@ -62,10 +62,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
         numeric = bool(held) and all(isinstance(row[number], int | float | None) for row in held)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in held:
-        table.add_row(*(Text("" if cell is None else one_line(str(cell))) for cell in row))
+        table.add_row(*(Text("" if cell is None else to_one_line(str(cell))) for cell in row))
     if title is not None:
         # As a title of the table it would be folded to the width of the columns.
-        console.print(Text(one_line(title)), soft_wrap=True)
+        console.print(Text(to_one_line(title)), soft_wrap=True)
     console.print(table)
 
 
@@ -85,7 +85,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(one_line(title), total=None)
+        task = progress.add_task(to_one_line(title), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 

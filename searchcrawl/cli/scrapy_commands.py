@@ -15,7 +15,7 @@ from scrapy.settings import Settings
 
 from searchcrawl.cli import commands
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.checking import one_line, shown
+from searchcrawl.sources.checking import quote_value, to_one_line
 from searchcrawl.sources.loading import find_project
 
 #: These make or need no project.
@@ -55,7 +55,7 @@ def find_settings_module(root: Path) -> str:
     try:
         parser.read(root / "scrapy.cfg", encoding="utf-8")
     except (ConfigParserError, UnicodeDecodeError) as error:
-        raise ConfigurationError("scrapy.cfg", "", one_line(str(error))) from error
+        raise ConfigurationError("scrapy.cfg", "", to_one_line(str(error))) from error
     module = parser.get("settings", "default", fallback=_OWN_SETTINGS)
     if str(root) not in sys.path:
         sys.path.append(str(root))
@@ -64,5 +64,5 @@ def find_settings_module(root: Path) -> str:
     except (ImportError, ValueError):
         found = None
     if found is None:
-        raise ConfigurationError("scrapy.cfg", "settings.default", f"no such module (got {shown(module)})")
+        raise ConfigurationError("scrapy.cfg", "settings.default", f"no such module (got {quote_value(module)})")
     return module

@@ -7,7 +7,7 @@ import logging
 
 from scrapy.crawler import Crawler
 
-from searchcrawl.admission.admit import Admission, rule_text
+from searchcrawl.admission.admit import Admission
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import named_start
 from searchcrawl.cache.document_cache import DocumentCache
@@ -18,7 +18,7 @@ from searchcrawl.commit.review import review
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
-from searchcrawl.sources.loading import start_urls
+from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
@@ -111,7 +111,7 @@ class CachePipeline:
         return traps
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
-        starts, found = named_start(start_urls(run.project, run.source), run.rewriting)
+        starts, found = named_start(read_start_urls(run.project, run.source), run.rewriting)
         run.starts = tuple(starts)
 
         def admit(transaction: Transaction) -> dict[str, int]:
@@ -127,7 +127,7 @@ class CachePipeline:
             decision = start.decision if start.code else run.boundary.decide(start.url, 0)
             if not decision.allowed:
                 what = "discarded by a rewriter" if start.code else "outside the boundary"
-                logger.warning("start URL %s: %s (%s)", what, start.url, rule_text(decision))
+                logger.warning("start URL %s: %s (%s)", what, start.url, decision.text)
 
     def _committed(self, visits: int) -> None:
         for tell in self._run.wires.committed:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import Admission, Found, rule_text
+from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.commit import group_rows
 from searchcrawl.commit.decide import Group
@@ -88,7 +88,7 @@ def _judge(row: Reviewed, run: Run, verdicts: _Verdicts) -> None:
 
 
 def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, verdicts: _Verdicts) -> None:
-    rule = rule_text(decision)
+    rule = decision.text
     if (row.code, row.rule) != (code, rule):
         verdicts.refused.append((row, int(code), rule, error))
 
@@ -132,6 +132,6 @@ def _allowed(transaction: Transaction, admission: Admission, rows: Sequence[Revi
         if decision.allowed:
             opened.append(row.id)
         else:
-            refused[row.id] = (refusal_code(decision), rule_text(decision))
+            refused[row.id] = (refusal_code(decision), decision.text)
     review_table.set_rules(transaction, refused)
     return opened

@@ -1,70 +1,73 @@
-"""Documents, converted in processes that may be killed (decision 17; X-R15)."""
+"""Runs converters in worker processes, with a limit of time and of memory (X-R15; docs: decisions/worker-processes)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
+from typing import NamedTuple
 
-from searchcrawl.convert.document import convert_pdf
-from searchcrawl.convert.plain_text import convert_text
-from searchcrawl.items import Page
+from searchcrawl.convert.converter import ConversionContext, Converter
+from searchcrawl.items import Link, Page
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPool
 
 
 class ConversionPool:
-    """``convert_pdf`` and ``convert_text`` in another process, with a limit of time and of memory."""
+    """One worker process a converter, started with the first body: a slow format keeps no other one waiting."""
 
-    def __init__(
-        self,
-        *,
-        workers: int = 1,
-        max_memory_bytes: int = MAX_MEMORY_BYTES,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-    ) -> None:
-        self._pool = WorkerPool(workers=workers, max_memory_bytes=max_memory_bytes, timeout_seconds=timeout_seconds)
+    def __init__(self, *, max_memory_bytes: int = MAX_MEMORY_BYTES, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        self._max_memory_bytes = max_memory_bytes
+        self._timeout_seconds = timeout_seconds
+        self._pools: dict[str, WorkerPool] = {}
 
-    def submit(
-        self,
-        body: bytes,
-        *,
-        url: str,
-        robots_headers: Sequence[str],
-        user_agent: str,
-        name: str = "",
-    ) -> Future[Page]:
-        """The page; fails with ConversionFailed: 903 for a broken body, 904 where a limit is passed."""
-        return self._pool.submit(
-            convert_pdf,
-            body,
-            url=url,
-            robots_headers=tuple(robots_headers),
-            user_agent=user_agent,
-            name=name,
-        )
-
-    def submit_text(
-        self,
-        body: bytes,
-        *,
-        url: str,
-        content_type: str,
-        default_charset: str,
-        robots_headers: Sequence[str],
-        user_agent: str,
-        name: str = "",
-    ) -> Future[Page]:
-        """The page of a long text; fails with ConversionFailed (904) where a limit is passed."""
-        return self._pool.submit(
-            convert_text,
-            body,
-            url=url,
-            content_type=content_type,
-            default_charset=default_charset,
-            robots_headers=tuple(robots_headers),
-            user_agent=user_agent,
-            name=name,
-        )
+    def submit(self, converter: Converter, body: bytes, context: ConversionContext) -> Future[Page]:
+        """The page; fails with ConversionFailed: 903 for a broken body, 904 where a limit was passed."""
+        pool = self._pools.get(converter.name)
+        if pool is None:
+            pool = WorkerPool(max_memory_bytes=self._max_memory_bytes, timeout_seconds=self._timeout_seconds)
+            self._pools[converter.name] = pool
+        answer: Future[Page] = Future()
+        answer.set_running_or_notify_cancel()
+        packed = pool.submit(_convert_packed, converter.convert, body, context)
+        packed.add_done_callback(lambda done: _hand_over(done, answer))
+        return answer
 
     def close(self) -> None:
-        """Ends the processes; documents under way fail with 904."""
-        self._pool.close()
+        """Ends the processes; documents that are being converted fail with 904. Blocks for up to 3 s."""
+        for pool in self._pools.values():
+            pool.close()
+
+
+class _PackedPage(NamedTuple):
+    """A page without its links, its links as lines, and a byte each that tells nofollow.
+
+    Unpickling hundreds of thousands of Link objects would keep all other threads from running until it is done.
+    """
+
+    page: Page
+    urls: str
+    nofollow: bytes
+
+
+def _convert_packed(
+    convert: Callable[[bytes, ConversionContext], Page], body: bytes, context: ConversionContext
+) -> _PackedPage:
+    """Runs in the worker process."""
+    page = convert(body, context)
+    urls = "\n".join(link.url for link in page.links)
+    return _PackedPage(replace(page, links=()), urls, bytes(link.nofollow for link in page.links))
+
+
+def _unpack(packed: _PackedPage) -> Page:
+    urls = packed.urls.split("\n") if packed.nofollow else []
+    links = tuple(Link(url, bool(nofollow)) for url, nofollow in zip(urls, packed.nofollow, strict=True))
+    return replace(packed.page, links=links)
+
+
+def _hand_over(done: Future[_PackedPage], answer: Future[Page]) -> None:
+    """Runs in a thread of the pool."""
+    error = done.exception()
+    if error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(_unpack(done.result()))

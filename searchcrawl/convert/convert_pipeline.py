@@ -1,93 +1,106 @@
-"""Reads what is no ordinary HTML page: PDF, plain text, and pages too large for the reactor."""
+"""The item pipeline that reads bodies: HTML, PDF, plain text (``registry.py`` lists the formats)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import replace
 
 from scrapy.crawler import Crawler
+from scrapy.statscollectors import StatsCollector
 
+from searchcrawl.codes import Code
 from searchcrawl.convert.conversion_pool import ConversionPool
-from searchcrawl.convert.file_name import sent_name
-from searchcrawl.convert.judge import judged
-from searchcrawl.convert.plain_text import convert_text
-from searchcrawl.convert.registry import Converter
+from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
+from searchcrawl.convert.registry import choose_converter
 from searchcrawl.exceptions import DocumentError
 from searchcrawl.html.links import MAX_LINKS
-from searchcrawl.html.oversized import OVERSIZED_BYTES, OversizedParser
+from searchcrawl.http.visit_end import one_line
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 
 logger = logging.getLogger(__name__)
 
-#: What may have no title but the name of its file.
-_NAMED: Final = frozenset({Converter.PDF.value, Converter.TEXT.value})
 
-
-@dataclass(slots=True)
 class ConvertPipeline:
-    """Fills the page of documents that name a converter; a failure ends the visit with its code."""
+    """Gives each document its page; a body that cannot be read ends the visit with its code.
 
-    crawler: Crawler
-    _conversions: ConversionPool = field(default_factory=ConversionPool)
-    _oversized: OversizedParser = field(default_factory=OversizedParser)
+    A document with the bytes of the last visit passes unread. One that the index filter refuses gets an empty page
+    without being read where its format has no links to follow.
+    """
+
+    def __init__(
+        self, stats: StatsCollector, *, user_agent: str, default_charset: str, wanted: frozenset[str] = frozenset()
+    ) -> None:
+        self._stats = stats
+        self._user_agent = user_agent
+        self._default_charset = default_charset
+        self._wanted = wanted
+        self._pool = ConversionPool()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConvertPipeline:
-        return cls(crawler)
+        run: Run = crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
+        return cls(
+            crawler.stats,
+            user_agent=run.source.robots.user_agent or run.project.user_agent,
+            default_charset=run.source.fetch.default_charset,
+            wanted=run.attributes.wanted if run.attributes is not None else frozenset(),
+        )
 
-    async def process_item(self, item: object) -> object:
-        if not isinstance(item, Document) or item.converter is None:
+    def process_item(self, item: object) -> object:
+        """The item with its page, at once where the converter runs in the reactor, else an awaitable of it."""
+        if not isinstance(item, Document) or item.body_digest == item.claim.body_digest:
             return item
-        run: Run = self.crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
         try:
-            page = await self._convert(item, run)
-        except DocumentError as error:
-            return Outcome(
-                claim=item.claim, code=error.code, error=f"{error}: {item.base_url}", redirects=item.redirects
-            )
-        if len(page.links) >= MAX_LINKS:
-            # Such pages are all oversized, and come by here.
-            logger.warning("%s: no more than its first %d links are followed", item.base_url, MAX_LINKS)
-            self.crawler.stats.inc_value("searchcrawl/pages_with_too_many_links")
-        found = run.wires.sentinel(item, page) if run.wires.sentinel is not None else None
-        if isinstance(found, Awaitable):
-            found = await found
-        return judged(item, page, run) if found is None else found
+            converter = choose_converter(item.mimetype, item.body, item.headers)
+            if item.refusal is not None and not converter.has_links:
+                return replace(item, page=Page())
+            place = converter.choose_place(item.body)
+            if place is not RunsIn.REACTOR:
+                return self._convert_elsewhere(item, converter, place)
+            return self._add_page(item, converter, converter.convert(item.body, self._build_context(item)))
+        except Exception as error:  # noqa: BLE001 - one document that cannot be read never ends a crawl
+            return self._end_visit(item, error)
 
     async def close_spider(self) -> None:
-        await asyncio.to_thread(self._conversions.close)
-        await asyncio.to_thread(self._oversized.close)
+        await asyncio.to_thread(self._pool.close)
 
-    def _convert(self, document: Document, run: Run) -> Awaitable[Page]:
-        fetch = run.source.fetch
-        about: dict[str, Any] = {
-            "url": document.base_url,
-            "robots_headers": robots_tags(document.headers),
-            "user_agent": run.source.robots.user_agent or run.project.user_agent,
-        }
-        if document.converter in _NAMED:
-            about["name"] = sent_name(document.headers)
-        if document.converter == Converter.PDF.value:
-            return asyncio.wrap_future(self._conversions.submit(document.body, **about))
-        about |= {"content_type": content_type(document.headers), "default_charset": fetch.default_charset}
-        if document.converter == Converter.TEXT.value:
-            if len(document.body) <= OVERSIZED_BYTES:
-                return asyncio.to_thread(convert_text, document.body, **about)
-            # What takes a thread seconds to split and join stops the reactor as well: the lock is one for all.
-            return asyncio.wrap_future(self._conversions.submit_text(document.body, **about))
-        wanted = run.attributes.wanted if run.attributes is not None else frozenset()
-        return asyncio.wrap_future(self._oversized.submit(document.body, **about, wanted=wanted))
+    async def _convert_elsewhere(self, document: Document, converter: Converter, place: RunsIn) -> Document | Outcome:
+        context = self._build_context(document)
+        try:
+            if place is RunsIn.THREAD:
+                page = await asyncio.to_thread(converter.convert, document.body, context)
+            else:
+                page = await asyncio.wrap_future(self._pool.submit(converter, document.body, context))
+        except Exception as error:  # noqa: BLE001 - one document that cannot be read never ends a crawl
+            return self._end_visit(document, error)
+        return self._add_page(document, converter, page)
 
+    def _build_context(self, document: Document) -> ConversionContext:
+        return ConversionContext(
+            url=document.base_url,
+            headers=document.headers,
+            default_charset=self._default_charset,
+            user_agent=self._user_agent,
+            wanted=self._wanted,
+        )
 
-def content_type(headers: tuple[tuple[bytes, bytes], ...]) -> str:
-    """The values of all Content-Type headers, joined as the Fetch standard reads them."""
-    return ", ".join(value.decode("latin-1") for name, value in headers if name.lower() == b"content-type")
+    def _add_page(self, document: Document, converter: Converter, page: Page) -> Document:
+        if page.malformed:
+            shown = ", ".join(map(repr, page.malformed))
+            logger.info("%d: links of %s are not URLs: %s", Code.MALFORMED_URL, document.base_url, shown)
+        if len(page.links) >= MAX_LINKS:
+            logger.warning("%s: no more than its first %d links are followed", document.base_url, MAX_LINKS)
+            self._stats.inc_value("searchcrawl/pages_with_too_many_links")
+        return replace(document, page=page, converter=converter.name)
 
-
-def robots_tags(headers: tuple[tuple[bytes, bytes], ...]) -> list[str]:
-    """The values of all X-Robots-Tag headers."""
-    return [value.decode("latin-1") for name, value in headers if name.lower() == b"x-robots-tag"]
+    def _end_visit(self, document: Document, error: Exception) -> Outcome:
+        if isinstance(error, DocumentError):
+            code, text = error.code, f"{error}: {document.base_url}"
+        else:
+            # One document that our own code cannot read never ends a crawl.
+            logger.error("%s cannot be read", document.base_url, exc_info=error)
+            self._stats.inc_value(f"searchcrawl/read_errors/{type(error).__name__}")
+            code, text = Code.CONVERSION_FAILED, one_line(f"{error!r}: {document.base_url}")
+        return Outcome(claim=document.claim, code=code, error=text, redirects=document.redirects)

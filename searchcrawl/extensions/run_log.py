@@ -10,7 +10,7 @@ from typing import Final
 from searchcrawl.extensions.log_file import LogFile
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
-from searchcrawl.sources.secrets import redacted
+from searchcrawl.sources.secrets import redact
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -19,7 +19,7 @@ class _OneLine(logging.Formatter):
     """A record is a line without secrets, whatever a page or a URL says (X-O3, X-O4); tracebacks follow indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text = redacted(super().format(record))
+        text = redact(super().format(record))
         first, *rest = text.splitlines() or [""]
         clean = ["".join(c if c.isprintable() else "?" for c in line) for line in (first, *rest)]
         return "\n    ".join(clean)

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from searchcrawl.items import Headers
+
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)(\\?)("|\Z)', re.DOTALL)
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -19,6 +21,11 @@ class ContentType(NamedTuple):
 
     essence: str = ""
     charset: str | None = None
+
+
+def join_content_type(headers: Headers) -> str:
+    """The values of all Content-Type headers as one text, as ``parse_content_type`` takes it."""
+    return ", ".join(value.decode("latin-1") for name, value in headers if name.lower() == b"content-type")
 
 
 @lru_cache(maxsize=512)

@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from searchcrawl import clock
+from searchcrawl.items import Headers
 
 #: Directives that carry a value; any other word before a colon names an agent.
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
@@ -32,6 +33,11 @@ class RobotsDirectives:
 
 
 NO_DIRECTIVES: Final = RobotsDirectives()
+
+
+def list_robots_tags(headers: Headers) -> list[str]:
+    """The values of all X-Robots-Tag headers."""
+    return [value.decode("latin-1") for name, value in headers if name.lower() == b"x-robots-tag"]
 
 
 def robots_directives(

@@ -10,38 +10,37 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import rule_text
 from searchcrawl.codes import Code
 from searchcrawl.html.robots_meta import robots_directives
 from searchcrawl.http.run_state import run_of
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.index_filter import NO_METAS, NOINDEX, KeepRules, modified_ms
+from searchcrawl.rules.index_filter import NOINDEX_RULE, IndexFilter, read_last_modified
 
 
 class ConditionalMiddleware:
     """Sends the validators of the last good body with a row's own URL, never with a redirect's target.
 
-    A 304 to them ends the visit with 304; one that nobody asked for is a passing failure. ``keep`` judges again
+    A 304 to them ends the visit with 304; one that nobody asked for is a passing failure. ``index_filter`` decides again
     how old a page is that has not changed: one that has become too old ends with 952, as does one whose 304 says
     noindex to ``user_agent`` (None: nobody listens).
     """
 
-    def __init__(self, keep: KeepRules | None = None, *, user_agent: str | None = None) -> None:
-        self._keep = keep if keep is not None and keep.asks_for_age else None
+    def __init__(self, index_filter: IndexFilter | None = None, *, user_agent: str | None = None) -> None:
+        self._filter = index_filter if index_filter is not None and index_filter.depends_on_time else None
         self._user_agent = user_agent
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConditionalMiddleware:
         run = run_of(crawler.spider)
         agent = run.source.robots.user_agent or run.project.user_agent
-        return cls(run.keep, user_agent=agent if run.source.keep.meta_robots else None)
+        return cls(run.index_filter, user_agent=agent if run.source.keep.meta_robots else None)
 
     def process_request(self, request: Request) -> None:
         claim = claim_of(request)
         if claim is None or trail_of(request):
             return
-        if self._keep is not None and claim.code == Code.NOT_INDEXED and not self._refusal(claim.last_modified):
+        if self._filter is not None and claim.code == Code.NOT_INDEXED and not self._refusal(claim.last_modified):
             # Too old before, and not by now: a 304 would not bring the page.
             return
         if claim.etag is not None:
@@ -59,11 +58,11 @@ class ConditionalMiddleware:
             raise ended(request, claim, 304, error="304 without a condition", transient=True)
         tags = response.headers.getlist(b"X-Robots-Tag")
         if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
-            raise ended(request, claim, Code.NOT_INDEXED, rule=f"{NO_METAS}: {NOINDEX}")
+            raise ended(request, claim, Code.NOT_INDEXED, rule=NOINDEX_RULE)
         last_modified = _text(response.headers.get(b"Last-Modified"))
-        refusal = self._refusal(last_modified or claim.last_modified) if self._keep is not None else None
+        refusal = self._refusal(last_modified or claim.last_modified) if self._filter is not None else None
         if refusal is not None:
-            raise ended(request, claim, Code.NOT_INDEXED, rule=rule_text(refusal))
+            raise ended(request, claim, Code.NOT_INDEXED, rule=refusal.text)
         outcome = replace(
             ended(request, claim, 304).outcome,
             etag=_text(response.headers.get(b"ETag")),
@@ -78,7 +77,11 @@ class ConditionalMiddleware:
         )
 
     def _refusal(self, last_modified: str | None) -> Decision | None:
-        return None if self._keep is None else self._keep.age_refusal(modified_ms(last_modified), clock.now_ms())
+        return (
+            None
+            if self._filter is None
+            else self._filter.refuse_unchanged(read_last_modified(last_modified), clock.now_ms())
+        )
 
 
 def _set(request: Request, name: bytes, value: str) -> None:

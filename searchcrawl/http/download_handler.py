@@ -32,7 +32,6 @@ from searchcrawl.failpoints import passing
 from searchcrawl.http.connector import Forbidden, GuardedConnector
 from searchcrawl.http.run_state import guard_of, proxy_of, run_of
 from searchcrawl.http.visit_end import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
-from searchcrawl.sources.tls_files import files_of, load_into
 
 MAX_HEADER_LINE_BYTES: Final = 16 * 1024
 MAX_HEADER_BYTES: Final = 64 * 1024
@@ -71,7 +70,7 @@ class GuardedHandler(BaseDownloadHandler):
         self._max_bytes = int(fetch.max_bytes)
         self._guard = guard_of(run)
         self._verify = fetch.verify_certificates
-        self._tls_files = files_of(run.project, fetch)
+        self._tls_files = fetch.tls_files(run.project.root)
         route = proxy_of(run)
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_auth = None
@@ -135,7 +134,7 @@ class GuardedHandler(BaseDownloadHandler):
         # Made when it is needed: reading all authorities takes its time.
         if self._tls is None:
             context = ssl.create_default_context()
-            load_into(context, self._tls_files)
+            self._tls_files.load_into(context)
             if not self._verify:
                 context.check_hostname = False
                 context.verify_mode = ssl.CERT_NONE

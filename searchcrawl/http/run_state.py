@@ -12,7 +12,7 @@ from searchcrawl.http.proxy_route import ProxyRoute
 from searchcrawl.items import Claim
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.index_filter import KeepRules
+from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import RobotsRules
 from searchcrawl.store.engine.database import Transaction
@@ -159,7 +159,7 @@ class Run(Store, Protocol):
     @property
     def boundary(self) -> Boundary: ...
     @property
-    def keep(self) -> KeepRules | None: ...
+    def index_filter(self) -> IndexFilter | None: ...
     @property
     def rewriting(self) -> Rewriting: ...
     @property

@@ -28,7 +28,7 @@ from searchcrawl.login.form import LoginFailed, Wanted
 from searchcrawl.login.http_auth import Challenge
 from searchcrawl.login.session import Answer, LoginSession, Plan
 from searchcrawl.run import Run
-from searchcrawl.sources.loading import start_urls
+from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.login import Login
 
 logger = logging.getLogger(__name__)
@@ -240,7 +240,7 @@ class LoginMiddleware:
         login = run.source.login
         if login.type is None:
             raise NotConfigured
-        starts = [url for url in start_urls(run.project, run.source) if run.boundary.decide(url, 0).allowed]
+        starts = [url for url in read_start_urls(run.project, run.source) if run.boundary.decide(url, 0).allowed]
         at_start = [urls.origin_of(url) for url in starts]
         at_login = [urls.parse(login.url).origin] if login.url else at_start
         if login.type == "basic":

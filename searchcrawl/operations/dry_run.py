@@ -11,7 +11,7 @@ from searchcrawl import clock
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import boundary_of
+from searchcrawl.sources.loading import build_boundary
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
@@ -88,7 +88,7 @@ def dry_run(project: Project, source: Source, database: Database) -> DryRun:
         project=project,
         source=source,
         database=database,
-        boundary=boundary_of(source),
+        boundary=build_boundary(source),
         source_id=source_id,
         lease=Lease(source_id, 0),
         row=RunRow(

@@ -11,7 +11,7 @@ from searchcrawl import clock
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import boundary_of
+from searchcrawl.sources.loading import build_boundary
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease, run_table
@@ -27,7 +27,7 @@ def held(project: Project, source: Source, database: Database) -> Iterator[Run |
 
     Raises SourceBusy while the source is crawled, or worked on by another command.
     """
-    boundary = boundary_of(source)
+    boundary = build_boundary(source)
     taken = database.write(lambda transaction: _take(transaction, source.name))
     if taken is None:
         yield None

@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from searchcrawl.sources.fetch_values import FetchWindow
+from searchcrawl.sources.fetch_table import FetchWindow
 from searchcrawl.sources.schedule import WEEKDAYS
 
 _DAY_MINUTES: Final = 24 * 60

@@ -16,10 +16,9 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import NO_INCLUDE
 from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Origin, Source
-from searchcrawl.sources.effective import BUILT_IN
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.layering import layers_of
-from searchcrawl.sources.loading import boundary_of, rewriting_of, start_urls
+from searchcrawl.sources.effective import BUILT_IN, list_layers
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
+from searchcrawl.sources.loading import build_boundary, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import robots_table
@@ -137,18 +136,18 @@ def witness_of(project: Project, source: Source, versions: Mapping[str, int]) ->
     return Witness(
         project=project,
         source=source,
-        reasons=boundary_of(source),
+        reasons=build_boundary(source),
         beneath=_beneath(project, source),
-        rewriting=rewriting_of(project, source),
-        starts=frozenset(start_urls(project, source)),
-        now=fingerprint(source, versions=versions),
+        rewriting=build_rewriting(project, source),
+        starts=frozenset(read_start_urls(project, source)),
+        now=compute_fingerprint(source, versions=versions),
     )
 
 
 def _beneath(project: Project, source: Source) -> list[tuple[Origin, Boundary]]:
     """The limits of the source's set, of the defaults, and the built-in ones; each as if it stood alone."""
     found = []
-    for layer in layers_of(project, {}, file=source.file, parameters=source.parameters)[1:]:
+    for layer in list_layers(project, {}, file=source.file, parameters=source.parameters)[1:]:
         written = layer.tables.get("scope", {})
         values = {name: value for name, value in written.items() if f"scope.{name}" in _LIMITS}
         if values:
@@ -177,7 +176,7 @@ def case_of(transaction: Transaction, witness: Witness, url: str, *, now_ms: int
         facts=facts,
         run=run,
         running=running,
-        changed=changed_keys(made_with or witness.now, witness.now),
+        changed=find_changed_keys(made_with or witness.now, witness.now),
         is_start=url in witness.starts,
         cache_dir=project.cache_dir / source.name,
         robots=_robots(transaction, project, source, url) if source.robots.obey else None,

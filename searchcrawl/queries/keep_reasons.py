@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from searchcrawl import clock
-from searchcrawl.convert.file_name import name_of
+from searchcrawl.html.file_name import find_file_name
 from searchcrawl.queries.explain_context import Case
 from searchcrawl.queries.reason import Because, because, is_changed, of_row
 from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
-from searchcrawl.rules.index_filter import NO_METAS, Fetched, modified_ms
-from searchcrawl.sources.loading import keep_of
+from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
+from searchcrawl.sources.loading import build_index_filter
 from searchcrawl.store.urls.url_facts import UrlFacts
 
 _STEP = "keep"
@@ -17,16 +17,16 @@ _STEP = "keep"
 def keep_refusals(case: Case, facts: UrlFacts) -> list[Because]:
     """All that refuse it; the name of the file is that of the URL, as no row keeps the one that was sent."""
     listed = facts.listed
-    fetched = Fetched(
+    fetched = FetchedFacts(
         url=listed.url,
-        name=name_of((), listed.url),
+        name=find_file_name((), listed.url),
         mimetype=facts.mimetype or "",
         size_bytes=facts.content_length,
-        modified_ms=modified_ms(listed.last_modified),
+        modified_ms=read_last_modified(listed.last_modified),
         fetched_ms=listed.last_fetched_ms or clock.now_ms(),
     )
-    noindex = (listed.rule or "").startswith(f"{NO_METAS}:")
-    decisions = keep_of(case.source).refusals(fetched, noindex=noindex)
+    noindex = (listed.rule or "").startswith(f"{META_ROBOTS_KEY}:")
+    decisions = build_index_filter(case.source).list_refusals(fetched, noindex=noindex)
     return [because(_STEP, decision, case.source, _proposal(decision, fetched)) for decision in decisions]
 
 
@@ -44,7 +44,7 @@ def of_refused(case: Case, facts: UrlFacts, rule: str) -> list[Because]:
     return [*(same or [first]), *others]
 
 
-def _proposal(decision: Decision, fetched: Fetched) -> Proposal | None:
+def _proposal(decision: Decision, fetched: FetchedFacts) -> Proposal | None:
     if decision.rule != NO_INCLUDE:
         return None
     values = {"mime_types": fetched.mimetype, "include_urls": fetched.url, "include_names": fetched.name}

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import rule_text
 from searchcrawl.commit.group_rows import stored_page
 from searchcrawl.index.fields import indexed_document
 from searchcrawl.items import Document, Outcome, Page
@@ -77,11 +76,11 @@ def _links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]
     kept, discarded = run.rewriting.of_links(page.links, document.claim.url)
     for link in kept:
         decision = run.boundary.decide(link.url, depth)
-        allowed, rule = decision.allowed, rule_text(decision)
+        allowed, rule = decision.allowed, decision.text
         if link.nofollow or page.nofollow:
             allowed, rule = False, "rel=nofollow" if link.nofollow else "robots nofollow of the page"
         elif not run.source.scope.follow_links:
             allowed, rule = False, "scope.follow_links: false"
         yield {"url": link.url, "allowed": allowed, "rule": rule}
     for named in discarded:
-        yield {"url": named.url, "allowed": False, "rule": rule_text(named.decision)}
+        yield {"url": named.url, "allowed": False, "rule": named.decision.text}

@@ -60,7 +60,7 @@ def because_beneath(decision: Decision, origin: Origin) -> Because:
 
 def written(source: Source, key: str) -> tuple[str, str]:
     """The file and the name of a key of a source; ``built-in`` where nobody wrote it."""
-    return source.located(key) if _named(key) & source.origins.keys() else (BUILT_IN, key)
+    return source.locate(key) if _named(key) & source.origins.keys() else (BUILT_IN, key)
 
 
 def is_changed(changed: Collection[str], rule: str) -> bool:

@@ -10,8 +10,8 @@ from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByI
 from searchcrawl.index.query import prefixes
 from searchcrawl.index.receiver import Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
-from searchcrawl.sources.attribute_catalogue import index_fields
-from searchcrawl.sources.checking import guess, one_line
+from searchcrawl.sources.attribute_table import map_index_fields
+from searchcrawl.sources.checking import guess, to_one_line
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
 
@@ -30,7 +30,7 @@ def search(receiver: Receiver, query: SearchQuery, *, fields: Mapping[str, str] 
     """The answer to a query; hits in snippets stand between HIT_START and HIT_END.
 
     ``fields`` are those of the index by the lower-case names that filters, order and facets may have
-    (``index_fields``); without it they are named as in the index. Raises UnknownAttribute,
+    (``map_index_fields``); without it they are named as in the index. Raises UnknownAttribute,
     UnsupportedByIndex, IndexUnavailable, IndexMisconfigured.
     """
     if not isinstance(receiver, SearchIndex):
@@ -58,11 +58,11 @@ def known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
     Raises UnknownAttribute, or the error of a source file that keeps an attribute from being known.
     """
     names = names_in(query)
-    known = index_fields(())
+    known = map_index_fields(())
     if all(name.lower() in known for name in names) and not prefixes(query.words):
         return known
     sources, errors = load_sources(project)
-    known = index_fields(sources.values())
+    known = map_index_fields(source.attributes for source in sources.values())
     for name in names:
         if name.lower() in known:
             continue
@@ -71,7 +71,7 @@ def known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
             raise InvalidFile(of_name)
         broken = sorted({error.file for error in errors})
         unread = f" (not read, for errors in it: {', '.join(broken)})" if broken else ""
-        raise UnknownAttribute(f"unknown attribute: {one_line(name)}{guess(name, known)}{unread}")
+        raise UnknownAttribute(f"unknown attribute: {to_one_line(name)}{guess(name, known)}{unread}")
     return known
 
 
@@ -82,7 +82,7 @@ def _in_fields(query: SearchQuery, fields: Mapping[str, str]) -> SearchQuery:
         try:
             return fields[name.lower()]
         except KeyError:
-            raise UnknownAttribute(f"unknown attribute: {one_line(name)}{guess(name, fields)}") from None
+            raise UnknownAttribute(f"unknown attribute: {to_one_line(name)}{guess(name, fields)}") from None
 
     sort = query.sort
     if sort is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from searchcrawl.exceptions import UnknownSource
-from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.project import Project
 
 
@@ -16,5 +16,5 @@ def source_names(project: Project) -> list[str]:
 def existing(project: Project, name: str) -> str:
     """``name``, if there is a source file of this name; raises UnknownSource."""
     if name not in source_names(project):
-        raise UnknownSource(f"unknown source: {one_line(name)}")
+        raise UnknownSource(f"unknown source: {to_one_line(name)}")
     return name

@@ -11,7 +11,7 @@ from searchcrawl.codes import Code
 from searchcrawl.queries import run_outcome
 from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
@@ -111,8 +111,8 @@ def _state(run: RunRow, *, executing: bool) -> str:
 
 def _force_recrawl(made_with: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
     """Why the next run visits everything without validators (D9)."""
-    now = fingerprint(source, versions=versions)
-    changed = changed_keys(made_with or now, now)
+    now = compute_fingerprint(source, versions=versions)
+    changed = find_changed_keys(made_with or now, now)
     return f"changed: {', '.join(changed)}" if changed else None
 
 

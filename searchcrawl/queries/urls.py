@@ -13,7 +13,7 @@ from searchcrawl.codes import Code
 from searchcrawl.queries.url_state import UrlState, url_state
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import display_of
+from searchcrawl.sources.loading import build_display_map
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_queries
@@ -45,7 +45,7 @@ def url_rows(database: Database, source: Source, wanted: Wanted) -> Iterator[dic
     if source_id is None:
         return
     row_filter = RowFilter(code=wanted.code, rule=wanted.rule, host_ids=host_ids, since_ms=wanted.since_ms)
-    display = display_of(source)
+    display = build_display_map(source)
     for row in url_queries.listed_urls(database, source_id, row_filter):
         state = url_state(row, source.lifecycle.remove_on)
         if wanted.state in {None, state}:

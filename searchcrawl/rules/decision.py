@@ -19,6 +19,11 @@ class Decision:
     file: str = ""
     key: str = ""
 
+    @property
+    def text(self) -> str:
+        """A refusal as rows keep it: ``KEY: RULE``."""
+        return f"{self.key}: {self.rule}" if self.key else self.rule
+
 
 #: Allowed, and no rule in particular said so.
 ALLOWED: Final = Decision(True)

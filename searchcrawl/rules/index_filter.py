@@ -1,4 +1,8 @@
-"""Whether a fetched page is indexed (interface.md §1, ``[keep]``; B8–B10, C6). Pure, compiled once."""
+"""Whether a fetched page is indexed: the table ``[keep]``, and what the page says of itself (B8–B10, C6). Pure.
+
+A new filter is a key of ``[keep]`` (``sources.config.Keep``) and an argument of IndexFilter with a line in one of its
+two lists: in ``_list_timed`` where a page that does not change may get another answer on another day, else in ``_list``.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +18,26 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.items import Link, Page
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.decision import ALLOWED, Decision, RuleList
+from searchcrawl.rules.decision import Decision, RuleList
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.rules.url_rules import UrlRules
 
 _INDEXED: Final = 200
-_AS_IT_IS: Final = Rewriting()
+_NO_REWRITING: Final = Rewriting()
 _DAY_MS: Final = 86_400_000
 _WILDCARDS: Final = re.compile(r"([*?])")
-#: The rule of a page that its author wants to be left out.
-NOINDEX: Final = "meta robots noindex"
-NO_METAS: Final = "keep.meta_robots"
+_NOINDEX: Final = "meta robots noindex"
+META_ROBOTS_KEY: Final = "keep.meta_robots"
+#: The rule in the row of a page whose author does not want it to be indexed.
+NOINDEX_RULE: Final = f"{META_ROBOTS_KEY}: {_NOINDEX}"
+_EMPTY_RULE: Final = "empty document"
 
 
-class Fetched(NamedTuple):
-    """What the rules ask of an answer, beside what its author asks of robots.
+class FetchedFacts(NamedTuple):
+    """What the filters are told of an answer.
 
-    ``url`` is the identity asked for, ``name`` that of the file (empty: it has none), ``size_bytes`` that of the
-    decoded body, ``modified_ms`` the Last-Modified (None: not said).
+    ``url`` is the identity that was requested, ``name`` that of the file (empty: it has none), ``size_bytes`` that of
+    the decoded body, ``modified_ms`` the Last-Modified (None: not given).
     """
 
     url: str
@@ -42,11 +48,11 @@ class Fetched(NamedTuple):
     fetched_ms: int
 
 
-class KeepRules:
-    """The filters of ``[keep]``; each that fails refuses, and exclude wins. Limits of 0 are none.
+class IndexFilter:
+    """The filters of ``[keep]``; each one that fails refuses, and exclude wins. A limit of 0 is no limit.
 
     MIME types and names may have the wildcards ``*`` and ``?``, without regard to case; URL rules are those of
-    the boundary. The constructor raises ConfigurationError. False where nothing is filtered.
+    the boundary. The constructor raises ConfigurationError. An IndexFilter is false where nothing is filtered.
     """
 
     def __init__(
@@ -73,51 +79,52 @@ class KeepRules:
         self._too_small = Decision(False, f"min_bytes = {min_bytes}", file, "keep.min_bytes")
         self._too_large = Decision(False, f"max_bytes = {max_bytes}", file, "keep.max_bytes")
         self._too_old = Decision(False, f"max_age_days = {max_age_days:g}", file, "keep.max_age_days")
-        self._noindex = Decision(False, NOINDEX, file, NO_METAS)
+        self._noindex = Decision(False, _NOINDEX, file, META_ROBOTS_KEY)
 
     def __bool__(self) -> bool:
         limits = self._min_bytes or self._max_bytes or self._max_age_ms
         return bool(limits or self._mime_types or self._names or self._urls)
 
     @property
-    def asks_for_age(self) -> bool:
-        """Whether a page that does not change may be refused one day."""
+    def depends_on_time(self) -> bool:
+        """Whether a page that does not change may be refused on another day."""
         return bool(self._max_age_ms)
 
     @property
-    def asks_for_names(self) -> bool:
-        """Whether a rule is about names of files."""
+    def needs_name(self) -> bool:
+        """Whether a filter looks at names of files."""
         return bool(self._names)
 
-    def refusal(self, fetched: Fetched) -> Decision | None:
+    def find_refusal(self, facts: FetchedFacts) -> Decision | None:
         """The first filter that refuses; None where all let it pass."""
-        return next(self._refusing(fetched), None)
+        return next(self._list(facts), None)
 
-    def refusals(self, fetched: Fetched, *, noindex: bool = False) -> list[Decision]:
-        """Every rule that alone would refuse, in the order in which they are asked; ``noindex``: its author does."""
-        ours = list(self._refusing(fetched))
+    def list_refusals(self, facts: FetchedFacts, *, noindex: bool = False) -> list[Decision]:
+        """Every rule that would refuse by itself, in order; ``noindex``: so does the author of the page."""
+        ours = list(self._list(facts))
         return [self._noindex, *ours] if noindex and self.meta_robots else ours
 
-    def age_refusal(self, modified_ms: int | None, now_ms: int) -> Decision | None:
-        """Whether a page is too old by now; one that says no Last-Modified never is."""
-        if not self._max_age_ms or modified_ms is None or now_ms - modified_ms <= self._max_age_ms:
-            return None
-        return self._too_old
+    def refuse_unchanged(self, modified_ms: int | None, now_ms: int) -> Decision | None:
+        """The filter that refuses a page at ``now_ms`` although it did not change (304); None where all let it pass."""
+        return next(self._list_timed(modified_ms, now_ms), None)
 
-    def _refusing(self, fetched: Fetched) -> Iterator[Decision]:
-        yield from _refusals(self._mime_types.find(fetched.mimetype))
-        if fetched.size_bytes < self._min_bytes:
+    def _list(self, facts: FetchedFacts) -> Iterator[Decision]:
+        yield from _take_refusals(self._mime_types.find(facts.mimetype))
+        if facts.size_bytes < self._min_bytes:
             yield self._too_small
-        if 0 < self._max_bytes < fetched.size_bytes:
+        if 0 < self._max_bytes < facts.size_bytes:
             yield self._too_large
-        too_old = self.age_refusal(fetched.modified_ms, fetched.fetched_ms)
-        if too_old is not None:
-            yield too_old
-        yield from _refusals(self._urls.find(urls.unescape_unreserved(fetched.url)))
-        yield from _refusals(self._names.find(fetched.name))
+        yield from self._list_timed(facts.modified_ms, facts.fetched_ms)
+        yield from _take_refusals(self._urls.find(urls.unescape_unreserved(facts.url)))
+        yield from _take_refusals(self._names.find(facts.name))
+
+    def _list_timed(self, modified_ms: int | None, now_ms: int) -> Iterator[Decision]:
+        # A page without a Last-Modified is never too old.
+        if self._max_age_ms and modified_ms is not None and now_ms - modified_ms > self._max_age_ms:
+            yield self._too_old
 
 
-def _refusals(found: Sequence[Decision]) -> Iterator[Decision]:
+def _take_refusals(found: Sequence[Decision]) -> Iterator[Decision]:
     return (decision for decision in found if not decision.allowed)
 
 
@@ -130,7 +137,7 @@ class _Wildcards(RuleList):
         lists = (include, True, f"keep.{key}"), (exclude, False, f"keep.{exclude_key}")
         decisions = [Decision(allowed, text, file, where) for texts, allowed, where in lists for text in texts]
         super().__init__(decisions, f"keep.{key}", file)
-        self._expressions = [_expression(decision.rule, file, decision.key) for decision in self.decisions]
+        self._expressions = [_compile(decision.rule, file, decision.key) for decision in self.decisions]
 
     def find(self, text: str) -> list[Decision]:
         """All that the rules say about a MIME type or a name."""
@@ -138,8 +145,8 @@ class _Wildcards(RuleList):
         return self.require_include([decision for expression, decision in rules if expression.fullmatch(text)])
 
 
-def _expression(text: str, file: str, key: str) -> Any:
-    """In RE2, whose time is linear whatever the number of stars."""
+def _compile(text: str, file: str, key: str) -> Any:
+    """An RE2 expression: its time is linear, however many stars there are."""
     if not text.strip():
         raise ConfigurationError(file, key, f"must not be empty (got {text!r})")
     pieces = _WILDCARDS.split(text.strip())
@@ -147,28 +154,23 @@ def _expression(text: str, file: str, key: str) -> Any:
     return re2.compile("(?is)" + "".join(signs.get(piece) or re2.escape(piece) for piece in pieces))
 
 
-def modified_ms(last_modified: str | None) -> int | None:
-    """The moment of a Last-Modified header, in ms since 1970; None without one that can be read."""
+def read_last_modified(last_modified: str | None) -> int | None:
+    """The time of a Last-Modified header, in ms since 1970; None where there is none that can be read."""
     moment = None if last_modified is None else clock.from_http_date(last_modified)
     return None if moment is None else clock.to_ms(moment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
-    """``code`` is 200 for a page that is indexed, else 953, 952 or 911; ``decision`` says why.
+class IndexDecision:
+    """``code`` is 200 for a page that is indexed, else 953, 952 or 911; ``rule`` says why it is not.
 
-    With 953 ``decision`` is the boundary's (or a rewriter's) about the target of the refresh, which is
-    a URL of its own where that allows it; ``target`` is the link to it.
+    With 953 ``target`` is the link to the target of the refresh, and ``rule`` is what refuses that target (of the
+    boundary or a rewriter); None where the target becomes a URL of its own.
     """
 
     code: int
-    decision: Decision = ALLOWED
+    rule: str | None = None
     target: Link | None = None
-
-    @property
-    def indexed(self) -> bool:
-        """Whether the page goes into the index."""
-        return self.code == _INDEXED
 
 
 def decide(
@@ -178,36 +180,53 @@ def decide(
     boundary: Boundary,
     depth: int | None = None,
     meta_robots: bool = True,
-    filtered: Decision | None = None,
-    file: str = "",
-    rewriting: Rewriting = _AS_IT_IS,
-) -> Keeping:
-    """The verdict on a page that was fetched well.
+    refusal: str | None = None,
+    rewriting: Rewriting = _NO_REWRITING,
+) -> IndexDecision:
+    """Decides on a page that was read.
 
-    ``own_urls`` are the identities of the page itself (asked for, redirected to): a refresh to
-    one of them only reloads it. ``filtered`` is the refusal of KeepRules. A refresh weighs more than noindex,
-    noindex more than a filter, both more than emptiness.
+    ``own_urls`` are the identities of the page itself (requested, redirected to): a refresh to
+    one of them only reloads it. ``refusal`` is the rule of the IndexFilter that refuses it. A refresh weighs more than
+    noindex, noindex more than a filter, a filter more than emptiness.
     """
-    target = _refresh_target(page)
+    target = _find_refresh_target(page)
     if target is not None and target not in own_urls:
         found = rewriting.named(target, next(iter(own_urls), None))
         if found.url not in own_urls:
             decision = found.decision if found.code else boundary.decide(found.url, depth)
-            return Keeping(code=Code.META_REFRESH, decision=decision, target=found.link)
+            rule = None if decision.allowed else decision.text
+            return IndexDecision(code=Code.META_REFRESH, rule=rule, target=found.link)
     if page.noindex and meta_robots:
-        return Keeping(code=Code.NOT_INDEXED, decision=Decision(False, NOINDEX, file, NO_METAS))
-    if filtered is not None:
-        return Keeping(code=Code.NOT_INDEXED, decision=filtered)
+        return IndexDecision(code=Code.NOT_INDEXED, rule=NOINDEX_RULE)
+    if refusal is not None:
+        return IndexDecision(code=Code.NOT_INDEXED, rule=refusal)
     if not (page.text.strip() or page.title.strip() or page.description.strip()):
-        return Keeping(code=Code.EMPTY, decision=Decision(False, "empty document", file))
-    return Keeping(code=_INDEXED)
+        return IndexDecision(code=Code.EMPTY, rule=_EMPTY_RULE)
+    return IndexDecision(code=_INDEXED)
 
 
-def _refresh_target(page: Page) -> str | None:
-    """The identity a refresh leads to; what is no http(s) URL leads nowhere, and the page is content."""
+def _find_refresh_target(page: Page) -> str | None:
+    """The identity that a refresh leads to; None where it is no http(s) URL: the page is content then."""
     if page.refresh is None:
         return None
     try:
         return urls.resolve(page.refresh)
     except InvalidUrl:
         return None
+
+
+def find_canonical_link(
+    *named: str | None, own_url: str, boundary: Boundary, rewriting: Rewriting = _NO_REWRITING
+) -> Link | None:
+    """The link to another URL that the page at ``own_url`` names as canonical: the first of ``named`` that is not None.
+
+    It is rewritten as other links are (K1). None where it is the page itself, or outside the boundary. Whether the
+    other page is good, or names this one in turn, is seen when that one was fetched (L5).
+    """
+    canonical = next((url for url in named if url is not None), None)
+    if canonical is None or canonical == own_url:
+        return None
+    found = rewriting.named(canonical, own_url)
+    if found.code or found.url == own_url or not boundary.decide(found.url).allowed:
+        return None
+    return found.link

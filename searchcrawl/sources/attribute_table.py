@@ -8,14 +8,16 @@ script). Their case is of no account. The other keys are those of the model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES
-from searchcrawl.sources.values import LIST, Table, refused
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES, SUFFIXES
+from searchcrawl.sources.checking import join_key
+from searchcrawl.sources.values import LIST, Check, Table, refuse
 
 #: What every document has, by any spelling, and the field of the index (A6).
 FIXED: Final = {
@@ -36,57 +38,56 @@ class Origin(NamedTuple):
     name: str
 
 
-def _attribute_name(text: str) -> str:
+def _check_attribute_name(text: str) -> str:
     if not _NAME.fullmatch(text):
-        raise refused("must be at most 64 letters, digits and _.- (ASCII), a letter first")
+        refuse("must be at most 64 letters, digits and _.- (ASCII), a letter first")
     fixed = FIXED.get(text.lower())
     if fixed is not None:
         return fixed
     if text.lower() in OWN or text.lower().startswith(LANGUAGE_PREFIXES):
-        raise refused("is a field of every document: name the attribute differently")
+        refuse("is a field of every document: name the attribute differently")
     return text
 
 
-AttributeName = Annotated[str, AfterValidator(_attribute_name)]
+AttributeName = Annotated[str, Check(_check_attribute_name, "name of an attribute")]
 AttributeNames = Annotated[tuple[AttributeName, ...], LIST]
 AttributeType = Literal["string", "text", "number", "date"]
 
 
 class Attributes(Table):
-    """A mapping of names in pages to search attributes, and what more is said of these.
-
-    ``drop`` takes attributes away again that a parameter set or the defaults map; ``types`` are
-    ``string`` where nothing is said. With ``use_desc_fallback`` a page without a description gets
-    the beginning of its text.
-    """
+    """A mapping of names in pages to search attributes, and what else is set for these."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, AttributeName]
 
-    drop: AttributeNames = ()
-    types: Mapping[AttributeName, AttributeType] = Field(default_factory=dict)
-    use_desc_fallback: bool = False
+    drop: AttributeNames = Field((), description="Attributes of the defaults or the set that this source does without.")
+    types: Mapping[AttributeName, AttributeType] = Field(
+        default_factory=dict, description="The type of each attribute that is not a string."
+    )
+    use_desc_fallback: bool = Field(
+        False, description="A page without a description gets the beginning of its text as description."
+    )
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Attributes:
+    def _check(self) -> Attributes:
         seen: set[Origin] = set()
         for key, attribute in self.__pydantic_extra__.items():
-            origin = _origin(key)
+            origin = _parse_origin(key)
             if origin in seen:
-                raise refused("the same name twice, but for its case", key=key)
+                refuse("the same name twice, but for its case", key=key)
             if attribute == "host":
-                raise refused("the host is that of the URL", key=key)
+                refuse("the host is that of the URL", key=key)
             seen.add(origin)
         for attribute in self.drop:
             if attribute in FIXED:
-                raise refused(f"{attribute} is an attribute of every document and cannot be removed", key="drop")
+                refuse(f"{attribute} is an attribute of every document and cannot be removed", key="drop")
         for attribute in self.types:
             if attribute in FIXED:
-                raise refused(f"the type of {attribute} is fixed", key="types")
+                refuse(f"the type of {attribute} is fixed", key="types")
         names = sorted({*self.__pydantic_extra__.values(), *self.types}, key=str.lower)
         for one, other in pairwise(names):
             if one.lower() == other.lower():
-                raise refused(f"{one} and {other} differ only in case", key="")
+                refuse(f"{one} and {other} differ only in case", key="")
         return self
 
     @property
@@ -94,7 +95,7 @@ class Attributes(Table):
         """Where the values of each attribute come from, in the order of the file; without what is dropped."""
         for key, attribute in self.__pydantic_extra__.items():
             if attribute not in self.drop:
-                yield _origin(key), attribute
+                yield _parse_origin(key), attribute
 
     @property
     def named(self) -> frozenset[str]:
@@ -111,9 +112,49 @@ class Attributes(Table):
         return {name: self.types.get(name, "string") for _, name in self.mapped if name not in FIXED}
 
 
-def _origin(key: str) -> Origin:
+def _parse_origin(key: str) -> Origin:
     kind, _, name = key.partition(":")
     kind, name = kind.strip().lower(), name.strip().lower()
     if kind not in _KINDS or not name or not name.isprintable() or len(name) > _MAX_SOURCE_CHARS:
-        raise refused('must be "meta:NAME", "header:NAME" or "jsonld:NAME"', key=key)
+        refuse('must be "meta:NAME", "header:NAME" or "jsonld:NAME"', key=key)
     return Origin(kind, name)
+
+
+def find_clashes(tables: Mapping[str, Attributes]) -> list[ConfigurationError]:
+    """An error for each file in which an attribute has another type or spelling than in another file.
+
+    ``tables`` are the attributes of all sources by the file of each: one name is one attribute of one type.
+    """
+    uses: dict[str, list[_Use]] = {}
+    for file, table in tables.items():
+        for name, kind in table.types_in_use().items():
+            uses.setdefault(name.lower(), []).append(_Use(file, name, kind))
+    errors = []
+    for several in uses.values():
+        for use in several:
+            other = next((each for each in several if (each.name, each.type) != (use.name, use.type)), None)
+            if other is not None:
+                errors.append(use.build_error(other))
+    return errors
+
+
+class _Use(NamedTuple):
+    file: str
+    name: str
+    type: AttributeType
+
+    def build_error(self, other: _Use) -> ConfigurationError:
+        if self.name != other.name:
+            message = f"{other.file} writes it {other.name}"
+        else:
+            message = f"is {self.type} here and {other.type} in {other.file}"
+        return ConfigurationError(self.file, join_key(("attributes.types", self.name)), message)
+
+
+def map_index_fields(tables: Iterable[Attributes]) -> dict[str, str]:
+    """The field of the index by the lower-case name of each attribute, those of every document included."""
+    fields: dict[str, str] = {**{name: name for name in OWN}, **FIXED}
+    for table in tables:
+        for name, kind in table.types_in_use().items():
+            fields.setdefault(name.lower(), name + SUFFIXES[kind])
+    return fields

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
-from searchcrawl.sources.secrets import is_reference, masked, resolved
+from searchcrawl.sources.secrets import is_reference, mask, resolve_reference
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -46,7 +46,7 @@ _MESSAGES: Final = {
 }
 
 
-def one_line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """``text`` with everything escaped that would start a line or steer a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
@@ -59,19 +59,19 @@ def read_toml(path: Path, file: str) -> dict[str, Any]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(one_line(file), "", f"cannot be read ({error.strerror})") from error
+        raise ConfigurationError(to_one_line(file), "", f"cannot be read ({error.strerror})") from error
     try:
         # Some editors begin a file with a byte order mark.
         return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(one_line(file), f"line {line}", "is not UTF-8") from error
+        raise ConfigurationError(to_one_line(file), f"line {line}", "is not UTF-8") from error
     except ValueError as error:
         # Also plain ones: a number of thousands of digits is none of Python.
         where, message = _syntax_error(str(error), content)
-        raise ConfigurationError(one_line(file), where, message) from error
+        raise ConfigurationError(to_one_line(file), where, message) from error
     except RecursionError as error:
-        raise ConfigurationError(one_line(file), "", "is nested too deeply") from error
+        raise ConfigurationError(to_one_line(file), "", "is nested too deeply") from error
 
 
 def _syntax_error(text: str, content: bytes) -> tuple[str, str]:
@@ -80,10 +80,10 @@ def _syntax_error(text: str, content: bytes) -> tuple[str, str]:
     message = _POSITION.sub("", text)
     last_line = content.rstrip(b"\n").count(b"\n") + 1
     where = f"line {position[1] or last_line}" if position else ""
-    return where, one_line(message[:1].lower() + message[1:])
+    return where, to_one_line(message[:1].lower() + message[1:])
 
 
-def recognised(
+def read_known_keys(
     model: type[BaseModel],
     raw: Mapping[str, Any],
     *,
@@ -98,25 +98,25 @@ def recognised(
     are no keys of the file. References to files start at ``root``.
     """
     errors: list[ConfigurationError] = []
-    keys = _KeyCheck(file=one_line(file), root=root, later=later, errors=errors)
+    keys = _KeyCheck(file=to_one_line(file), root=root, later=later, errors=errors)
     return keys.known(model, raw, _TOP, hidden), errors
 
 
-def validated(
+def validate(
     model: type[M], tables: Mapping[str, Any], *, file: str, extra: Mapping[str, Any]
 ) -> tuple[M | None, list[ConfigurationError]]:
     """The model of recognised tables, or the error of each value that is wrong.
 
     ``extra`` are fields of the model that are not keys of the file.
     """
-    file = one_line(file)
+    file = to_one_line(file)
     try:
         return model.model_validate({**tables, **extra}), []
     except ValidationError as invalid:
         return None, [_error_of(details, file) for details in invalid.errors(include_url=False)]
 
 
-def all_of(errors: list[ConfigurationError], more: list[ConfigurationError]) -> list[ConfigurationError]:
+def join_errors(errors: list[ConfigurationError], more: list[ConfigurationError]) -> list[ConfigurationError]:
     """Both lists in one: of a key that the first says something about, the second says nothing."""
     said = {error.key for error in errors}
     return [*errors, *(error for error in more if error.key not in said)]
@@ -130,7 +130,7 @@ class _Place(NamedTuple):
 
     def at(self, name: str, *, any_name: bool = False) -> _Place:
         """The entry ``name`` of the table here."""
-        return _Place(dotted((self.key, name)), f"{self.pattern}.{'*' if any_name else name}".lstrip("."))
+        return _Place(join_key((self.key, name)), f"{self.pattern}.{'*' if any_name else name}".lstrip("."))
 
     def item(self, number: int) -> _Place:
         return _Place(f"{self.key}[{number}]", self.pattern)
@@ -185,7 +185,7 @@ class _KeyCheck:
     def _without_references(self, value: Any, place: _Place) -> Any:
         if is_reference(value):
             try:
-                return resolved(value, root=self.root, file=self.file, key=place.key)
+                return resolve_reference(value, root=self.root, file=self.file, key=place.key)
             except ConfigurationError as error:
                 self.errors.append(error)
                 return None
@@ -220,7 +220,7 @@ def guess(name: str, names: Collection[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def dotted(at: Iterable[str | int]) -> str:
+def join_key(at: Iterable[str | int]) -> str:
     """A place in a file as its user would write it: ``scope.host[0].include_paths``; the first part is taken as it is."""
     first, *parts = at
     text = str(first)
@@ -228,7 +228,7 @@ def dotted(at: Iterable[str | int]) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            shown = part if _BARE_KEY.fullmatch(part) else one_line(json.dumps(part, ensure_ascii=False))
+            shown = part if _BARE_KEY.fullmatch(part) else to_one_line(json.dumps(part, ensure_ascii=False))
             text += f".{shown}" if text else shown
     return text
 
@@ -244,11 +244,11 @@ def _error_of(details: ErrorDetails, file: str) -> ConfigurationError:
     if context.get("key"):
         at = (*at, context["key"])
         value = value.get(context["key"]) if isinstance(value, Mapping) else None
-    key = dotted(("", *at))
+    key = join_key(("", *at))
     if details["type"] == "not_available":
-        return NotAvailableYet(file, key, "not available yet" + f" (got {shown(value)})")
+        return NotAvailableYet(file, key, "not available yet" + f" (got {quote_value(value)})")
     silent = details["type"] == "missing" or value is None or _UNSHOWN.fullmatch(key)
-    got = "" if silent else f" (got {shown(value)})"
+    got = "" if silent else f" (got {quote_value(value)})"
     return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + got)
 
 
@@ -263,7 +263,7 @@ def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
     return text.format_map(context) if text else otherwise[:1].lower() + otherwise[1:]
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """A value of a file as messages show it: as in the file, on one line, of bounded length, without secrets."""
-    text = one_line(json.dumps(masked(value), ensure_ascii=False, default=str))
+    text = to_one_line(json.dumps(mask(value), ensure_ascii=False, default=str))
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

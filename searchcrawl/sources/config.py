@@ -1,6 +1,6 @@
-"""A source file as a value: what to crawl, and how (interface.md §1).
+"""A source file as a value: what to crawl, and how.
 
-Every model is frozen; the names are those of the file, the defaults those of interface.md.
+Every model is frozen; its names and defaults are those of the file.
 """
 
 from __future__ import annotations
@@ -14,211 +14,212 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl import urls
 from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.sources.attribute_table import Attributes
-from searchcrawl.sources.fetch_values import Proxy, Windows, Zone
+from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.login import Login
-from searchcrawl.sources.refused_settings import why_refused
+from searchcrawl.sources.refused_settings import find_refusal
 from searchcrawl.sources.rewrites import ParameterNames, Rewrites
 from searchcrawl.sources.values import (
     LIST,
-    Address,
     Amount,
-    Charset,
+    Check,
     Count,
     FailureStatuses,
-    FilePath,
     FilePaths,
-    HeaderName,
     HeaderText,
-    HeaderValue,
     HostRule,
     HostRules,
-    Language,
-    Networks,
     PathPrefixes,
     Percent,
     Ports,
-    PositiveAmount,
-    PositiveCount,
     PrefixUrl,
-    ResolvedHost,
     Sitemaps,
     Table,
     Texts,
     WebUrls,
-    not_available,
-    once,
-    refused,
+    check_no_repeats,
+    refuse,
+    refuse_until_later,
 )
 
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 _LATER_TYPES: Final = frozenset({"file", "table", "mail", "agent"})
 
 
-def _source_type(text: str) -> str:
+def _check_type(text: str) -> str:
     if text in _LATER_TYPES:
-        raise not_available()
+        refuse_until_later()
     if text != "web":
-        raise refused('must be "web"')
+        refuse('must be "web"')
     return text
 
 
 class Start(Table):
-    """Where the crawl starts (A10).
+    """Where the crawl starts (A10)."""
 
-    ``files`` are lists of URLs, one a line, relative to the project; ``sitemaps`` are "auto" (those of
-    robots.txt and /sitemap.xml), "off", or a list.
-    """
+    urls: WebUrls = Field((), description="The URLs that the crawl starts with.")
+    files: FilePaths = Field((), description="Files with more of them, one URL a line; `#` starts a comment line.")
+    sitemaps: Sitemaps = Field(
+        "auto",
+        description='`"auto"` reads the sitemaps that robots.txt names and `/sitemap.xml`, `"off"` none; or a list of URLs.',
+    )
 
-    urls: WebUrls = ()
-    files: FilePaths = ()
-    sitemaps: Sitemaps = "auto"
+
+def _check_ports(table: HostBlock | Scope) -> None:
+    if table.include_ports and table.exclude_ports:
+        refuse("not together with exclude_ports", key="include_ports")
 
 
 class HostBlock(Table):
     """A ``[[scope.host]]``: paths and ports of the hosts that match ``host``; it includes nothing by itself (B2, B3)."""
 
-    host: HostRule
-    include_paths: PathPrefixes = ()
-    exclude_paths: PathPrefixes = ()
-    include_ports: Ports = ()
-    exclude_ports: Ports = ()
+    host: HostRule = Field(description="The hosts that this block is about; it does not include them.")
+    include_paths: PathPrefixes = Field((), description="Prefixes of paths; only URLs that begin with one are allowed.")
+    exclude_paths: PathPrefixes = Field((), description="Prefixes of paths that are refused.")
+    include_ports: Ports = Field((), description="The only ports that are allowed; not together with `exclude_ports`.")
+    exclude_ports: Ports = Field((), description="Ports that are refused.")
 
     @model_validator(mode="after")
-    def _one_list_of_ports(self) -> HostBlock:
-        if self.include_ports and self.exclude_ports:
-            raise refused("not together with exclude_ports", key="include_ports")
+    def _check(self) -> HostBlock:
+        _check_ports(self)
         return self
 
 
 class Scope(Table):
-    """What may be requested (B1–B7); a limit of 0 is none."""
+    """What may be requested (B1–B7)."""
 
-    allow_all: bool = False
-    include_hosts: HostRules = ()
-    exclude_hosts: HostRules = ()
-    include_urls: Texts = ()
-    exclude_urls: Texts = ()
-    include_ports: Ports = ()
-    exclude_ports: Ports = ()
-    host: Annotated[tuple[HostBlock, ...], LIST] = ()
-    depth: Count = 0
-    follow_links: bool = True
-    dynamic_pages: bool = True
-    max_url_length: Count = 2048
-    max_path_segments: Count = 16
-    max_query_parameters: Count = 10
-    max_repeated_segments: Count = 3
-    max_urls: Count = 0
-    strip_parameters: ParameterNames = DEFAULT_NAMES
-    max_urls_per_pattern: Count = 0
-    trap_after: Count = 200
+    allow_all: bool = Field(False, description="Allow every host that no other rule refuses.")
+    include_hosts: HostRules = Field((), description="The hosts that may be requested.")
+    exclude_hosts: HostRules = Field((), description="Hosts that are refused, even if another rule includes them.")
+    include_urls: Texts = Field((), description="URL rules; hosts of URLs that match one may be requested as well.")
+    exclude_urls: Texts = Field((), description="URL rules; a URL that matches one is refused.")
+    include_ports: Ports = Field((), description="The only ports that are allowed; not together with `exclude_ports`.")
+    exclude_ports: Ports = Field((), description="Ports that are refused, on every host.")
+    host: Annotated[tuple[HostBlock, ...], LIST] = Field(
+        (), description="Paths and ports of single hosts; blocks that match the same host add up."
+    )
+    depth: Count = Field(
+        0,
+        json_schema_extra={"unit": "links"},
+        description="How far a URL may be from a start URL; URLs of a sitemap have depth 1, and 0 is no limit.",
+    )
+    follow_links: bool = Field(True, description="Follow the links of pages.")
+    dynamic_pages: bool = Field(True, description="Request URLs with a query (`?`).")
+    max_url_length: Count = Field(
+        2048, json_schema_extra={"unit": "characters"}, description="The longest URL (1004); 0 is no limit."
+    )
+    max_path_segments: Count = Field(
+        16, json_schema_extra={"unit": "segments"}, description="The most parts of a path (961); 0 is no limit."
+    )
+    max_query_parameters: Count = Field(
+        10, json_schema_extra={"unit": "parameters"}, description="The most parameters of a query (961); 0 is no limit."
+    )
+    max_repeated_segments: Count = Field(
+        3,
+        json_schema_extra={"unit": "times"},
+        description="How often the same part may occur in a path (961); 0 is no limit.",
+    )
+    max_urls: Count = Field(
+        0, json_schema_extra={"unit": "URLs"}, description="The most URLs of the source (955); 0 is no limit."
+    )
+    strip_parameters: ParameterNames = Field(
+        DEFAULT_NAMES,
+        description="Parameters that are removed from every URL, such as session and tracking ids; `*` is any text.",
+    )
+    max_urls_per_pattern: Count = Field(
+        0,
+        json_schema_extra={"unit": "URLs"},
+        description="The most URLs that differ only in numbers, ids and parameter values (961); 0 is no limit.",
+    )
+    trap_after: Count = Field(
+        200,
+        json_schema_extra={"unit": "pages"},
+        description="A pattern of URLs is cut if its last so many pages brought under 5 % new text (961); 0 turns it off.",
+    )
 
     @model_validator(mode="after")
-    def _one_list_of_ports(self) -> Scope:
-        if self.include_ports and self.exclude_ports:
-            raise refused("not together with exclude_ports", key="include_ports")
+    def _check(self) -> Scope:
+        _check_ports(self)
         return self
 
 
-class Fetch(Table):
-    """How it is requested (C1–C10); ``max_bytes`` is of the decoded body, ``max_minutes`` is unlimited at 0.
-
-    ``sites`` caps the hosts that are asked at once (0: none); ``windows`` are read in ``timezone``, that of the
-    machine where it is None.
-    """
-
-    concurrency: PositiveCount = 8
-    host_concurrency: PositiveCount = 4
-    max_minutes: Amount = 0.0
-    sites: Count = 0
-    delay_seconds: Amount = 1.0
-    windows: Windows = ()
-    timezone: Zone | None = None
-    timeout_seconds: PositiveAmount = 30.0
-    max_bytes: PositiveCount = 32 * 1024 * 1024
-    max_redirects: Count = 10
-    retries: Count = 3
-    headers: Mapping[HeaderName, HeaderValue] = Field(default_factory=dict)
-    proxy: Proxy | None = None
-    resolve: Mapping[ResolvedHost, Address] = Field(default_factory=dict)
-    verify_certificates: bool = True
-    ca_file: FilePath | None = None
-    client_certificate: FilePath | None = None
-    client_key: FilePath | None = None
-    private_networks: Networks = ()
-    default_charset: Charset = "windows-1252"
-    default_language: Language = ""
-
-
 class Robots(Table):
-    """Whose robots.txt rules are obeyed (C5); ``user_agent`` is the project's where it is None."""
+    """How robots.txt is read (C5)."""
 
-    obey: bool = True
-    user_agent: HeaderText | None = None
-    crawl_delay: bool = True
-    max_crawl_delay_seconds: Amount = 60.0
+    obey: bool = Field(True, description="Obey robots.txt; `status` warns of a source that does not.")
+    user_agent: HeaderText | None = Field(
+        None, description="The name whose group of rules counts; without it `user_agent` of the project."
+    )
+    crawl_delay: bool = Field(True, description="Keep the delay that robots.txt asks for if it is the longer one.")
+    max_crawl_delay_seconds: Amount = Field(60.0, description="The longest such delay that is kept.")
 
 
 class Change(Table):
-    """What makes a page changed: any of those listed differs (D2)."""
+    """What makes a page changed (D2)."""
 
-    condition: Annotated[tuple[Literal["date", "checksum", "etag"], ...], LIST, AfterValidator(once)] = (
-        "date",
-        "checksum",
+    condition: Annotated[tuple[Literal["date", "checksum", "etag"], ...], LIST, AfterValidator(check_no_repeats)] = (
+        Field(("date", "checksum"), description="A page is changed if any of these differs from the last visit.")
     )
 
 
 class Lifecycle(Table):
-    """When documents leave and when pages are due again (D5, L3); ``recrawl_every_hours`` 0 is each run."""
+    """When documents leave the index, and when pages are visited again (D5, L3)."""
 
-    remove_on: FailureStatuses = (404, 410)
-    max_delete_percent: Percent = 10.0
-    max_delete_documents: Count = 1000
-    recrawl_every_hours: Amount = 0.0
-    trust_sitemap: bool = False
+    remove_on: FailureStatuses = Field((404, 410), description="HTTP statuses that remove the document of a URL.")
+    max_delete_percent: Percent = Field(
+        10.0, description="If a run would remove more of the source's documents (and more than 10), all removals wait."
+    )
+    max_delete_documents: Count = Field(
+        1000,
+        json_schema_extra={"unit": "documents"},
+        description="If a run would remove more documents, all its removals wait in quarantine.",
+    )
+    recrawl_every_hours: Amount = Field(0.0, description="A page is visited again after this time; 0 is in each run.")
+    trust_sitemap: bool = Field(
+        False, description="Do not ask for a page whose date in the sitemap is not after its last visit."
+    )
 
 
 class Keep(Table):
-    """What of the fetched is indexed (B8–B10); sizes are those of decoded bodies, a limit of 0 is none."""
+    """What of the fetched pages is indexed (B8–B10); the others are 952, and their links are followed."""
 
-    mime_types: Texts = ()
-    exclude_mime_types: Texts = ()
-    min_bytes: Count = 0
-    max_bytes: Count = 0
-    max_age_days: Amount = 0.0
-    include_urls: Texts = ()
-    exclude_urls: Texts = ()
-    include_names: Texts = ()
-    exclude_names: Texts = ()
-    meta_robots: bool = True
+    mime_types: Texts = Field((), description="The only MIME types that are indexed; `*` is any text.")
+    exclude_mime_types: Texts = Field((), description="MIME types that are not indexed.")
+    min_bytes: Count = Field(0, description="The smallest decoded body that is indexed; 0 is no limit.")
+    max_bytes: Count = Field(0, description="The largest decoded body that is indexed; 0 is no limit.")
+    max_age_days: Amount = Field(0.0, description="The greatest age of a page by its last modification; 0 is no limit.")
+    include_urls: Texts = Field((), description="URL rules; only pages that match one are indexed.")
+    exclude_urls: Texts = Field((), description="URL rules; pages that match one are not indexed.")
+    include_names: Texts = Field((), description="File names, with `*`; only pages that match one are indexed.")
+    exclude_names: Texts = Field((), description="File names, with `*`; pages that match one are not indexed.")
+    meta_robots: bool = Field(True, description="Obey `noindex` and `nofollow` of pages and of X-Robots-Tag headers.")
 
     @model_validator(mode="after")
-    def _some_size_is_left(self) -> Keep:
+    def _check(self) -> Keep:
         if 0 < self.max_bytes < self.min_bytes:
-            raise refused(f"must not be below min_bytes = {self.min_bytes} (got {self.max_bytes})", key="max_bytes")
+            refuse(f"must not be below min_bytes = {self.min_bytes} (got {self.max_bytes})", key="max_bytes")
         return self
 
 
 class Display(Table):
     """A ``[[display]]``: access URLs that begin with ``from`` are shown with ``to`` instead (A4)."""
 
-    from_: PrefixUrl = Field(alias="from")
-    to: PrefixUrl
+    from_: PrefixUrl = Field(alias="from", description="The beginning of access URLs; the longest that matches counts.")
+    to: PrefixUrl = Field(description="What the shown URL has in its place.")
 
 
-def _each_from_once(displays: tuple[Display, ...]) -> tuple[Display, ...]:
+def _check_displays(displays: tuple[Display, ...]) -> tuple[Display, ...]:
     seen = [urls.resolve(display.from_) for display in displays]
     for number, prefix in enumerate(seen):
         if prefix in seen[:number]:
-            raise refused(f"the same prefix twice: {prefix}", key=f"[{number}].from")
+            refuse(f"the same prefix twice: {prefix}", key=f"[{number}].from")
     return displays
 
 
-def _settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, value in settings.items():
-        reason = why_refused(name, value)
+        reason = find_refusal(name, value)
         if reason is not None:
-            raise refused(reason, key=name)
+            refuse(reason, key=name)
     return settings
 
 
@@ -229,26 +230,38 @@ STANDARD: Final = "standard"
 class Tables(Table):
     """The tables of a source file; also what ``[defaults]`` and each of ``[parameters.NAME]`` may hold."""
 
-    start: Start = Field(default_factory=Start)
-    scope: Scope = Field(default_factory=Scope)
-    fetch: Fetch = Field(default_factory=Fetch)
-    robots: Robots = Field(default_factory=Robots)
-    login: Login = Field(default_factory=Login)
-    change: Change = Field(default_factory=Change)
-    lifecycle: Lifecycle = Field(default_factory=Lifecycle)
-    keep: Keep = Field(default_factory=Keep)
-    attributes: Attributes = Field(default_factory=Attributes)
-    display: Annotated[tuple[Display, ...], LIST, AfterValidator(_each_from_once)] = ()
-    rewrite: Rewrites = ()
-    settings: Annotated[Mapping[str, Any], AfterValidator(_settings)] = Field(default_factory=dict)
+    start: Start = Field(default_factory=Start, description="Where the crawl starts.")
+    scope: Scope = Field(default_factory=Scope, description="What may be requested.")
+    fetch: Fetch = Field(default_factory=Fetch, description="How it is requested.")
+    robots: Robots = Field(default_factory=Robots, description="How robots.txt is read.")
+    login: Login = Field(default_factory=Login, description="How the crawler logs in.")
+    change: Change = Field(default_factory=Change, description="What makes a page changed.")
+    lifecycle: Lifecycle = Field(
+        default_factory=Lifecycle, description="When documents leave the index, and when pages are visited again."
+    )
+    keep: Keep = Field(
+        default_factory=Keep, description="What of the fetched pages is indexed; the links of all of them are followed."
+    )
+    attributes: Attributes = Field(
+        default_factory=Attributes,
+        description='Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '
+        '`"jsonld:NAME"` `= "ATTRIBUTE"`.',
+    )
+    display: Annotated[tuple[Display, ...], LIST, AfterValidator(_check_displays)] = Field(
+        (), description="URLs that are shown differently from how they are fetched."
+    )
+    rewrite: Rewrites = Field((), description="What becomes of links, in this order, before any rule is asked.")
+    settings: Annotated[Mapping[str, Any], AfterValidator(_check_settings)] = Field(
+        default_factory=dict, description="Settings of Scrapy for this source; those that break a promise are refused."
+    )
 
 
 class SourceFile(Tables):
-    """All keys of a source file; ``parameters`` is the name of a set of searchcrawl.toml."""
+    """All keys of a source file."""
 
-    type: Annotated[str, AfterValidator(_source_type)] = "web"
-    title: str = ""
-    parameters: str = STANDARD
+    type: Annotated[str, Check(_check_type, '`"web"`')] = Field("web", description="The kind of source.")
+    title: str = Field("", description="A name of the source for people.")
+    parameters: str = Field(STANDARD, description="The set of `[parameters.NAME]` in searchcrawl.toml that it takes.")
 
 
 class Origin(NamedTuple):
@@ -274,8 +287,8 @@ class Source(SourceFile):
     origins: Mapping[str, Origin] = Field(default_factory=dict, repr=False)
     references: Mapping[str, Mapping[str, str]] = Field(default_factory=dict, repr=False)
 
-    def located(self, key: str) -> tuple[str, str]:
-        """The file where ``key`` (``scope.exclude_urls``, and what is below it) was written, and its name there."""
+    def locate(self, key: str) -> tuple[str, str]:
+        """The file in which ``key`` (as ``scope.exclude_urls[0]``) was written, and its name there."""
         of_table = ".".join(_INDEX.sub("", key).split(".")[:2])
         origin = self.origins.get(of_table) or self.origins.get(of_table.partition(".")[0]) or Origin(self.file)
         return origin.file, f"{origin.table}.{key}" if origin.table else key

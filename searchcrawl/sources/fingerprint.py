@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from searchcrawl.sources.config import Source, Tables
-from searchcrawl.sources.layering import referenced
+from searchcrawl.sources.effective import show_references
 from searchcrawl.sources.secrets import is_public
 
 #: Whole tables, or single keys of a table, that decide which documents there are and what is in them.
@@ -36,7 +36,7 @@ _DIGEST_BYTES: Final = 8
 _MIXED: Final = "mixed"
 
 
-def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
+def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     """The fingerprint as JSON text: ``{key: digest}``, sorted, equal for equal meaning.
 
     ``versions`` are those of the stages that make documents (``html``, ``convert``, ``checksum``);
@@ -59,23 +59,23 @@ def fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     return json.dumps(digests, sort_keys=True, separators=(",", ":"))
 
 
-def changed_keys(stored: str, current: str) -> list[str]:
+def find_changed_keys(stored: str, current: str) -> list[str]:
     """The keys in which two fingerprints differ, sorted; also those that only one of them has."""
     old, new = json.loads(stored), json.loads(current)
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
-def mixed(stored: str, tried: str) -> str:
+def mix_fingerprints(stored: str, tried: str) -> str:
     """The fingerprint of documents of which some were made with ``stored`` and some with ``tried``.
 
     It differs from any other in the keys that these differ in.
     """
-    values = json.loads(stored) | dict.fromkeys(changed_keys(stored, tried), _MIXED)
+    values = json.loads(stored) | dict.fromkeys(find_changed_keys(stored, tried), _MIXED)
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
 def _without_secrets(value: Any, key: str, source: Source) -> Any:
-    return value if is_public(key) else referenced(value, key, source.references)
+    return value if is_public(key) else show_references(value, key, source.references)
 
 
 def _digest(value: Any) -> str:

@@ -18,19 +18,28 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.host_rules import HostBlock
 from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.index_filter import KeepRules
+from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.sources import config, project
-from searchcrawl.sources.attribute_catalogue import clashes
-from searchcrawl.sources.checking import all_of, dotted, guess, one_line, read_toml, recognised, shown, validated
+from searchcrawl.sources.attribute_table import find_clashes
+from searchcrawl.sources.checking import (
+    guess,
+    join_errors,
+    join_key,
+    quote_value,
+    read_known_keys,
+    read_toml,
+    to_one_line,
+    validate,
+)
 from searchcrawl.sources.config import STANDARD, Origin, Source
-from searchcrawl.sources.layering import layers_of, merged, references_in
-from searchcrawl.sources.login import lacks_of
+from searchcrawl.sources.effective import find_references, list_layers, merge_layers
+from searchcrawl.sources.fetch_table import TlsFiles
+from searchcrawl.sources.login import find_login_errors
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
-from searchcrawl.sources.rewrites import rewriters_of
-from searchcrawl.sources.secrets import hide, hide_password, secrets_in, without
-from searchcrawl.sources.tls_files import TlsFiles, files_of, wrong_files
+from searchcrawl.sources.rewrites import build_rewriters
+from searchcrawl.sources.secrets import find_secrets, hide, hide_password, replace_secrets
 
 T = TypeVar("T")
 
@@ -49,7 +58,7 @@ def find_project(start: Path | None = None) -> Path:
     if named:
         root = Path(named).resolve()
         if not root.is_dir():
-            raise ConfigurationError(PROJECT_VARIABLE, "", f"is not a folder (got {shown(named)})")
+            raise ConfigurationError(PROJECT_VARIABLE, "", f"is not a folder (got {quote_value(named)})")
         return root
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
@@ -61,20 +70,24 @@ def find_project(start: Path | None = None) -> Path:
 def load_project(root: Path) -> Project:
     """The project in ``root``; raises ConfigurationError, or InvalidFile with every error of the file."""
     raw = read_toml(root / project.FILE, project.FILE)
-    tables, errors = recognised(Project, raw, file=project.FILE, root=root, later=project.LATER_KEYS, hidden=_HIDDEN)
-    loaded, more = validated(Project, tables, file=project.FILE, extra={"root": root, "written": tables})
-    checked = _loaded(loaded, all_of(errors, more + (_unknown_sources(loaded) if loaded else [])))
+    tables, errors = read_known_keys(
+        Project, raw, file=project.FILE, root=root, later=project.LATER_KEYS, hidden=_HIDDEN
+    )
+    loaded, more = validate(Project, tables, file=project.FILE, extra={"root": root, "written": tables})
+    checked = _require_no_errors(loaded, join_errors(errors, more + (_find_unknown_sources(loaded) if loaded else [])))
     for url in (checked.store.url, checked.index.url):
         hide_password(url or "")
     return checked
 
 
-def _unknown_sources(project: Project) -> list[ConfigurationError]:
+def _find_unknown_sources(project: Project) -> list[ConfigurationError]:
     """The schedules of sources that have no file (H1)."""
     names = [path.stem for path in project.sources_dir.glob("*.toml")]
     return [
         ConfigurationError(
-            FILE, dotted(("schedules", name, "sources")), f"no such source{guess(source, names)} (got {shown(source)})"
+            FILE,
+            join_key(("schedules", name, "sources")),
+            f"no such source{guess(source, names)} (got {quote_value(source)})",
         )
         for name, schedule in project.schedules.items()
         for source in schedule.sources
@@ -91,30 +104,30 @@ def load_source(project: Project, name: str) -> Source:
     source = _load_source(project, name)
     if source.attributes.types_in_use():
         others, _ = _load_all(project)
-        _loaded(source, [error for error in clashes(others.values()) if error.file == source.file])
+        _require_no_errors(source, [error for error in _find_clashes(others) if error.file == source.file])
     return source
 
 
 def _load_source(project: Project, name: str) -> Source:
     path = project.sources_dir / f"{name}.toml"
     if not _NAME.fullmatch(name) or not path.is_file():
-        raise UnknownSource(f"unknown source: {one_line(name)}")
+        raise UnknownSource(f"unknown source: {to_one_line(name)}")
     file = f"sources/{name}.toml"
-    own, errors = recognised(
+    own, errors = read_known_keys(
         Source, read_toml(path, file), file=file, root=project.root, later=config.LATER_KEYS, hidden=_HIDDEN
     )
-    chosen, unknown = _parameters(project, own, file)
-    values, origins = merged(layers_of(project, own, file=file, parameters=chosen))
-    extra = {"name": name, "file": file, "origins": origins, "references": references_in(values)}
-    loaded, more = validated(Source, values, file=file, extra=extra)
-    errors = all_of([*errors, *unknown], more)
+    chosen, unknown = _choose_set(project, own, file)
+    values, origins = merge_layers(list_layers(project, own, file=file, parameters=chosen))
+    extra = {"name": name, "file": file, "origins": origins, "references": find_references(values)}
+    loaded, more = validate(Source, values, file=file, extra=extra)
+    errors = join_errors([*errors, *unknown], more)
     if loaded is not None and not errors:
-        secrets = list(secrets_in(values))
+        secrets = list(find_secrets(values))
         errors = [
-            ConfigurationError(error.file, error.key, without(error.message, secrets))
-            for error in _missing(project, loaded)
+            ConfigurationError(error.file, error.key, replace_secrets(error.message, secrets))
+            for error in _find_errors(project, loaded)
         ]
-    source = _loaded(loaded, errors)
+    source = _require_no_errors(loaded, errors)
     hide_password(source.fetch.proxy or "")
     for setting, value in source.settings.items():
         if is_credential(setting) and isinstance(value, str):
@@ -124,22 +137,26 @@ def _load_source(project: Project, name: str) -> Source:
     return source
 
 
-def _parameters(project: Project, own: Mapping[str, Any], file: str) -> tuple[str, list[ConfigurationError]]:
+def _choose_set(project: Project, own: Mapping[str, Any], file: str) -> tuple[str, list[ConfigurationError]]:
     """The name of a source's set, ``standard`` where it names none, or that there is no such set (A3)."""
     name = own.get("parameters", STANDARD)
     if not isinstance(name, str) or name == STANDARD or name in project.parameters:
         return str(name), []
-    message = f"no such set in {FILE}{guess(name, project.parameters)} (got {shown(name)})"
-    return name, [ConfigurationError(one_line(file), "parameters", message)]
+    message = f"no such set in {FILE}{guess(name, project.parameters)} (got {quote_value(name)})"
+    return name, [ConfigurationError(to_one_line(file), "parameters", message)]
 
 
 def load_sources(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
     """The good sources by name, in order of their names, and every error of the broken files."""
     sources, errors = _load_all(project)
-    if clashing := clashes(sources.values()):
+    if clashing := _find_clashes(sources):
         files = {error.file for error in clashing}
         sources = {name: source for name, source in sources.items() if source.file not in files}
     return sources, [*errors, *clashing]
+
+
+def _find_clashes(sources: Mapping[str, Source]) -> list[ConfigurationError]:
+    return find_clashes({source.file: source.attributes for source in sources.values()})
 
 
 def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
@@ -153,7 +170,7 @@ def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationEr
         try:
             if not _NAME.fullmatch(path.stem):
                 raise ConfigurationError(
-                    one_line(f"sources/{path.name}"), "name", "the file's name must be made of a-z 0-9 _ -"
+                    to_one_line(f"sources/{path.name}"), "name", "the file's name must be made of a-z 0-9 _ -"
                 )
             sources[path.stem] = _load_source(project, path.stem)
         except InvalidFile as several:
@@ -163,7 +180,7 @@ def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationEr
     return sources, errors
 
 
-def start_urls(project: Project, source: Source) -> list[str]:
+def read_start_urls(project: Project, source: Source) -> list[str]:
     """The start URLs, in order, each once, as ``urls.resolve`` gives them (A10).
 
     ``start.files`` have a URL a line; blank lines and those that start with ``#`` don't count.
@@ -171,16 +188,16 @@ def start_urls(project: Project, source: Source) -> list[str]:
     """
     found = dict.fromkeys(urls.resolve(url) for url in source.start.urls)
     for file in source.start.files:
-        found.update(dict.fromkeys(_urls_in(project.path(file), file, source)))
+        found.update(dict.fromkeys(_read_urls(project.path(file), file, source)))
     return list(found)
 
 
-def _urls_in(path: Path, file: str, source: Source) -> list[str]:
+def _read_urls(path: Path, file: str, source: Source) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        message = f"cannot be read: {reason} (got {shown(file)})"
+        message = f"cannot be read: {reason} (got {quote_value(file)})"
         raise ConfigurationError(source.file, "start.files", message) from error
     found: list[str] = []
     for number, line in enumerate(lines, start=1):
@@ -190,12 +207,12 @@ def _urls_in(path: Path, file: str, source: Source) -> list[str]:
         try:
             found.append(urls.resolve(text))
         except InvalidUrl as error:
-            message = f"not an http or https URL (got {shown(text)})"
-            raise ConfigurationError(one_line(file), f"line {number}", message) from error
+            message = f"not an http or https URL (got {quote_value(text)})"
+            raise ConfigurationError(to_one_line(file), f"line {number}", message) from error
     return found
 
 
-def boundary_of(source: Source) -> Boundary:
+def build_boundary(source: Source) -> Boundary:
     """The boundary of a source; raises ConfigurationError for a rule that cannot be understood (B1–B5)."""
     scope = source.scope
     return Boundary(
@@ -217,12 +234,12 @@ def boundary_of(source: Source) -> Boundary:
     )
 
 
-def keep_of(source: Source) -> KeepRules:
+def build_index_filter(source: Source) -> IndexFilter:
     """What of the fetched is indexed; raises ConfigurationError for a rule that cannot be understood (B8, B9)."""
-    return KeepRules(**dict(source.keep), file=source.file)
+    return IndexFilter(**dict(source.keep), file=source.file)
 
 
-def display_of(source: Source) -> DisplayMap | None:
+def build_display_map(source: Source) -> DisplayMap | None:
     """How access URLs of a source become display URLs (A4); None where they are the same."""
     # A plug-in may set the display URL of any row (K1).
     if not source.display and not any(rewrite.plugin for rewrite in source.rewrite):
@@ -230,13 +247,13 @@ def display_of(source: Source) -> DisplayMap | None:
     return DisplayMap((pair.from_, pair.to) for pair in source.display)
 
 
-def rewriting_of(project: Project, source: Source) -> Rewriting:
+def build_rewriting(project: Project, source: Source) -> Rewriting:
     """How URLs that are found become those of rows (K1); raises ConfigurationError for a plug-in that cannot be had."""
-    rewriters = rewriters_of(source.rewrite, file=source.file, root=project.root)
+    rewriters = build_rewriters(source.rewrite, file=source.file, root=project.root)
     return Rewriting(rewriters, Identity(source.scope.strip_parameters))
 
 
-def attributes_of(source: Source) -> AttributeMap | None:
+def build_attribute_map(source: Source) -> AttributeMap | None:
     """What becomes which attribute of a source's documents (A5); None where nothing is said of it."""
     table = source.attributes
     if not table.in_use:
@@ -249,13 +266,13 @@ def attributes_of(source: Source) -> AttributeMap | None:
     return AttributeMap(mapped, desc_fallback=table.use_desc_fallback)
 
 
-def _loaded(value: T | None, errors: Sequence[ConfigurationError]) -> T:
+def _require_no_errors(value: T | None, errors: Sequence[ConfigurationError]) -> T:
     if value is None or errors:
         raise errors[0] if len(errors) == 1 else InvalidFile(errors)
     return value
 
 
-def _missing(project: Project, source: Source) -> list[ConfigurationError]:
+def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
     """What a source with well-formed values still lacks; each error names the file and table that say so."""
     errors: list[ConfigurationError] = []
     if not source.start.urls and not source.start.files:
@@ -264,30 +281,32 @@ def _missing(project: Project, source: Source) -> list[ConfigurationError]:
     named = {key: str(getattr(source.fetch, key)) for key in TlsFiles._fields if getattr(source.fetch, key)}
     files += [(f"fetch.{key}", file) for key, file in named.items()]
     errors += [
-        ConfigurationError(*source.located(key), f"no such file (got {shown(file)})")
+        ConfigurationError(*source.locate(key), f"no such file (got {quote_value(file)})")
         for key, file in files
         if not project.path(file).is_file()
     ]
     if named and not errors:
         errors += [
-            ConfigurationError(*source.located(f"fetch.{key}"), f"{message} (got {shown(named[key])})")
-            for key, message in wrong_files(files_of(project, source.fetch))
+            ConfigurationError(*source.locate(f"fetch.{key}"), f"{message} (got {quote_value(named[key])})")
+            for key, message in source.fetch.tls_files(project.root).find_errors()
         ]
-    errors += [ConfigurationError(*source.located(f"login.{key}"), message) for key, message in lacks_of(source.login)]
-    errors += _unmapped(source)
+    errors += [
+        ConfigurationError(*source.locate(f"login.{key}"), message) for key, message in find_login_errors(source.login)
+    ]
+    errors += _find_unmapped(source)
     scope = source.scope
     if not scope.allow_all and not scope.include_hosts and not scope.include_urls:
         message = "nothing is included: name hosts or URLs, or set scope.allow_all = true"
         return [*errors, ConfigurationError(source.file, "scope.include_hosts", message)]
-    for compiled in (boundary_of, keep_of, lambda one: rewriting_of(project, one)):
+    for compiled in (build_boundary, build_index_filter, lambda one: build_rewriting(project, one)):
         try:
             compiled(source)
         except ConfigurationError as error:
-            errors.append(ConfigurationError(*source.located(error.key), error.message))
+            errors.append(ConfigurationError(*source.locate(error.key), error.message))
     return errors
 
 
-def _unmapped(source: Source) -> list[ConfigurationError]:
+def _find_unmapped(source: Source) -> list[ConfigurationError]:
     """Attributes that the file itself gives a type or drops, and that nothing is mapped to."""
     table = source.attributes
     said = {"types": [(f"types.{name}", name) for name in table.types], "drop": [("drop", name) for name in table.drop]}

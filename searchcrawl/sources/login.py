@@ -1,13 +1,13 @@
-"""The ``[login]`` table of a source: how its pages are come by that are not for everybody (C10)."""
+"""``[login]`` of a source: how the crawler gets pages that are not for everybody (C10)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from searchcrawl.sources.values import Table, Text, WebUrl, refused
+from searchcrawl.sources.values import Check, Table, Text, WebUrl, refuse
 
 #: What each type must have, and what it may have besides.
 _KEYS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
@@ -24,40 +24,40 @@ _COOKIE_BREAKS: Final = frozenset('\x7f",;\\ ')
 _NAME_BREAKS: Final = _COOKIE_BREAKS | frozenset("=()<>@:/[]?{}")
 
 
-def _selector(text: str) -> str:
+def _check_selector(text: str) -> str:
     # Only where it is needed: most sources have no form, and this is read by every command.
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415
 
     try:
         LexborHTMLParser("").css(text)
     except SelectolaxError:
-        raise refused("not a CSS selector") from None
+        refuse("not a CSS selector")
     return text
 
 
 class Login(Table):
-    """How to log in; ``type`` is None where there is no login.
+    """How the crawler logs in; ``type`` is None if there is no login."""
 
-    ``url`` is the page with the form, or for cookies a page to be asked for first; for ``basic`` and
-    ``digest`` only its origin counts. ``fields`` are more values of the form, or the cookies.
-    ``check`` is a text that only pages for those who are logged in have.
-    """
+    type: Literal["basic", "digest", "form", "cookies"] | None = Field(None, description="The kind of login.")
+    url: WebUrl | None = Field(
+        None,
+        description="The page with the form, or one that sets cookies; of `basic` and `digest` only its origin counts.",
+    )
+    username: Text | None = Field(None, description="The name to log in with.")
+    password: Text | None = Field(None, description="The password, best as `{env = …}` or `{file = …}`.")
+    form: Annotated[Text, Check(_check_selector, "CSS selector")] | None = Field(
+        None, description="The form; without it the first one that has a password field."
+    )
+    username_field: Text | None = Field(None, description="The field of the name; without it found by its type.")
+    password_field: Text | None = Field(None, description="The field of the password; without it found by its type.")
+    fields: Mapping[str, str] = Field(default_factory=dict, description="More values of the form, or the cookies.")
+    check: Text | None = Field(None, description="A text that only pages for logged-in users have.")
 
-    type: Literal["basic", "digest", "form", "cookies"] | None = None
-    url: WebUrl | None = None
-    username: Text | None = None
-    password: Text | None = None
-    form: Annotated[Text, AfterValidator(_selector)] | None = None
-    username_field: Text | None = None
-    password_field: Text | None = None
-    fields: Mapping[str, str] = Field(default_factory=dict)
-    check: Text | None = None
 
+def find_login_errors(login: Login) -> Iterator[tuple[str, str]]:
+    """Keys of ``login`` that are missing or do not go together, each with a message.
 
-def lacks_of(login: Login) -> Iterator[tuple[str, str]]:
-    """What is wrong with a table whose values are well-formed: keys of ``login``, and what is said of them.
-
-    Of a whole source: a table of ``[defaults]`` or of a set may well be a part.
+    This is asked of a whole source only: a table of ``[defaults]`` or of a set may be a part of one.
     """
     given = {name for name in Login.model_fields if name != "type" and getattr(login, name)}
     if login.type is None:
@@ -75,7 +75,7 @@ def lacks_of(login: Login) -> Iterator[tuple[str, str]]:
         if not given:
             yield "fields", 'is required with type = "cookies", or url'
         elif not all(_is_cookie(name, value) for name, value in login.fields.items()):
-            # They are not shown: they open doors.
+            # Their values are credentials and are not shown.
             yield "fields", "a cookie's name and value have no blanks, quotes, commas or semicolons"
 
 

@@ -1,4 +1,4 @@
-"""searchcrawl.toml as a value: what all sources of a project share (interface.md §1)."""
+"""searchcrawl.toml as a value: what all sources of a project share."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl import __version__
 from searchcrawl.sources.config import LATER_KEYS as LATER_SOURCE_KEYS
 from searchcrawl.sources.config import Tables
-from searchcrawl.sources.schedule import Schedule, each_source_once, set_name
+from searchcrawl.sources.schedule import Schedule, check_name, check_schedules
 from searchcrawl.sources.values import (
+    Check,
     Contact,
     Count,
     FilePath,
@@ -22,8 +23,8 @@ from searchcrawl.sources.values import (
     Product,
     Table,
     WebUrl,
-    not_available,
-    refused,
+    refuse,
+    refuse_until_later,
 )
 
 FILE: Final = "searchcrawl.toml"
@@ -31,72 +32,79 @@ _SQLITE: Final = "sqlite:///"
 _POSTGRESQL: Final = "postgresql+psycopg://"
 
 
-def _store_url(text: str) -> str:
+def _check_store_url(text: str) -> str:
     if text.startswith(_POSTGRESQL):
-        return _postgresql_url(text)
+        return _check_postgresql_url(text)
     path = text.removeprefix(_SQLITE)
     if path == text or not path or path == ":memory:" or not path.isprintable() or set(path) & set("?#%"):
-        raise refused(
-            f"must be {_SQLITE} and the path of a file, or {_POSTGRESQL}USER:PASSWORD@HOST/DATABASE of a database"
-        )
+        refuse(f"must be {_SQLITE} and the path of a file, or {_POSTGRESQL}USER:PASSWORD@HOST/DATABASE of a database")
     return text
 
 
-def _postgresql_url(text: str) -> str:
+def _check_postgresql_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        raise refused("not a URL of a database") from None
+        refuse("not a URL of a database")
     if not text.isprintable() or " " in text or parts.fragment or port == 0:
-        raise refused("not a URL of a database")
+        refuse("not a URL of a database")
     name = parts.path.removeprefix("/")
     if not name or "/" in name:
-        raise refused("must end in the name of a database")
+        refuse("must end in the name of a database")
     if any("password" in key for key, _ in parse_qsl(parts.query, keep_blank_values=True)):
         # There it would be shown.
-        raise refused(f"the password belongs before the host: {_POSTGRESQL}USER:PASSWORD@HOST/DATABASE")
+        refuse(f"the password belongs before the host: {_POSTGRESQL}USER:PASSWORD@HOST/DATABASE")
     return text
 
 
-def _cache_location(text: str) -> str:
+def _check_cache_location(text: str) -> str:
     if text == "database":
-        raise not_available()
+        refuse_until_later()
     if text != "files":
-        raise refused('must be "files"')
+        refuse('must be "files"')
     return text
 
 
-def _index_url(text: str) -> str:
+def _check_index_url(text: str) -> str:
     parts = urlsplit(text)
     if not parts.path.strip("/") or parts.query or parts.fragment:
-        raise refused("must end in the name of a core, a collection or an alias")
+        refuse("must end in the name of a core, a collection or an alias")
     return text.rstrip("/")
 
 
-SetName = Annotated[str, AfterValidator(set_name)]
+SetName = Annotated[str, AfterValidator(check_name)]
 
 
 class Store(Table):
-    """Where the URL table is: ``sqlite:///var/x.db``, relative to the project, or a database of a PostgreSQL server."""
+    """Where the URL table is."""
 
-    url: Annotated[str, AfterValidator(_store_url)] = "sqlite:///var/searchcrawl.db"
+    url: Annotated[str, AfterValidator(_check_store_url)] = Field(
+        "sqlite:///var/searchcrawl.db",
+        description="`sqlite:///` and the path of a file, or `postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`.",
+    )
 
 
 class Cache(Table):
-    """The document cache (E1, E2); both sizes count decoded bodies, in units of 1024 × 1024 or × 1024."""
+    """The document cache (E1, E2)."""
 
-    dir: FilePath = "var/cache"
-    threshold_mb: PositiveAmount = 250.0
-    preserve: bool = True
-    location: Annotated[str, AfterValidator(_cache_location)] = "files"
-    max_gb: PositiveAmount = 20.0
+    dir: FilePath = Field("var/cache", description="The folder of the cache.")
+    threshold_mb: PositiveAmount = Field(
+        250.0, description="When decoded bodies that are not yet in the index reach this size, they are sent."
+    )
+    preserve: bool = Field(True, description="Keep documents in the cache after the index has them.")
+    location: Annotated[str, Check(_check_cache_location, '`"files"`')] = Field(
+        "files", description="Where documents are kept."
+    )
+    max_gb: PositiveAmount = Field(
+        20.0, description="At this size fetching waits for the index; the oldest indexed documents are given up first."
+    )
 
     @model_validator(mode="after")
-    def _threshold_is_reached(self) -> Cache:
+    def _check(self) -> Cache:
         # Fetching waits at max_gb for a delivery that starts at the threshold.
         if self.threshold_mb > self.max_gb * 1024:
-            raise refused("must not be more than cache.max_gb", key="threshold_mb")
+            refuse("must not be more than cache.max_gb", key="threshold_mb")
         return self
 
     @property
@@ -109,43 +117,54 @@ class Cache(Table):
 
 
 class Index(Table):
-    """Where documents go; ``url`` ends in the name of a core, a collection or an alias."""
+    """Where documents go."""
 
-    type: Literal["local", "solr"] = "local"
-    path: FilePath = "var/index"
-    url: Annotated[WebUrl, AfterValidator(_index_url)] | None = None
+    type: Literal["local", "solr"] = Field("local", description="The embedded index, or a Solr server.")
+    path: FilePath = Field("var/index", description="The folder of the embedded index.")
+    url: Annotated[WebUrl, AfterValidator(_check_index_url)] | None = Field(
+        None, description="The URL of the Solr server; it ends in the name of a core, a collection or an alias."
+    )
 
     @model_validator(mode="after")
-    def _solr_is_somewhere(self) -> Index:
+    def _check(self) -> Index:
         if self.type == "solr" and self.url is None:
-            raise refused('is required where index.type is "solr"', key="url")
+            refuse('is required where index.type is "solr"', key="url")
         return self
 
 
 class Logs(Table):
     """One log per source (J3)."""
 
-    dir: FilePath = "var/log"
-    level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "INFO"
-    max_bytes: PositiveCount = 1_000_000
-    backups: Count = 2
+    dir: FilePath = Field("var/log", description="The folder of the logs.")
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = Field(
+        "INFO", description="The least level of lines that are written."
+    )
+    max_bytes: PositiveCount = Field(1_000_000, description="A log that reaches this size is put aside.")
+    backups: Count = Field(
+        2, json_schema_extra={"unit": "files"}, description="How many logs that were put aside are kept."
+    )
 
 
 class ProjectFile(Table):
-    """All keys of searchcrawl.toml.
+    """All keys of searchcrawl.toml."""
 
-    ``defaults`` holds what sources take where neither they nor their set of ``parameters`` say.
-    """
-
-    contact: Contact
-    user_agent: Product = "searchcrawl"
-    store: Store = Field(default_factory=Store)
-    cache: Cache = Field(default_factory=Cache)
-    index: Index = Field(default_factory=Index)
-    logs: Logs = Field(default_factory=Logs)
-    defaults: Tables = Field(default_factory=Tables)
-    parameters: Mapping[SetName, Tables] = Field(default_factory=dict)
-    schedules: Annotated[Mapping[SetName, Schedule], AfterValidator(each_source_once)] = Field(default_factory=dict)
+    contact: Contact = Field(description="Whom the owner of a crawled site may ask; it is sent with each request.")
+    user_agent: Product = Field(
+        "searchcrawl", description="The first word of the User-Agent, and the name that robots.txt rules are found by."
+    )
+    store: Store = Field(default_factory=Store, description="Where the URL table is.")
+    cache: Cache = Field(default_factory=Cache, description="Where fetched documents are kept, and how many.")
+    index: Index = Field(default_factory=Index, description="Where documents are sent.")
+    logs: Logs = Field(default_factory=Logs, description="The log of each source.")
+    defaults: Tables = Field(
+        default_factory=Tables, description="Any table of a source file: the values of sources that do not set them."
+    )
+    parameters: Mapping[SetName, Tables] = Field(
+        default_factory=dict, description='The same tables as a set, taken by sources with `parameters = "NAME"`.'
+    )
+    schedules: Annotated[Mapping[SetName, Schedule], AfterValidator(check_schedules)] = Field(
+        default_factory=dict, description="When which sources are due; read and checked, and not run yet."
+    )
 
 
 class Project(ProjectFile):

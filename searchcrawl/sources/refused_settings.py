@@ -93,7 +93,7 @@ _COMPONENTS: Final = frozenset({"DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PI
 _CREDENTIAL: Final = re.compile(r"(^|_)(PASS|PASSWORD|SECRET|TOKEN|KEY|ACCESS_KEY_ID)(_|$)")
 
 
-def why_refused(name: str, value: Any) -> str | None:
+def find_refusal(name: str, value: Any) -> str | None:
     """What is wrong with a setting of a source; None where it may be set."""
     if not _NAME.fullmatch(name):
         return "names of Scrapy settings are upper case"
@@ -107,7 +107,7 @@ def why_refused(name: str, value: Any) -> str | None:
     return _wrong_components(value) if name in _COMPONENTS else None
 
 
-def why_refused_on_command_line(name: str, text: str) -> str | None:
+def find_refusal_on_command_line(name: str, text: str) -> str | None:
     """What is wrong with ``-s NAME=TEXT`` for the crawl of a source; where its log goes may be said there."""
     if name.startswith("LOG"):
         return None
@@ -117,19 +117,19 @@ def why_refused_on_command_line(name: str, text: str) -> str | None:
             value = json.loads(text)
         except ValueError:
             return "must be a JSON object of components and their places"
-    return why_refused(name, value)
+    return find_refusal(name, value)
 
 
-def changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) -> str | None:
+def find_changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) -> str | None:
     """The first of ``ours`` that a project's settings module has otherwise although a promise rests on it."""
     for name, value in ours.items():
-        kept = name.startswith("LOG") or name in _OF_PROJECT or why_refused(name, {}) is None
+        kept = name.startswith("LOG") or name in _OF_PROJECT or find_refusal(name, {}) is None
         if not kept and effective.get(name) != value:
             return name
     return None
 
 
-def applied(settings: Mapping[str, Any]) -> dict[str, Any]:
+def conceal_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a source as Scrapy gets them: what it prints of them shows no credential."""
     return {
         # Scrapy folds long texts at blanks: what filters its log could not find them again.

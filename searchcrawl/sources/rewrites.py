@@ -1,4 +1,4 @@
-"""``[[rewrite]]``: what becomes of links before anything else is asked of them (K1), and how it is put to work."""
+"""``[[rewrite]]`` of a source: what becomes of links before any rule is asked (K1)."""
 
 from __future__ import annotations
 
@@ -9,58 +9,62 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import re2
-from pydantic import AfterValidator, model_validator
+from pydantic import Field, model_validator
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.rewriting import PatternRewriter, PluginRewriter, Rewriter, expression_options, replacement
-from searchcrawl.sources.values import LIST, Table, Text, refused
+from searchcrawl.sources.values import LIST, Check, Table, Text, refuse
 
 _METHODS: Final = ("open", "rewrite", "close")
 #: Never part of a parameter: what separates parameters, and what ends a path or a query.
 _NO_NAME: Final = frozenset("=&;/?# \t")
 
 
-def _expression(text: str) -> str:
+def _check_expression(text: str) -> str:
     try:
         re2.compile(text, expression_options())
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
-        raise refused(f"not an RE2 expression: {reason}") from None
+        refuse(f"not an RE2 expression: {reason}")
     return text
 
 
-def _plugin(text: str) -> str:
+def _check_plugin(text: str) -> str:
     module, colon, name = text.partition(":")
     parts = [*module.split("."), *name.split(".")]
     if not colon or not all(part.isidentifier() for part in parts):
-        raise refused('must be "module:Class"')
+        refuse('must be "module:Class"')
     return text
 
 
-def _parameter(text: str) -> str:
+def _check_parameter(text: str) -> str:
     if set(text) & _NO_NAME or not text.isprintable():
-        raise refused("must be the name of a parameter, with * for any characters")
+        refuse("must be the name of a parameter, with * for any characters")
     return text
 
 
-ParameterNames = Annotated[tuple[Annotated[Text, AfterValidator(_parameter)], ...], LIST]
+ParameterNames = Annotated[tuple[Annotated[Text, Check(_check_parameter, "name of a parameter")], ...], LIST]
 
 
 class Rewrite(Table):
     """One ``[[rewrite]]``: an expression and its replacement, or a plug-in (UrlRewriter) as ``module:Class``."""
 
-    match: Annotated[Text, AfterValidator(_expression)] | None = None
-    replace: str | None = None
-    plugin: Annotated[Text, AfterValidator(_plugin)] | None = None
+    match: Annotated[Text, Check(_check_expression, "RE2 expression")] | None = Field(
+        None, description="An expression that is searched anywhere in the URL."
+    )
+    replace: str | None = Field(None, description=r"What the match is replaced by; `\1` is its first group.")
+    plugin: Annotated[Text, Check(_check_plugin, "`module:Class`")] | None = Field(
+        None, description="A class with the methods of `UrlRewriter`, in place of `match` and `replace`."
+    )
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Rewrite:
+    def _check(self) -> Rewrite:
         if self.plugin is not None and (self.match is not None or self.replace is not None):
-            raise refused("not together with match and replace", key="plugin")
+            refuse("not together with match and replace", key="plugin")
         if self.plugin is None and self.match is None:
-            raise refused("is required, or plugin", key="match")
+            refuse("is required, or plugin", key="match")
         if self.plugin is None and self.replace is None:
-            raise refused("is required with match", key="replace")
+            refuse("is required with match", key="replace")
         if self.match is not None and self.replace is not None:
             _check_groups(self.match, self.replace)
         return self
@@ -70,17 +74,17 @@ def _check_groups(match: str, replace: str) -> None:
     try:
         pieces = replacement(replace)
     except ValueError as error:
-        raise refused(f"no such escape: {error}", key="replace") from None
+        refuse(f"no such escape: {error}", key="replace")
     groups = re2.compile(match, expression_options()).groups
     wanted = max((piece for piece in pieces if isinstance(piece, int)), default=0)
     if wanted > groups:
-        raise refused(f"no group \\{wanted} in match", key="replace")
+        refuse(f"no group \\{wanted} in match", key="replace")
 
 
 Rewrites = Annotated[tuple[Rewrite, ...], LIST]
 
 
-def rewriters_of(rewrites: tuple[Rewrite, ...], *, file: str, root: Path) -> list[Rewriter]:
+def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path) -> list[Rewriter]:
     """The rewriters in their order; raises ConfigurationError for a plug-in that cannot be had.
 
     Modules of plug-ins are found as Scrapy finds those of a project: ``root`` is looked into as well.
@@ -89,14 +93,14 @@ def rewriters_of(rewrites: tuple[Rewrite, ...], *, file: str, root: Path) -> lis
     for number, rewrite in enumerate(rewrites):
         key = f"rewrite[{number}]"
         if rewrite.plugin is not None:
-            make = _class_of(rewrite.plugin, file=file, key=f"{key}.plugin", root=root)
+            make = _import_class(rewrite.plugin, file=file, key=f"{key}.plugin", root=root)
             found.append(PluginRewriter(make, rewrite.plugin, file=file, key=key))
         elif rewrite.match is not None and rewrite.replace is not None:
             found.append(PatternRewriter(rewrite.match, rewrite.replace, file=file, key=key))
     return found
 
 
-def _class_of(plugin: str, *, file: str, key: str, root: Path) -> Any:
+def _import_class(plugin: str, *, file: str, key: str, root: Path) -> Any:
     module, _, name = plugin.partition(":")
     if str(root) not in sys.path:
         sys.path.append(str(root))

@@ -11,7 +11,16 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, model_validator
 
-from searchcrawl.sources.values import LIST, PositiveAmount, Table, Text, not_available, once, refused
+from searchcrawl.sources.values import (
+    LIST,
+    Check,
+    PositiveAmount,
+    Table,
+    Text,
+    check_no_repeats,
+    refuse,
+    refuse_until_later,
+)
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -20,14 +29,14 @@ _DAYS: Final = re.compile(r"({0})(-({0}))?(,({0})(-({0}))?)*".format("|".join(WE
 _LATER_MODES: Final = frozenset({"examine", "index_only"})
 
 
-def set_name(text: str) -> str:
+def check_name(text: str) -> str:
     """Refuses what is no name of a parameter set or of a schedule."""
     if not _NAME.fullmatch(text):
-        raise refused("names are made of A-Z a-z 0-9 _ -")
+        refuse("names are made of A-Z a-z 0-9 _ -")
     return text
 
 
-def _cron(text: str) -> str:
+def _check_cron(text: str) -> str:
     # Only projects with schedules need it.
     from cronsim import CronSim, CronSimError  # noqa: PLC0415
 
@@ -36,64 +45,74 @@ def _cron(text: str) -> str:
     try:
         next(CronSim(text, clock.now()))
     except CronSimError:
-        raise refused('not a cron expression, as "30 2 * * mon-fri"') from None
+        refuse('not a cron expression, as "30 2 * * mon-fri"')
     except StopIteration:
-        raise refused("this moment never comes") from None
+        refuse("this moment never comes")
     return text
 
 
-def _time(text: str) -> str:
+def _check_time(text: str) -> str:
     if not _TIME.fullmatch(text):
-        raise refused('not a time of day, as "08:00"')
+        refuse('not a time of day, as "08:00"')
     return text
 
 
-def _days(text: str) -> str:
+def _check_days(text: str) -> str:
     if not _DAYS.fullmatch(text):
-        raise refused('not days of the week, as "mon-fri" or "sat,sun"')
+        refuse('not days of the week, as "mon-fri" or "sat,sun"')
     return text
 
 
-def _mode(text: str) -> str:
+def _check_mode(text: str) -> str:
     if text in _LATER_MODES:
-        raise not_available()
+        refuse_until_later()
     if text != "accept":
-        raise refused('must be "accept"')
+        refuse('must be "accept"')
     return text
 
 
 class Window(Table):
-    """When a scheduled run may begin: on these days, from the one time of day to the other."""
+    """A time of the week: these days, from the one time of day to the other."""
 
-    days: Annotated[str, AfterValidator(_days)] = "mon-sun"
-    from_: Annotated[str, AfterValidator(_time)] = Field(alias="from")
-    to: Annotated[str, AfterValidator(_time)]
+    days: Annotated[str, Check(_check_days, "days of the week")] = Field(
+        "mon-sun", description='The days, as `"mon-fri"` or `"sat,sun"`.'
+    )
+    from_: Annotated[str, Check(_check_time, "time of day")] = Field(
+        alias="from", description='The begin, as `"08:00"`.'
+    )
+    to: Annotated[str, Check(_check_time, "time of day")] = Field(
+        description="The end; one that is before the begin is on the next day."
+    )
 
 
 class Schedule(Table):
     """Some sources, and when they are due: at the moments of ``cron``, or ``every_minutes`` after the last start."""
 
-    sources: Annotated[tuple[Text, ...], LIST, AfterValidator(once)]
-    cron: Annotated[str, AfterValidator(_cron)] | None = None
-    every_minutes: PositiveAmount | None = None
-    window: Window | None = None
-    mode: Annotated[str, AfterValidator(_mode)] = "accept"
+    sources: Annotated[tuple[Text, ...], LIST, AfterValidator(check_no_repeats)] = Field(
+        description="The sources; a source is in one schedule only."
+    )
+    cron: Annotated[str, Check(_check_cron, "cron expression")] | None = Field(
+        None, description="When the sources are due; not together with `every_minutes`."
+    )
+    every_minutes: PositiveAmount | None = Field(None, description="The time from one start to the next.")
+    window: Window | None = Field(None, description="The only time of the week in which a run may begin.")
+    mode: Annotated[str, Check(_check_mode, '`"accept"`')] = Field("accept", description="What a run does.")
 
     @model_validator(mode="after")
-    def _one_rhythm(self) -> Schedule:
+    def _check(self) -> Schedule:
         if self.cron is not None and self.every_minutes is not None:
-            raise refused("not together with every_minutes", key="cron")
+            refuse("not together with every_minutes", key="cron")
         if self.cron is None and self.every_minutes is None:
-            raise refused("is required, or every_minutes", key="cron")
+            refuse("is required, or every_minutes", key="cron")
         return self
 
 
-def each_source_once(schedules: Mapping[str, Schedule]) -> Mapping[str, Schedule]:
+def check_schedules(schedules: Mapping[str, Schedule]) -> Mapping[str, Schedule]:
     """Refuses a source that two schedules hold (H1)."""
     holders: dict[str, str] = {}
     for name, schedule in schedules.items():
         for source in schedule.sources:
             other = holders.setdefault(source, name)
             if other != name:
-                raise refused(f"{source} is in schedules.{other} already: a source has one schedule", key=name)
+                refuse(f"{source} is in schedules.{other} already: a source has one schedule", key=name)
     return schedules

@@ -73,7 +73,7 @@ def is_reference(value: object) -> bool:
     return isinstance(value, Mapping) and len(value) == 1 and set(value) <= _KINDS
 
 
-def resolved(reference: Mapping[str, Any], *, root: Path, file: str, key: str) -> Secret:
+def resolve_reference(reference: Mapping[str, Any], *, root: Path, file: str, key: str) -> Secret:
     """The value that a reference stands for; raises ConfigurationError, which never shows the value.
 
     A newline at its end is no part of it. Paths start at ``root``; a file has at most 64 KB.
@@ -101,29 +101,29 @@ def is_public(key: str) -> bool:
     return _PUBLIC.fullmatch(key) is not None
 
 
-def masked(value: Any) -> Any:
+def mask(value: Any) -> Any:
     """``value`` with each secret replaced by its reference, and passwords in URLs by stars."""
     if isinstance(value, Secret):
         return value.reference
     if isinstance(value, str):
         return _PASSWORD.sub(lambda found: f"{found[1]}{HIDDEN}@" if found[1] else f"{found[2]}{HIDDEN}", value)
     if isinstance(value, Mapping):
-        return {key: masked(item) for key, item in value.items()}
+        return {key: mask(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [masked(item) for item in value]
+        return [mask(item) for item in value]
     return value
 
 
-def secrets_in(value: Any) -> Iterator[Secret]:
+def find_secrets(value: Any) -> Iterator[Secret]:
     """All secrets in a value of a file."""
     if isinstance(value, Secret):
         yield value
     elif isinstance(value, Mapping | list | tuple):
         for item in value.values() if isinstance(value, Mapping) else value:
-            yield from secrets_in(item)
+            yield from find_secrets(item)
 
 
-def without(text: str, secrets: Iterable[Secret]) -> str:
+def replace_secrets(text: str, secrets: Iterable[Secret]) -> str:
     """``text`` with the reference of each of ``secrets`` instead of its value, as messages quote it."""
     for secret in secrets:
         text = text.replace(json.dumps(secret, ensure_ascii=False), json.dumps(secret.reference, ensure_ascii=False))
@@ -201,6 +201,6 @@ def hide_password(url: str) -> None:
         _HIDDEN_VALUES.add(unquote(password))
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """``text`` without the secrets that this process has resolved."""
     return _HIDDEN_VALUES.taken_out(text)

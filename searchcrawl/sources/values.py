@@ -1,6 +1,6 @@
 """The kinds of values in searchcrawl.toml and in source files, each with its check.
 
-A check answers with one of two errors of pydantic: ``refused`` with a message of its own, or
+A check returns the value, or raises one of two errors of pydantic: ``refused`` with a message of its own, or
 ``not_available`` for a value that a later release brings. ``checking`` turns both into lines.
 """
 
@@ -10,7 +10,7 @@ import codecs
 import ipaddress
 import re
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -30,37 +30,47 @@ _OWN_HEADERS: Final = frozenset({
 
 
 class Table(BaseModel):
-    """A table of a TOML file: frozen, no unknown keys, no coercion (an int is fine for a float)."""
+    """A table of a TOML file: frozen, no unknown keys, no coercion (an int is fine for a float).
+
+    Each field has a ``description``, which becomes its line in the reference.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
-def refused(message: str, *, key: str = "") -> PydanticCustomError:
-    """The error of a value that is wrong: what is wrong with it, and for a table its key."""
+@dataclass(frozen=True)
+class Check(AfterValidator):
+    """The check of a value, with the name of what it checks for the reference ("host rule")."""
+
+    kind: str = ""
+
+
+def refuse(message: str, *, key: str = "") -> NoReturn:
+    """Raises the error of a value that is wrong: what is wrong with it, and for a table which of its keys."""
     # The message is data: braces in it are no placeholders.
-    return PydanticCustomError("refused", "{message}", {"message": message, "key": key})
+    raise PydanticCustomError("refused", "{message}", {"message": message, "key": key})
 
 
-def not_available() -> PydanticCustomError:
-    """The error of a value that a later release brings."""
-    return PydanticCustomError("not_available", "not available yet")
+def refuse_until_later() -> NoReturn:
+    """Raises the error of a value that a later release brings."""
+    raise PydanticCustomError("not_available", "not available yet")
 
 
-def _web_url(text: str) -> str:
+def _check_url(text: str) -> str:
     try:
         urls.resolve(text)
     except InvalidUrl:
-        raise refused("not an http or https URL") from None
+        refuse("not an http or https URL")
     return text
 
 
-def _prefix_url(text: str) -> str:
+def _check_prefix_url(text: str) -> str:
     if "#" in text:
-        raise refused("must have no fragment: it is no part of a URL's identity")
+        refuse("must have no fragment: it is no part of a URL's identity")
     return text
 
 
-def _contact(text: str) -> str:
+def _check_contact(text: str) -> str:
     printable = text.isascii() and text.isprintable() and not set(text) & set(" ()")
     if printable and _MAIL.fullmatch(text):
         return text
@@ -69,114 +79,107 @@ def _contact(text: str) -> str:
     except InvalidUrl:
         printable = False
     if not printable:
-        raise refused("must be an http or https URL or a mail address")
+        refuse("must be an http or https URL or a mail address")
     return text
 
 
-def _product(text: str) -> str:
+def _check_product(text: str) -> str:
     if not _TOKEN.fullmatch(text):
-        raise refused("must be one word of letters, digits and !#$%&'*+.^_`|~-")
+        refuse("must be one word of letters, digits and !#$%&'*+.^_`|~-")
     return text
 
 
-def _header_text(text: str) -> str:
+def _check_header_text(text: str) -> str:
     if not text.isprintable() or not text.isascii():
-        raise refused("must be printable ASCII")
+        refuse("must be printable ASCII")
     return text
 
 
-def _file_path(text: str) -> str:
+def _check_path(text: str) -> str:
     if not text.isprintable():
-        raise refused("must be printable")
+        refuse("must be printable")
     return text
 
 
-def _host_rule(text: str) -> str:
+def _check_host_rule(text: str) -> str:
     try:
         parse_host_rule(text, file="", key="")
     except ConfigurationError as error:
-        raise refused(error.message.partition(" (got ")[0]) from None
+        refuse(error.message.partition(" (got ")[0])
     return text
 
 
-def _path_prefix(text: str) -> str:
+def _check_path_prefix(text: str) -> str:
     if not text.startswith("/"):
-        raise refused("must start with /")
+        refuse("must start with /")
     return text
 
 
-def _network(text: str) -> str:
+def _check_network(text: str) -> str:
     try:
         ipaddress.ip_network(text)
     except ValueError:
-        raise refused('not a network in CIDR form, as "10.0.0.0/8"') from None
+        refuse('not a network in CIDR form, as "10.0.0.0/8"')
     return text
 
 
-def _address(text: str) -> str:
+def _check_address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:
-        raise refused("not an IP address") from None
+        refuse("not an IP address")
 
 
-def _resolved_host(text: str) -> str:
+def _check_host_name(text: str) -> str:
     host = text.removeprefix("*.").rstrip(".").lower()
     try:
         parsed = urls.parse(f"http://{host}/")
     except InvalidUrl:
-        raise refused("not a host name") from None
+        refuse("not a host name")
     # Whatever makes the text more than a host (port, path, user) shows as a difference.
     if parsed.path != "/" or parsed.query or parsed.port != 80 or set(host) & set("/:@?#*"):
-        raise refused("not a host name")
+        refuse("not a host name")
     return ("*." if text.startswith("*.") else "") + parsed.host
 
 
-def _header_name(text: str) -> str:
+def _check_header_name(text: str) -> str:
     if not _TOKEN.fullmatch(text):
-        raise refused("not a name of a header")
+        refuse("not a name of a header")
     if text.lower() in _OWN_HEADERS:
-        raise refused("this header is set by searchcrawl")
+        refuse("this header is set by searchcrawl")
     return text
 
 
-def _charset(text: str) -> str:
+def _check_charset(text: str) -> str:
     try:
         "".encode(text)
         codecs.lookup(text)
     except (LookupError, ValueError):
-        raise refused("unknown charset") from None
+        refuse("unknown charset")
     return text
 
 
-def _language(text: str) -> str:
+def _check_language(text: str) -> str:
     if text and not _LANGUAGE.fullmatch(text):
-        raise refused('not a language tag, as "en" or "pt-BR"')
+        refuse('not a language tag, as "en" or "pt-BR"')
     return text
 
 
-def _sitemaps(value: object) -> object:
+def _check_sitemaps(value: object) -> object:
     if value in ("auto", "off"):
         return value
     if not isinstance(value, list | tuple) or not all(isinstance(url, str) for url in value):
-        raise refused('must be "auto", "off" or a list of URLs')
-    return tuple(_web_url(url) for url in value)
+        refuse('must be "auto", "off" or a list of URLs')
+    return tuple(_check_url(url) for url in value)
 
 
-def once(values: tuple[str, ...]) -> tuple[str, ...]:
+def check_no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     """Refuses a list that is empty or names a value twice."""
     if not values:
-        raise refused("must not be empty")
+        refuse("must not be empty")
     if len(set(values)) != len(values):
-        raise refused("names a value twice")
+        refuse("names a value twice")
     return values
-
-
-@dataclass(frozen=True)
-class Check(AfterValidator):
-    """The check of a value, with what it checks in words for the reference ("host rule")."""
-
-    kind: str = ""
 
 
 #: TOML has lists only; the models keep tuples. The items stay strict.
@@ -187,28 +190,28 @@ _MOST: Final = 1_000_000_000_000
 _MOST_TIME: Final = 100_000_000
 
 Text = Annotated[str, Field(min_length=1)]
-FilePath = Annotated[Text, Check(_file_path, "path")]
+FilePath = Annotated[Text, Check(_check_path, "path")]
 FilePaths = Annotated[tuple[FilePath, ...], LIST]
 Texts = Annotated[tuple[Text, ...], LIST]
-WebUrl = Annotated[str, Check(_web_url, "URL")]
-PrefixUrl = Annotated[WebUrl, Check(_prefix_url, "URL")]
+WebUrl = Annotated[str, Check(_check_url, "URL")]
+PrefixUrl = Annotated[WebUrl, Check(_check_prefix_url, "URL")]
 WebUrls = Annotated[tuple[WebUrl, ...], LIST]
-Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_sitemaps)]
-Contact = Annotated[str, Check(_contact, "URL or mail address")]
-Product = Annotated[str, Check(_product, "word")]
-HeaderText = Annotated[Text, Check(_header_text, "text")]
-HeaderName = Annotated[str, Check(_header_name, "name of a header")]
-HeaderValue = Annotated[str, Check(_header_text, "text")]
-HostRule = Annotated[str, Check(_host_rule, "host rule")]
+Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps)]
+Contact = Annotated[str, Check(_check_contact, "URL or mail address")]
+Product = Annotated[str, Check(_check_product, "word")]
+HeaderText = Annotated[Text, Check(_check_header_text, "text")]
+HeaderName = Annotated[str, Check(_check_header_name, "name of a header")]
+HeaderValue = Annotated[str, Check(_check_header_text, "text")]
+HostRule = Annotated[str, Check(_check_host_rule, "host rule")]
 HostRules = Annotated[tuple[HostRule, ...], LIST]
-PathPrefixes = Annotated[tuple[Annotated[str, Check(_path_prefix, "path prefix")], ...], LIST]
+PathPrefixes = Annotated[tuple[Annotated[str, Check(_check_path_prefix, "path prefix")], ...], LIST]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Ports = Annotated[tuple[Port, ...], LIST]
-Networks = Annotated[tuple[Annotated[str, Check(_network, "network in CIDR form")], ...], LIST]
-Address = Annotated[str, Check(_address, "IP address")]
-ResolvedHost = Annotated[str, Check(_resolved_host, "host name")]
-Charset = Annotated[str, Check(_charset, "name of a charset")]
-Language = Annotated[str, Check(_language, "language tag")]
+Networks = Annotated[tuple[Annotated[str, Check(_check_network, "network in CIDR form")], ...], LIST]
+Address = Annotated[str, Check(_check_address, "IP address")]
+ResolvedHost = Annotated[str, Check(_check_host_name, "host name")]
+Charset = Annotated[str, Check(_check_charset, "name of a charset")]
+Language = Annotated[str, Check(_check_language, "language tag")]
 Count = Annotated[int, Field(ge=0, le=_MOST)]
 PositiveCount = Annotated[int, Field(ge=1, le=_MOST)]
 Amount = Annotated[float, Field(ge=0, le=_MOST_TIME, allow_inf_nan=False)]

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from searchcrawl.codes import Code
 from searchcrawl.http.visit_end import VisitEnded, claim_of, failing_of, one_line, trail_of
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import Outcome
 from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
@@ -75,13 +75,3 @@ class SourceSpider(Spider):
                 redirects=trail_of(request),
             )
         ]
-
-
-def broken(document: Document, error: Exception) -> Outcome:
-    """The end of a visit whose page our own code could not read."""
-    return Outcome(
-        claim=document.claim,
-        code=Code.CONVERSION_FAILED,
-        error=one_line(f"{error!r}: {document.base_url}"),
-        redirects=document.redirects,
-    )

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from searchcrawl.codes import Code, describe_code
-from searchcrawl.convert.document import MAX_PAGES
+from searchcrawl.convert.pdf_converter import MAX_PAGES
 from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import explained
 from searchcrawl.queries.explain_context import witness_of

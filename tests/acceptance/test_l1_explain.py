@@ -21,7 +21,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import explained
 from searchcrawl.queries.explain_context import witness_of
-from searchcrawl.sources.loading import boundary_of, load_project, load_source
+from searchcrawl.sources.loading import build_boundary, load_project, load_source
 from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
@@ -234,7 +234,7 @@ class Asking:
     def asked(self, urls: Sequence[str]) -> list[dict[str, Any]]:
         """The objects of ``explain --json``."""
         source = load_source(self._project, "demo")
-        self.boundary = boundary_of(source)
+        self.boundary = build_boundary(source)
         witness = witness_of(self._project, source, VERSIONS)
         witness.rewriting.open("demo")
         with closing(witness.rewriting):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-from searchcrawl.html.content_disposition import parse_disposition
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.encoding_labels import encoding_of
+from searchcrawl.html.file_name import parse_disposition
 from searchcrawl.html.meta_refresh import parse_refresh
 from tests.conformance.corpus import Divergence, cases, tally
 

@@ -12,8 +12,10 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.conversion_pool import ConversionPool
+from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.convert.html_converter import HTML
+from searchcrawl.convert.pdf_converter import PDF as PDF_CONVERTER
 from searchcrawl.exceptions import ConversionFailed, NoConverter
-from searchcrawl.html.oversized import OversizedParser
 from searchcrawl.worker_pool import WorkerPool
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,10 +59,10 @@ def code_of(pool: WorkerPool, function: object, *args: object) -> int:
 
 def test_conversion_pool_when_given_a_pdf_then_gives_its_page() -> None:
     pool = ConversionPool()
-    arguments = {"url": "http://example.com/a.pdf", "robots_headers": (), "user_agent": "x"}
+    context = ConversionContext(url="http://example.com/a.pdf")
 
-    good = pool.submit(PDF, **arguments)  # type: ignore[arg-type]
-    broken = pool.submit(b"%PDF-", **arguments)  # type: ignore[arg-type]
+    good = pool.submit(PDF_CONVERTER, PDF, context)
+    broken = pool.submit(PDF_CONVERTER, b"%PDF-", context)
 
     assert (good.result(60).title, good.result().text) == ("a.pdf", "Hello PDF")
     with pytest.raises(ConversionFailed, match="PDF") as caught:
@@ -69,24 +71,18 @@ def test_conversion_pool_when_given_a_pdf_then_gives_its_page() -> None:
     pool.close()
 
 
-def test_oversized_parser_when_given_a_page_then_gives_what_parse_html_gives() -> None:
-    parser = OversizedParser()
+def test_conversion_pool_when_given_a_long_page_then_gives_all_its_links() -> None:
+    pool = ConversionPool()
     divs = "".join(f"<div><a href={number}>x</a>" for number in range(200_000))
     body = f"<meta name=version content=2>{divs}".encode()
 
-    page = parser.submit(
-        body,
-        url="http://example.com/",
-        content_type="text/html",
-        default_charset="windows-1252",
-        robots_headers=[],
-        user_agent="x",
-        wanted=frozenset({"meta:version"}),
-    ).result(120)
+    context = ConversionContext(url="http://example.com/", wanted=frozenset({"meta:version"}))
+
+    page = pool.submit(HTML, body, context).result(120)
 
     assert len(page.links) == 200_000
     assert page.found == (("meta:version", ("2",)),)
-    parser.close()
+    pool.close()
 
 
 def test_pool_when_document_error_is_raised_then_future_fails_with_it(pool: WorkerPool) -> None:

@@ -25,9 +25,9 @@ from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.status import status_of
 from searchcrawl.queries.urls import Wanted, url_rows
 from searchcrawl.run import Run, begin
-from searchcrawl.sources.checking import one_line, shown
-from searchcrawl.sources.loading import start_urls
-from searchcrawl.sources.refused_settings import changed_promise, is_credential, why_refused_on_command_line
+from searchcrawl.sources.checking import quote_value, to_one_line
+from searchcrawl.sources.loading import read_start_urls
+from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal_on_command_line, is_credential
 from searchcrawl.sources.secrets import Concealed, hide
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
@@ -71,7 +71,7 @@ class CrawlCommand(Command):
         try:
             spider = loader.load(args[0])
         except KeyError:
-            raise UnknownSource(f"unknown source: {one_line(args[0])}") from None
+            raise UnknownSource(f"unknown source: {to_one_line(args[0])}") from None
         if not issubclass(spider, SourceSpider):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         self._check_settings(opts)
@@ -79,7 +79,7 @@ class CrawlCommand(Command):
         self.loaded_settings().set("LOG_ENABLED", False, priority="cmdline")
         if spider.source.start.files:
             # A line that is no URL is an error of the configuration: nothing has begun yet.
-            start_urls(spider.project, spider.source)
+            read_start_urls(spider.project, spider.source)
         logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
         patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
         database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
@@ -108,15 +108,15 @@ class CrawlCommand(Command):
         """Refuses settings that would break what a source promises, wherever they are made."""
         for pair in opts.set:
             name, _, text = pair.partition("=")
-            reason = why_refused_on_command_line(name, text)
+            reason = find_refusal_on_command_line(name, text)
             if reason is not None:
                 raise UsageError(f"-s {name}: {reason}")
         settings = self.loaded_settings()
         ours = {name: value for name, value in vars(shipped).items() if name.isupper()}
-        changed = changed_promise(ours, settings)
+        changed = find_changed_promise(ours, settings)
         if changed is not None:
             message = "must stay as it is in searchcrawl.settings: begin with from searchcrawl.settings import *"
-            got = f" (got {shown(settings[changed])})"
+            got = f" (got {quote_value(settings[changed])})"
             raise ConfigurationError("settings module", changed, message + got)
         _conceal(settings)
 
@@ -204,12 +204,12 @@ def show_summary(status: dict[str, Any]) -> None:
     title = f"{status['source']}: {run['kind']} run {run['id']}, {run['end_reason'] or 'interrupted'}"
     print_table(("", "count"), rows, title=title)
     for warning in status["warnings"]:
-        print(f"{status['source']}: {one_line(warning['message'])}")
+        print(f"{status['source']}: {to_one_line(warning['message'])}")
 
 
 def _print_failed_starts(run: Run) -> None:
     """Why there was nothing to crawl, to standard error: the first start URLs, as ``urls`` shows them."""
-    shown = min(_STARTS_SHOWN, len(start_urls(run.project, run.source)))
+    shown = min(_STARTS_SHOWN, len(read_start_urls(run.project, run.source)))
     starts = (row for row in url_rows(run.database, run.source, Wanted()) if row["depth"] == 0)
     for row in islice(starts, shown):
         print(f"searchcrawl: start URL: {url_line(row)}", file=sys.stderr)

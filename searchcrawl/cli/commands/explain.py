@@ -14,7 +14,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import Explanation, explanations, has_a_say
 from searchcrawl.queries.reason import advice
-from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_source, load_sources
 from searchcrawl.sources.project import Project
@@ -46,7 +46,7 @@ class Command(BaseCommand):
             print_object(first.as_json(others))
         else:
             for line in _lines(first, others):
-                sys.stdout.write(f"{one_line(line) if line.strip() else ''}\n")
+                sys.stdout.write(f"{to_one_line(line) if line.strip() else ''}\n")
 
     def _with_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
         """The explanation with what the site answers now."""

@@ -21,7 +21,7 @@ from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.queries import search
 from searchcrawl.queries.source_names import existing
-from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.checking import to_one_line
 
 _MAX_ROWS: Final = 1000
 _MARKED: Final = re.compile(f"{search.HIT_START}(.*?){search.HIT_END}", re.DOTALL)
@@ -122,21 +122,21 @@ def _show(found: dict[str, Any]) -> None:
     console.print(f"{found['total']} hit{'' if found['total'] == 1 else 's'}{shown}")
     for number, hit in enumerate(hits, start=1):
         console.print()
-        console.print(Text(f"{number}. ").append(one_line(hit["title"]) or "(no title)", style="bold"))
+        console.print(Text(f"{number}. ").append(to_one_line(hit["title"]) or "(no title)", style="bold"))
         # Soft wrapping: an address must come in one piece to whoever copies it.
-        console.print(Text(f"   {one_line(hit['url'])}", style="green"), soft_wrap=True)
+        console.print(Text(f"   {to_one_line(hit['url'])}", style="green"), soft_wrap=True)
         if hit["snippet"]:
             console.print(Padding(_highlighted(hit["snippet"]), (0, 0, 0, 3), expand=False))
         if hit["duplicates"]:
-            console.print(Text(f"   also at {', '.join(map(one_line, hit['duplicates']))}"), soft_wrap=True)
+            console.print(Text(f"   also at {', '.join(map(to_one_line, hit['duplicates']))}"), soft_wrap=True)
     for name, counts in found["facets"].items():
         console.print()
-        print_table((one_line(name), "documents"), counts.items())
+        print_table((to_one_line(name), "documents"), counts.items())
 
 
 def _highlighted(snippet: str) -> Text:
     """The snippet with its hits in bold; nothing in it steers the terminal."""
     text = Text()
     for number, part in enumerate(_MARKED.split(snippet)):
-        text.append(one_line(part), style="bold" if number % 2 else "")
+        text.append(to_one_line(part), style="bold" if number % 2 else "")
     return text

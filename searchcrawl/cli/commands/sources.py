@@ -13,9 +13,9 @@ from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import error_lines, print_object, print_table
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
-from searchcrawl.sources.effective import effective_values
-from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources, start_urls
-from searchcrawl.sources.secrets import redacted
+from searchcrawl.sources.effective import list_effective_values
+from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources, read_start_urls
+from searchcrawl.sources.secrets import redact
 
 
 class Command(BaseCommand):
@@ -46,7 +46,7 @@ class Command(BaseCommand):
 
     def _show(self, name: str, *, as_json: bool) -> int:
         project = self.load_project()
-        values = effective_values(project, load_source(project, name))
+        values = list_effective_values(project, load_source(project, name))
         if as_json:
             print_object(values)
         else:
@@ -62,7 +62,7 @@ def _as_text(value: Any) -> str:
 def _answer_check(*, as_json: bool) -> int:
     count, errors = _check()
     if as_json:
-        shown = [{"file": error.file, "key": error.key, "message": redacted(error.message)} for error in errors]
+        shown = [{"file": error.file, "key": error.key, "message": redact(error.message)} for error in errors]
         print_object({"ok": not errors, "errors": shown})
     else:
         _print(count, errors)
@@ -81,7 +81,7 @@ def _check() -> tuple[int, Sequence[ConfigurationError]]:
     sources, errors = load_sources(project)
     for source in sources.values():
         try:
-            start_urls(project, source)
+            read_start_urls(project, source)
         except ConfigurationError as error:
             errors.append(error)
     return len(sources), errors

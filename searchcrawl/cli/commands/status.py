@@ -12,7 +12,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import error_lines, print_object, print_table
 from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.status import status_of
-from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source, load_sources
 from searchcrawl.store.engine.database import Database
 
@@ -88,7 +88,7 @@ def _show_all(found: list[dict[str, Any]]) -> None:
     print_table(columns, rows)
     for status in found:
         if status["force_recrawl"]:
-            print(f"{status['source']}: the next run visits everything again: {one_line(status['force_recrawl'])}")
+            print(f"{status['source']}: the next run visits everything again: {to_one_line(status['force_recrawl'])}")
         _show_warnings(status)
 
 
@@ -99,4 +99,4 @@ def _minute(moment: str) -> str:
 
 def _show_warnings(status: Mapping[str, Any]) -> None:
     for warning in status["warnings"]:
-        print(f"{status['source']}: {one_line(warning['message'])}")
+        print(f"{status['source']}: {to_one_line(warning['message'])}")

@@ -18,7 +18,7 @@ from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.dry_run import dry_run
 from searchcrawl.queries.page_view import page_view
-from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
@@ -67,19 +67,19 @@ class Command(BaseCommand):
 
 def _lines(view: Mapping[str, Any]) -> Iterator[str]:
     """The code first, then the fields, the beginning of the text, and the links, refused ones with their rule."""
-    yield one_line(view["url"])
-    yield one_line(": ".join(filter(None, [describe_code(view["code"]), view["rule"] or view["error"]])))
+    yield to_one_line(view["url"])
+    yield to_one_line(": ".join(filter(None, [describe_code(view["code"]), view["rule"] or view["error"]])))
     for hop in view["redirects"]:
-        yield one_line(f"  redirected from {hop['url']} ({hop['code']})")
+        yield to_one_line(f"  redirected from {hop['url']} ({hop['code']})")
     for name, value in view["fields"].items():
-        yield one_line(f"  {name:<14}  {value}")
+        yield to_one_line(f"  {name:<14}  {value}")
     if view["text"]:
         text = view["text"]
         yield ""
-        yield from (f"  {one_line(line)}" for line in text[:_MAX_SHOWN_CHARACTERS].splitlines())
+        yield from (f"  {to_one_line(line)}" for line in text[:_MAX_SHOWN_CHARACTERS].splitlines())
         if len(text) > _MAX_SHOWN_CHARACTERS:
             yield f"  … {len(text)} characters in all"
     if view["links"]:
         yield ""
     for link in view["links"]:
-        yield one_line(f"  {link['url']}" if link["allowed"] else f"  refused: {link['url']}  ({link['rule']})")
+        yield to_one_line(f"  {link['url']}" if link["allowed"] else f"  refused: {link['url']}  ({link['rule']})")

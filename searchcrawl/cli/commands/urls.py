@@ -15,7 +15,7 @@ from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_objects
 from searchcrawl.queries.url_state import UrlState
 from searchcrawl.queries.urls import Wanted, url_rows
-from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
@@ -81,4 +81,4 @@ def url_line(row: Mapping[str, Any]) -> str:
     """A row of the URL table on one line: state, code, URL, and why."""
     why = row["rule"] or row["error"] or row["duplicate_of"] or ""
     kept = " (in the index)" if row["in_index"] and row["state"] != UrlState.INDEXED else ""
-    return f"{row['state']:<9} {row['code']:>4}  {one_line(row['url'])}  {one_line(why)}{kept}".rstrip()
+    return f"{row['state']:<9} {row['code']:>4}  {to_one_line(row['url'])}  {to_one_line(why)}{kept}".rstrip()

@@ -14,7 +14,7 @@ from searchcrawl.cli.output import print_object
 from searchcrawl.index.opening import open_index
 from searchcrawl.queries.source_names import existing, source_names
 from searchcrawl.queries.verify import being_crawled, verify
-from searchcrawl.sources.checking import one_line
+from searchcrawl.sources.checking import to_one_line
 from searchcrawl.store.engine.database import Database
 
 _KINDS: Final = ("missing", "extra", "stale", "foreign")
@@ -56,5 +56,5 @@ class Command(BaseCommand):
 def _show(found: Mapping[str, Any]) -> None:
     for kind in _KINDS:
         for entry in found[kind]:
-            print(f"{kind:<8} {one_line(entry['url'] or entry['id'])}  {one_line(entry['why'])}")
+            print(f"{kind:<8} {to_one_line(entry['url'] or entry['id'])}  {to_one_line(entry['why'])}")
     print(", ".join(f"{kind} {len(found[kind])}" for kind in _KINDS))

@@ -3,8 +3,18 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert.registry import Converter, choose_converter, converter_of, looks_binary, mimetype_of
+from searchcrawl.convert.converter import Converter
+from searchcrawl.convert.html_converter import HTML
+from searchcrawl.convert.pdf_converter import PDF
+from searchcrawl.convert.registry import choose_converter, find_mimetype, is_binary
+from searchcrawl.convert.text_converter import TEXT
 from searchcrawl.exceptions import DocumentError, NoConverter
+from searchcrawl.items import Headers
+
+
+def typed(content_type: str) -> Headers:
+    return ((b"Content-Type", content_type.encode()),)
+
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01"
 
@@ -12,24 +22,24 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01"
 @pytest.mark.parametrize(
     ("content_type", "expected"),
     [
-        ("text/html; charset=utf-8", Converter.HTML),
-        ("Application/XHTML+XML", Converter.HTML),
-        ("text/plain", Converter.TEXT),
-        ("text/markdown", Converter.TEXT),
-        ("text/csv;header=present", Converter.TEXT),
-        ("application/pdf", Converter.PDF),
+        ("text/html; charset=utf-8", HTML),
+        ("Application/XHTML+XML", HTML),
+        ("text/plain", TEXT),
+        ("text/markdown", TEXT),
+        ("text/csv;header=present", TEXT),
+        ("application/pdf", PDF),
     ],
 )
 def test_converter_when_type_is_known_then_is_chosen(content_type: str, expected: Converter) -> None:
-    mimetype = mimetype_of(b"text", content_type=content_type)
+    mimetype = find_mimetype(b"text", typed(content_type))
 
-    assert choose_converter(mimetype, b"text", content_type=content_type) is expected
+    assert choose_converter(mimetype, b"text", typed(content_type)) is expected
 
 
 @pytest.mark.parametrize("mimetype", ["image/png", "application/zip", "text/css", "application/json", "video/mp4"])
 def test_converter_when_type_is_unknown_then_refuses_with_908(mimetype: str) -> None:
     with pytest.raises(NoConverter) as caught:
-        converter_of(mimetype)
+        choose_converter(mimetype, b"", ())
 
     assert caught.value.code == Code.NO_CONVERTER
 
@@ -51,7 +61,7 @@ def test_converter_when_type_is_unknown_then_refuses_with_908(mimetype: str) -> 
     ],
 )
 def test_mimetype_when_header_says_nothing_then_bytes_say_it(body: bytes, content_type: str, expected: str) -> None:
-    assert mimetype_of(body, content_type=content_type) == expected
+    assert find_mimetype(body, typed(content_type)) == expected
 
 
 @pytest.mark.parametrize("content_type", ["text/html", "text/plain; charset=utf-8", "application/xhtml+xml"])
@@ -60,7 +70,7 @@ def test_mimetype_when_header_says_nothing_then_bytes_say_it(body: bytes, conten
 )
 def test_converter_when_binary_is_sent_as_text_then_refuses_with_1009(body: bytes, content_type: str) -> None:
     with pytest.raises(DocumentError) as caught:
-        choose_converter(mimetype_of(body, content_type=content_type), body, content_type=content_type)
+        choose_converter(find_mimetype(body, typed(content_type)), body, typed(content_type))
 
     assert caught.value.code == Code.BINARY_AS_TEXT
 
@@ -78,4 +88,4 @@ def test_converter_when_binary_is_sent_as_text_then_refuses_with_1009(body: byte
     ],
 )
 def test_looks_binary_when_it_is_text_then_says_no(body: bytes, content_type: str) -> None:
-    assert not looks_binary(body, content_type=content_type)
+    assert not is_binary(body, typed(content_type))

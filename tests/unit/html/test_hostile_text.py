@@ -15,7 +15,7 @@ from searchcrawl.html.page import parse_html, parse_page
 from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines, legal
 from searchcrawl.http.visit_end import one_line
 from searchcrawl.items import Page
-from searchcrawl.sources.checking import one_line as escaped_line
+from searchcrawl.sources.checking import to_one_line as escaped_line
 from tests.conformance.corpus import cases
 
 #: What XML 1.0 §2.2 forbids.

@@ -11,7 +11,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.items import Page
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.index_filter import Fetched, Keeping, KeepRules, decide
+from searchcrawl.rules.index_filter import NOINDEX_RULE, FetchedFacts, IndexDecision, IndexFilter, decide
 
 URL = "http://a.test/page"
 DAY_MS: Final = 86_400_000
@@ -19,58 +19,58 @@ NOW_MS: Final = 1_760_000_000_000
 BOUNDARY = Boundary(include_hosts=["a.test"], file="sources/x.toml")
 
 
-def keeping(page: Page, *, meta_robots: bool = True) -> Keeping:
+def keeping(page: Page, *, meta_robots: bool = True) -> IndexDecision:
     own_urls = {URL, "http://b.test/led-here"}
-    return decide(page, own_urls=own_urls, boundary=BOUNDARY, meta_robots=meta_robots, file="sources/x.toml")
+    return decide(page, own_urls=own_urls, boundary=BOUNDARY, meta_robots=meta_robots)
 
 
 def test_page_when_it_has_text_then_is_indexed() -> None:
-    assert keeping(Page(text="words")) == Keeping(code=200)
-    assert keeping(Page(text="words")).indexed
+    assert keeping(Page(text="words")) == IndexDecision(code=200)
+    assert keeping(Page(text="words")).code == 200
 
 
 @pytest.mark.parametrize("page", [Page(title="t"), Page(description="d"), Page(text=" x ")])
 def test_page_when_anything_can_be_found_then_is_not_empty(page: Page) -> None:
-    assert keeping(page).indexed
+    assert keeping(page).code == 200
 
 
 @pytest.mark.parametrize("page", [Page(), Page(text=" \n\t\u3000", title=" "), Page(author="me")])
 def test_page_when_it_says_nothing_then_is_911(page: Page) -> None:
     assert keeping(page).code == Code.EMPTY
-    assert not keeping(page).indexed
+    assert keeping(page).code != 200
 
 
 def test_noindex_when_robots_are_obeyed_then_is_952_with_its_key() -> None:
     kept = keeping(Page(text="words", noindex=True))
 
     assert kept.code == Code.NOT_INDEXED
-    assert kept.decision == Decision(False, "meta robots noindex", "sources/x.toml", "keep.meta_robots")
+    assert kept.rule == "keep.meta_robots: meta robots noindex"
 
 
 def test_noindex_when_robots_are_overridden_then_is_indexed() -> None:
-    assert keeping(Page(text="words", noindex=True), meta_robots=False).indexed
+    assert keeping(Page(text="words", noindex=True), meta_robots=False).code == 200
 
 
 def test_refresh_when_it_leads_inside_then_is_953_and_allowed() -> None:
     kept = keeping(Page(text="words", noindex=True, refresh="http://a.test/new"))
 
     assert kept.code == Code.META_REFRESH
-    assert kept.decision.allowed
+    assert kept.rule is None
 
 
 def test_refresh_when_it_leads_outside_then_is_953_with_the_rule() -> None:
     kept = keeping(Page(text="words", refresh="http://c.test/"))
 
     assert kept.code == Code.META_REFRESH
-    assert kept.decision == Decision(False, "no include matches", "sources/x.toml", "scope.include_hosts")
+    assert kept.rule == "scope.include_hosts: no include matches"
 
 
 @pytest.mark.parametrize("target", [URL, URL + "#x", "http://b.test/led-here", "mailto:me@a.test", "http://a b/"])
 def test_refresh_when_it_leads_nowhere_else_then_the_page_is_indexed(target: str) -> None:
-    assert keeping(Page(text="words", refresh=target)).indexed
+    assert keeping(Page(text="words", refresh=target)).code == 200
 
 
-def fetched(**values: Any) -> Fetched:
+def fetched(**values: Any) -> FetchedFacts:
     given = {
         "url": "http://a.test/docs/Report%202.pdf",
         "name": "Report 2.pdf",
@@ -79,7 +79,7 @@ def fetched(**values: Any) -> Fetched:
         "modified_ms": NOW_MS - 10 * DAY_MS,
         "fetched_ms": NOW_MS,
     }
-    return Fetched(**{**given, **values})
+    return FetchedFacts(**{**given, **values})
 
 
 @pytest.mark.parametrize(
@@ -110,31 +110,31 @@ def fetched(**values: Any) -> Fetched:
 def test_b8_filter_when_asked_then_refuses_what_fails_it_and_names_itself(
     rules: dict[str, Any], refused_by: tuple[str, str] | None
 ) -> None:
-    refusal = KeepRules(**rules, file="sources/x.toml").refusal(fetched())
+    refusal = IndexFilter(**rules, file="sources/x.toml").find_refusal(fetched())
 
     assert refusal == (Decision(False, refused_by[1], "sources/x.toml", refused_by[0]) if refused_by else None)
 
 
 @pytest.mark.parametrize("modified_ms", [None, NOW_MS + DAY_MS])
 def test_b8_age_when_not_said_or_in_the_future_then_is_kept(modified_ms: int | None) -> None:
-    assert KeepRules(max_age_days=0.001).refusal(fetched(modified_ms=modified_ms)) is None
+    assert IndexFilter(max_age_days=0.001).find_refusal(fetched(modified_ms=modified_ms)) is None
 
 
 def test_b8_age_when_a_page_stays_as_it_is_then_grows() -> None:
-    rules = KeepRules(max_age_days=30)
+    rules = IndexFilter(max_age_days=30)
 
-    refusals = [rules.age_refusal(NOW_MS, NOW_MS + days * DAY_MS) for days in (30, 31)]
+    refusals = [rules.refuse_unchanged(NOW_MS, NOW_MS + days * DAY_MS) for days in (30, 31)]
 
     assert [refusal and refusal.rule for refusal in refusals] == [None, "max_age_days = 30"]
 
 
 def test_b8_name_when_a_page_has_none_then_only_includes_ask_for_it() -> None:
-    assert KeepRules(exclude_names=["*.html"]).refusal(fetched(name="")) is None
-    assert KeepRules(include_names=["*.html"]).refusal(fetched(name="")) is not None
+    assert IndexFilter(exclude_names=["*.html"]).find_refusal(fetched(name="")) is None
+    assert IndexFilter(include_names=["*.html"]).find_refusal(fetched(name="")) is not None
 
 
 def test_b8_filters_when_several_refuse_then_all_are_named_in_the_order_they_are_asked() -> None:
-    rules = KeepRules(
+    rules = IndexFilter(
         exclude_mime_types=["*/pdf", "image/*", "application/*"],
         max_bytes=10,
         max_age_days=1,
@@ -143,7 +143,7 @@ def test_b8_filters_when_several_refuse_then_all_are_named_in_the_order_they_are
         exclude_names=["*"],
     )
 
-    named = [(refusal.key, refusal.rule) for refusal in rules.refusals(fetched(), noindex=True)]
+    named = [(refusal.key, refusal.rule) for refusal in rules.list_refusals(fetched(), noindex=True)]
 
     assert named == [
         ("keep.meta_robots", "meta robots noindex"),
@@ -158,34 +158,33 @@ def test_b8_filters_when_several_refuse_then_all_are_named_in_the_order_they_are
 
 
 def test_b8_filters_when_none_is_set_then_there_is_nothing_to_ask() -> None:
-    assert not KeepRules(meta_robots=False)
-    assert KeepRules(meta_robots=False).refusals(fetched(), noindex=True) == []
-    assert KeepRules(min_bytes=1)
+    assert not IndexFilter(meta_robots=False)
+    assert IndexFilter(meta_robots=False).list_refusals(fetched(), noindex=True) == []
+    assert IndexFilter(min_bytes=1)
 
 
 def test_b8_url_when_it_has_needless_escapes_then_rules_see_it_without() -> None:
-    rules = KeepRules(exclude_urls=["*/private/*"])
+    rules = IndexFilter(exclude_urls=["*/private/*"])
 
-    assert rules.refusal(fetched(url="http://a.test/%70rivate/x")) is not None
+    assert rules.find_refusal(fetched(url="http://a.test/%70rivate/x")) is not None
 
 
 @pytest.mark.parametrize("key", ["mime_types", "exclude_mime_types", "include_names", "exclude_names", "exclude_urls"])
 def test_b8_rule_when_empty_then_is_refused_with_its_key(key: str) -> None:
     with pytest.raises(ConfigurationError, match=f"keep.{key}: must not be empty"):
-        KeepRules(**{key: [" "]}, file="sources/x.toml")
+        IndexFilter(**{key: [" "]}, file="sources/x.toml")
 
 
 def test_b8_wildcards_when_many_then_take_no_time() -> None:
-    rules = KeepRules(exclude_names=["*a" * 60 + "b"])
+    rules = IndexFilter(exclude_names=["*a" * 60 + "b"])
 
-    assert rules.refusal(fetched(name="a" * 5_000)) is None
+    assert rules.find_refusal(fetched(name="a" * 5_000)) is None
 
 
 def test_filter_when_the_page_is_noindex_as_well_then_noindex_is_named() -> None:
-    filtered = Decision(False, "x", "sources/x.toml", "keep.exclude_names")
     pages = [Page(text="words", noindex=True), Page(text="words"), Page()]
 
-    kept = [decide(page, own_urls={URL}, boundary=BOUNDARY, filtered=filtered) for page in pages]
+    kept = [decide(page, own_urls={URL}, boundary=BOUNDARY, refusal="keep.exclude_names: x") for page in pages]
 
     assert [one.code for one in kept] == [Code.NOT_INDEXED] * 3
-    assert [one.decision.key for one in kept] == ["keep.meta_robots", "keep.exclude_names", "keep.exclude_names"]
+    assert [one.rule for one in kept] == [NOINDEX_RULE, "keep.exclude_names: x", "keep.exclude_names: x"]

@@ -8,10 +8,10 @@ import pytest
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, NotAvailableYet
 from searchcrawl.rules.attribute_values import Mapped
-from searchcrawl.sources.attribute_catalogue import index_fields
+from searchcrawl.sources.attribute_table import map_index_fields
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.loading import attributes_of, load_project, load_source, load_sources
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
+from searchcrawl.sources.loading import build_attribute_map, load_project, load_source, load_sources
 
 SOURCE = '[start]\nurls = ["http://a.test/"]\n[scope]\nallow_all = true\n'
 
@@ -42,7 +42,7 @@ def test_attributes_when_mapped_then_origins_are_in_lower_case_and_types_are_kno
     write(root, '"Meta:DC.Creator" = "Author"\n"header:X-Version" = "version"\n"jsonld:datePublished" = "issued"\n'
                 '"meta:revised" = "LastModifiedDate"\n[attributes.types]\nissued = "date"')  # fmt: skip
 
-    attributes = attributes_of(loaded(root))
+    attributes = build_attribute_map(loaded(root))
 
     assert attributes is not None
     assert attributes.mapped == (
@@ -60,17 +60,17 @@ def test_attributes_when_nothing_is_said_then_there_are_none_and_the_fingerprint
     write(root, "drop = []")
     empty = loaded(root)
 
-    assert attributes_of(plain) is attributes_of(empty) is None
-    assert fingerprint(plain, versions={}) == fingerprint(empty, versions={})
+    assert build_attribute_map(plain) is build_attribute_map(empty) is None
+    assert compute_fingerprint(plain, versions={}) == compute_fingerprint(empty, versions={})
 
 
 def test_attributes_when_the_table_is_edited_then_each_key_that_differs_is_named(root: Path) -> None:
     write(root, '"meta:a" = "one"\n"meta:b" = "two"')
-    before = fingerprint(loaded(root), versions={})
+    before = compute_fingerprint(loaded(root), versions={})
     write(root, '"meta:a" = "three"\ndrop = []\nuse_desc_fallback = true\n[attributes.types]\nthree = "number"')
-    after = fingerprint(loaded(root), versions={})
+    after = compute_fingerprint(loaded(root), versions={})
 
-    assert changed_keys(before, after) == [
+    assert find_changed_keys(before, after) == [
         "attributes.meta:a",
         "attributes.meta:b",
         "attributes.types",
@@ -93,7 +93,7 @@ def test_attributes_when_a_shared_one_is_dropped_then_this_source_has_it_no_more
     )
     write(root, 'drop = ["one"]')
 
-    attributes = attributes_of(loaded(root))
+    attributes = build_attribute_map(loaded(root))
 
     assert attributes is not None
     assert [each.attribute for each in attributes.mapped] == ["two"]
@@ -158,7 +158,7 @@ def test_fields_when_sources_share_an_attribute_then_it_is_one_of_one_type(root:
     write(root, '"header:revision" = "version"', "b")
 
     sources, errors = load_sources(load_project(root))
-    fields = index_fields(sources.values())
+    fields = map_index_fields(sources.values())
 
     assert errors == []
     assert (fields["version"], fields["issued"]) == ("version_s", "Issued_dt")

@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
-from searchcrawl.sources.effective import effective_values
+from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import load_project, load_source, load_sources
-from searchcrawl.sources.secrets import redacted
+from searchcrawl.sources.secrets import redact
 from tests.certificates import write_certificate
 
 GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
@@ -76,14 +76,14 @@ def test_load_source_when_the_proxy_has_a_password_then_nothing_shows_it(
     project = load_project(root)
 
     source = load_source(project, "demo")
-    shown = effective_values(project, source)["fetch.proxy"]["value"]
+    shown = list_effective_values(project, source)["fetch.proxy"]["value"]
     write_source(root, '[fetch]\nproxy = "http://me:c4n4ry-in-the-file@proxy.test:3128"')
     written = load_source(project, "demo")
 
     assert str(source.fetch.proxy).endswith("@proxy.test:3128")
     assert shown == {"env": "PROXY_URL"}
-    assert effective_values(project, written)["fetch.proxy"]["value"] == "http://me:***@proxy.test:3128"
-    assert redacted("c4n4ry-of-the-proxy and c4n4ry-in-the-file") == "*** and ***"
+    assert list_effective_values(project, written)["fetch.proxy"]["value"] == "http://me:***@proxy.test:3128"
+    assert redact("c4n4ry-of-the-proxy and c4n4ry-in-the-file") == "*** and ***"
 
 
 def test_load_source_when_a_key_belongs_to_another_certificate_then_refused_by_its_name(root: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint, mixed
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys, mix_fingerprints
 
 VERSIONS = {"html": 1, "checksum": 1}
 
@@ -34,10 +34,10 @@ def source(**tables: Any) -> Source:
 def test_fingerprint_when_a_key_changes_then_it_is_named_where_documents_depend_on_it(
     tables: dict[str, Any], keys: list[str]
 ) -> None:
-    before = fingerprint(source(), versions=VERSIONS)
-    after = fingerprint(source(**tables), versions=VERSIONS)
+    before = compute_fingerprint(source(), versions=VERSIONS)
+    after = compute_fingerprint(source(**tables), versions=VERSIONS)
 
-    assert changed_keys(before, after) == keys
+    assert find_changed_keys(before, after) == keys
     assert (before == after) == (not keys)
 
 
@@ -45,22 +45,24 @@ def test_fingerprint_when_rules_are_only_in_another_order_then_equal() -> None:
     one = source(scope={"include_hosts": ["a", "b"], "host": [{"host": "a"}, {"host": "b"}]})
     other = source(scope={"include_hosts": ["b", "a"], "host": [{"host": "b"}, {"host": "a"}]})
 
-    assert fingerprint(one, versions=VERSIONS) == fingerprint(other, versions=VERSIONS)
+    assert compute_fingerprint(one, versions=VERSIONS) == compute_fingerprint(other, versions=VERSIONS)
 
 
 def test_fingerprint_when_a_stage_has_a_new_version_then_it_is_named() -> None:
-    before = fingerprint(source(), versions=VERSIONS)
-    after = fingerprint(source(), versions={"html": 2, "checksum": 1})
+    before = compute_fingerprint(source(), versions=VERSIONS)
+    after = compute_fingerprint(source(), versions={"html": 2, "checksum": 1})
 
-    assert changed_keys(before, after) == ["version.html"]
+    assert find_changed_keys(before, after) == ["version.html"]
 
 
 def test_mixed_when_some_documents_were_made_with_an_edit_then_both_files_differ_in_its_keys() -> None:
-    first = fingerprint(source(scope={"allow_all": True}), versions=VERSIONS)
-    edited = fingerprint(source(scope={"allow_all": True, "depth": 2}, keep={"meta_robots": False}), versions=VERSIONS)
+    first = compute_fingerprint(source(scope={"allow_all": True}), versions=VERSIONS)
+    edited = compute_fingerprint(
+        source(scope={"allow_all": True, "depth": 2}, keep={"meta_robots": False}), versions=VERSIONS
+    )
 
-    made = mixed(first, edited)
+    made = mix_fingerprints(first, edited)
 
-    assert changed_keys(made, first) == changed_keys(made, edited) == ["keep.meta_robots", "scope.depth"]
-    assert mixed(made, made) == made
-    assert mixed(first, first) == first
+    assert find_changed_keys(made, first) == find_changed_keys(made, edited) == ["keep.meta_robots", "scope.depth"]
+    assert mix_fingerprints(made, made) == made
+    assert mix_fingerprints(first, first) == first

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.loading import keep_of, load_project, load_source
+from searchcrawl.sources.loading import build_index_filter, load_project, load_source
 
 GOOD = 'start.urls = ["http://a.test/"]\nscope.include_hosts = ["a.test"]\n'
 
@@ -41,7 +41,7 @@ def test_b8_keep_table_when_a_value_is_wrong_then_one_line_says_so(tmp_path: Pat
 def test_b8_keep_table_when_empty_then_nothing_is_filtered(tmp_path: Path) -> None:
     root = written(tmp_path, "")
 
-    rules = keep_of(load_source(load_project(root), "x"))
+    rules = build_index_filter(load_source(load_project(root), "x"))
 
     assert not rules
     assert rules.meta_robots

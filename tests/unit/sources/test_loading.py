@@ -8,12 +8,12 @@ import pytest
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile, NotAvailableYet, UnknownSource
 from searchcrawl.sources.loading import (
-    boundary_of,
+    build_boundary,
     find_project,
     load_project,
     load_source,
     load_sources,
-    start_urls,
+    read_start_urls,
 )
 
 GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
@@ -371,7 +371,7 @@ def test_start_urls_when_inline_and_from_files_then_identities_in_order_each_onc
     write_source(root, GOOD.replace("[start]", '[start]\nfiles = ["urls.txt"]'))
     project = load_project(root)
 
-    found = start_urls(project, load_source(project, "demo"))
+    found = read_start_urls(project, load_source(project, "demo"))
 
     assert found == ["https://example.org/", "https://example.org/b"]
 
@@ -382,7 +382,7 @@ def test_start_urls_when_a_line_is_no_url_then_file_and_line_are_named(root: Pat
     project = load_project(root)
 
     with pytest.raises(ConfigurationError) as caught:
-        start_urls(project, load_source(project, "demo"))
+        read_start_urls(project, load_source(project, "demo"))
 
     assert str(caught.value) == 'urls.txt: line 3: not an http or https URL (got "example.org")'
 
@@ -390,7 +390,7 @@ def test_start_urls_when_a_line_is_no_url_then_file_and_line_are_named(root: Pat
 def test_boundary_of_when_hosts_have_paths_then_both_decide(root: Path) -> None:
     write_source(root, GOOD + '[[scope.host]]\nhost = "example.org"\ninclude_paths = ["/docs/"]\n')
 
-    boundary = boundary_of(load_source(load_project(root), "demo"))
+    boundary = build_boundary(load_source(load_project(root), "demo"))
 
     assert boundary.decide("https://example.org/docs/a").allowed
     assert not boundary.decide("https://example.org/other").allowed

@@ -10,10 +10,10 @@ import pytest
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.effective import effective_values
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.effective import list_effective_values
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.sources.secrets import redacted
+from searchcrawl.sources.secrets import redact
 from tests.site.client import write_project
 
 FORM = {"type": "form", "url": "http://www.acme.test/login", "username": "me", "password": "0pen-sesame"}
@@ -76,14 +76,14 @@ def test_login_when_something_is_wrong_then_the_key_is_named_and_no_secret_shown
 
 
 def test_login_when_shown_then_password_and_cookies_are_stars(tmp_path: Path) -> None:
-    password = effective_values(load_project(write_project(tmp_path, 80, login=BASIC)), loaded(tmp_path, **BASIC))
-    cookies = effective_values(load_project(tmp_path), loaded(tmp_path, **COOKIES))
+    password = list_effective_values(load_project(write_project(tmp_path, 80, login=BASIC)), loaded(tmp_path, **BASIC))
+    cookies = list_effective_values(load_project(tmp_path), loaded(tmp_path, **COOKIES))
 
     assert password["login.password"] == {"value": "***", "origin": "sources/demo.toml"}
     assert password["login.username"]["value"] == "me"
     assert cookies["login.fields"]["value"] == {"session": "***"}
     assert "0pen" not in json.dumps([password, cookies])
-    assert redacted("Cookie: session=0pen-cookie, 0pen-sesame") == "Cookie: session=***, ***"
+    assert redact("Cookie: session=0pen-cookie, 0pen-sesame") == "Cookie: session=***, ***"
 
 
 def test_password_when_it_comes_from_the_environment_then_its_reference_is_shown(
@@ -95,16 +95,16 @@ def test_password_when_it_comes_from_the_environment_then_its_reference_is_shown
     source = loaded(tmp_path, **login)
 
     assert source.login.password == "0pen-the-door"
-    assert effective_values(load_project(tmp_path), source)["login.password"]["value"] == {"env": "DEMO_PASSWORD"}
+    assert list_effective_values(load_project(tmp_path), source)["login.password"]["value"] == {"env": "DEMO_PASSWORD"}
 
 
 def test_fingerprint_when_the_login_changes_then_another_user_counts_and_another_password_does_not(
     tmp_path: Path,
 ) -> None:
     prints = [
-        fingerprint(loaded(tmp_path, **login), versions={})
+        compute_fingerprint(loaded(tmp_path, **login), versions={})
         for login in (BASIC, BASIC | {"password": "another"}, BASIC | {"username": "you"})
     ]
 
-    assert changed_keys(prints[0], prints[1]) == []
-    assert changed_keys(prints[1], prints[2]) == ["login.username"]
+    assert find_changed_keys(prints[0], prints[1]) == []
+    assert find_changed_keys(prints[1], prints[2]) == ["login.username"]

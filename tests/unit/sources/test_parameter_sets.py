@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.effective import effective_values
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint
+from searchcrawl.sources.effective import list_effective_values
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.loading import load_project, load_source, load_sources
 
 GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
@@ -135,7 +135,7 @@ def test_effective_values_when_values_come_from_everywhere_then_each_says_where(
     write_source(root, 'parameters = "slow"\n' + GOOD + '[fetch]\nconcurrency = 9\n[robots]\nuser_agent = "mine"\n')
     project = load_project(root)
 
-    values = effective_values(project, load_source(project, "demo"))
+    values = list_effective_values(project, load_source(project, "demo"))
 
     assert values["fetch.concurrency"] == {"value": 9, "origin": "sources/demo.toml"}
     assert values["fetch.delay_seconds"] == {"value": 60.0, "origin": "searchcrawl.toml [parameters.slow]"}
@@ -152,25 +152,25 @@ def test_effective_values_when_the_project_names_its_agent_then_robots_follow_it
     write_source(root, GOOD)
     project = load_project(root)
 
-    values = effective_values(project, load_source(project, "demo"))
+    values = list_effective_values(project, load_source(project, "demo"))
 
     assert values["robots.user_agent"] == {"value": "acmebot", "origin": "searchcrawl.toml"}
 
 
 def test_fingerprint_when_a_set_changes_then_only_what_documents_depend_on_counts(root: Path) -> None:
     write_source(root, 'parameters = "slow"\n' + GOOD)
-    before = fingerprint(load_source(load_project(root), "demo"), versions={})
+    before = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
 
     (root / "searchcrawl.toml").write_text(PROJECT.replace("delay_seconds = 60", "delay_seconds = 61"))
-    slower = fingerprint(load_source(load_project(root), "demo"), versions={})
+    slower = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
     (root / "searchcrawl.toml").write_text(PROJECT + "[parameters.slow.scope]\ndepth = 3\n")
-    deeper = fingerprint(load_source(load_project(root), "demo"), versions={})
+    deeper = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
     (root / "searchcrawl.toml").write_text(PROJECT)
     write_source(root, 'parameters = "slow"\n' + GOOD + "depth = 3\n")
-    same = fingerprint(load_source(load_project(root), "demo"), versions={})
+    same = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
 
-    assert changed_keys(before, slower) == []
-    assert changed_keys(before, deeper) == ["scope.depth"]
+    assert find_changed_keys(before, slower) == []
+    assert find_changed_keys(before, deeper) == ["scope.depth"]
     assert deeper == same
 
 
@@ -179,9 +179,9 @@ def test_fingerprint_when_a_secret_changes_then_nothing_is_forced(root: Path, mo
     prints = []
     for value in ("first-token", "second-token"):
         monkeypatch.setenv("TOKEN", value)
-        prints.append(fingerprint(load_source(load_project(root), "demo"), versions={}))
+        prints.append(compute_fingerprint(load_source(load_project(root), "demo"), versions={}))
     write_source(root, GOOD + '[fetch.headers]\nAuthorization = {env = "PATH"}\n')
-    other = fingerprint(load_source(load_project(root), "demo"), versions={})
+    other = compute_fingerprint(load_source(load_project(root), "demo"), versions={})
 
     assert prints[0] == prints[1]
-    assert changed_keys(prints[0], other) == ["fetch.headers"]
+    assert find_changed_keys(prints[0], other) == ["fetch.headers"]

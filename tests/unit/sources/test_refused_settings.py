@@ -8,7 +8,7 @@ import pytest
 from scrapy.settings import Settings, default_settings
 
 from searchcrawl import settings as shipped
-from searchcrawl.sources.refused_settings import changed_promise, why_refused, why_refused_on_command_line
+from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal, find_refusal_on_command_line
 
 OURS = {name: value for name, value in vars(shipped).items() if name.isupper()}
 
@@ -50,12 +50,12 @@ OURS = {name: value for name, value in vars(shipped).items() if name.isupper()}
     ],
 )
 def test_why_refused_when_a_promise_rests_on_it_then_what_to_use_instead(name: str, key: str) -> None:
-    assert key in (why_refused(name, True) or "")
+    assert key in (find_refusal(name, True) or "")
 
 
 @pytest.mark.parametrize("name", ["MINE", "MEMUSAGE_LIMIT_MB", "SEARCHCRAWL_HTTP_HANDLER", "FEEDS", "MAIL_HOST"])
 def test_why_refused_when_no_promise_rests_on_it_then_nothing(name: str) -> None:
-    assert why_refused(name, 1) is None
+    assert find_refusal(name, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_why_refused_when_no_promise_rests_on_it_then_nothing(name: str) -> None
     ],
 )
 def test_why_refused_when_components_are_added_then_ours_stay(value: Any, said: str | None) -> None:
-    reason = why_refused("ITEM_PIPELINES", value)
+    reason = find_refusal("ITEM_PIPELINES", value)
 
     assert (said is None and reason is None) or (said is not None and said in (reason or ""))
 
@@ -88,7 +88,7 @@ def test_why_refused_when_components_are_added_then_ours_stay(value: Any, said: 
 def test_why_refused_on_command_line_when_asked_then_as_in_a_file_but_for_the_log(
     name: str, text: str, said: str | None
 ) -> None:
-    reason = why_refused_on_command_line(name, text)
+    reason = find_refusal_on_command_line(name, text)
 
     assert (said is None and reason is None) or (said is not None and said in (reason or ""))
 
@@ -98,7 +98,7 @@ def test_changed_promise_when_a_settings_module_begins_with_ours_then_none() -> 
     settings.setmodule(shipped, priority="project")
     settings.setdict({"MINE": 1, "MEMUSAGE_LIMIT_MB": 1, "LOG_LEVEL": "DEBUG", "BOT_NAME": "x"}, priority="project")
 
-    assert changed_promise(OURS, settings) is None
+    assert find_changed_promise(OURS, settings) is None
 
 
 @pytest.mark.parametrize(
@@ -114,4 +114,4 @@ def test_changed_promise_when_a_settings_module_changes_one_then_it_is_named(nam
     settings.setmodule(shipped, priority="project")
     settings.set(name, value, priority="project")
 
-    assert changed_promise(OURS, settings) == name
+    assert find_changed_promise(OURS, settings) == name

@@ -7,8 +7,8 @@ import pytest
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import changed_keys, fingerprint
-from searchcrawl.sources.loading import display_of, load_project, load_source, rewriting_of
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
+from searchcrawl.sources.loading import build_display_map, build_rewriting, load_project, load_source
 
 SITE = "http://site.test/"
 PLUGIN = """
@@ -65,19 +65,19 @@ def test_display_when_a_plugin_may_set_it_then_there_is_a_map(tmp_path: Path) ->
     pattern = load(tmp_path, '[[rewrite]]\nmatch = "a"\nreplace = "b"')
     project = load_project(tmp_path)
 
-    assert display_of(plugin) is not None
-    assert display_of(pattern) is None
-    assert (rewriting_of(project, plugin).displays, rewriting_of(project, pattern).displays) == (True, False)
-    assert rewriting_of(project, pattern).named(f"{SITE}a?utm_x=1").url == f"{SITE}b"
+    assert build_display_map(plugin) is not None
+    assert build_display_map(pattern) is None
+    assert (build_rewriting(project, plugin).displays, build_rewriting(project, pattern).displays) == (True, False)
+    assert build_rewriting(project, pattern).named(f"{SITE}a?utm_x=1").url == f"{SITE}b"
 
 
 def test_fingerprint_when_rewrites_change_places_then_it_differs(tmp_path: Path) -> None:
     blocks = ['[[rewrite]]\nmatch = "a"\nreplace = "b"\n', '[[rewrite]]\nmatch = "b"\nreplace = "a"\n']
 
     texts = ("", "".join(blocks), "".join(reversed(blocks)), 'strip_parameters = ["x"]')
-    prints = [fingerprint(load(tmp_path, text), versions={}) for text in texts]
+    prints = [compute_fingerprint(load(tmp_path, text), versions={}) for text in texts]
 
-    assert changed_keys(prints[0], prints[1]) == changed_keys(prints[1], prints[2]) == ["rewrite"]
-    assert changed_keys(prints[0], prints[3]) == ["scope.strip_parameters"]
+    assert find_changed_keys(prints[0], prints[1]) == find_changed_keys(prints[1], prints[2]) == ["rewrite"]
+    assert find_changed_keys(prints[0], prints[3]) == ["scope.strip_parameters"]
     # The default is no difference: a release that brings it processes nothing again.
     assert "scope.strip_parameters" not in json.loads(prints[0])

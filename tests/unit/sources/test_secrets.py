@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.checking import shown
-from searchcrawl.sources.effective import effective_values
+from searchcrawl.sources.checking import quote_value
+from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.sources.secrets import Secret, hide, redacted
+from searchcrawl.sources.secrets import Secret, hide, redact
 
 CANARY = "c4n4ry-s3cr3t"
 GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
@@ -75,7 +75,7 @@ def test_load_project_when_the_store_is_a_reference_then_its_url_is_used(
     project = load_project(root)
 
     assert project.database_url == f"postgresql+psycopg://me:{CANARY}@db/search"
-    assert redacted(f"password {CANARY} refused") == "password *** refused"
+    assert redact(f"password {CANARY} refused") == "password *** refused"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_effective_values_when_there_are_secrets_then_references_and_stars(root:
     )
     project = load_project(root)
 
-    values = effective_values(project, load_source(project, "demo"))
+    values = list_effective_values(project, load_source(project, "demo"))
 
     assert values["fetch.headers"]["value"] == {
         "X-Api-Key": {"env": "CANARY"},
@@ -155,7 +155,7 @@ def test_effective_values_when_there_are_secrets_then_references_and_stars(root:
 def test_redacted_when_a_secret_is_in_a_text_in_any_form_then_it_is_taken_out() -> None:
     hide("p\"ss'w\\rd ü&x")
 
-    text = redacted("1 p\"ss'w\\rd ü&x 2 " + repr("p\"ss'w\\rd ü&x") + " 3 p%22ss%27w%5Crd%20%C3%BC%26x 4")
+    text = redact("1 p\"ss'w\\rd ü&x 2 " + repr("p\"ss'w\\rd ü&x") + " 3 p%22ss%27w%5Crd%20%C3%BC%26x 4")
 
     assert text == "1 *** 2 '***' 3 *** 4"
 
@@ -163,11 +163,11 @@ def test_redacted_when_a_secret_is_in_a_text_in_any_form_then_it_is_taken_out() 
 def test_redacted_when_a_secret_is_short_then_words_stay() -> None:
     hide("the")
 
-    assert redacted("the other") == "the other"
+    assert redact("the other") == "the other"
 
 
 def test_shown_when_a_value_holds_secrets_then_their_references() -> None:
     secret = Secret.of(CANARY, kind="env", source="X")
 
-    assert shown({"a": [secret]}) == '{"a": [{"env": "X"}]}'
+    assert quote_value({"a": [secret]}) == '{"a": [{"env": "X"}]}'
     assert CANARY not in f"{secret!r}"

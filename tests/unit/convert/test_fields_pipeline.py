@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from searchcrawl.checksum.digest import body_digest, fields_digest
-from searchcrawl.convert.completing import completed
+from searchcrawl.convert.fields_pipeline import complete_page
 from searchcrawl.items import Page
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from tests import factories
@@ -25,10 +23,8 @@ def complete(
     headers: tuple[tuple[bytes, bytes], ...] = (),
     default: str = "",
 ) -> Page:
-    run: Any = SimpleNamespace(
-        attributes=attributes, source=SimpleNamespace(fetch=SimpleNamespace(default_language=default))
-    )
-    return completed(page, replace(factories.document(), headers=headers), run)
+    document = replace(factories.document(), headers=headers)
+    return complete_page(page, document, attributes, default_language=default.lower())
 
 
 def mapping(*mapped: tuple[str, str, str], desc_fallback: bool = False) -> AttributeMap:

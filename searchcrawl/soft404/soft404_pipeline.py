@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from scrapy import Request, Spider, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from searchcrawl import urls
@@ -28,7 +27,7 @@ from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.robots.robots_middleware import RobotsUnavailable
 from searchcrawl.run import Run
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
-from searchcrawl.sources.loading import start_urls
+from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.store.hosts import host_table
 
 logger = logging.getLogger(__name__)
@@ -71,10 +70,10 @@ class _NoAnswer(Exception):
     """The host does not answer any path: another status, no text, or it may not be asked."""
 
 
-class SentinelExtension:
-    """Ends visits of pages that are what their host answers to any path (965).
+class PlaceholderPagePipeline:
+    """Ends the visits of placeholder pages: those that their host answers to any path (965).
 
-    A host is asked only once it has sent a page with new bytes that may be such an answer: not the
+    Documents that nobody read pass. A host is asked only once it has sent a page with new bytes that may be such an answer: not the
     first visit of its home or of a start URL. Where the answer is no page, as nearly everywhere, one
     question is enough for the run, unless two known pages turn into one.
     """
@@ -83,19 +82,26 @@ class SentinelExtension:
         self._crawler = crawler
         self._run = run
         self._hosts: dict[str, _Host] = {}
-        self._starts = frozenset(start_urls(run.project, run.source))
+        self._starts = frozenset(read_start_urls(run.project, run.source))
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> SentinelExtension:
-        run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None:
-            raise NotConfigured("the spider is not that of a source")
-        extension = cls(crawler, run)
-        run.wires.sentinel = extension.look
-        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
-        return extension
+    def from_crawler(cls, crawler: Crawler) -> PlaceholderPagePipeline:
+        return cls(crawler, crawler.spider.run)  # type: ignore[union-attr]  # our spiders have one
 
-    def look(self, document: Document, page: Page) -> Outcome | Awaitable[Outcome | None] | None:
+    def process_item(self, item: object) -> object:
+        """The item, or how its visit ends; an awaitable of it where the host has to be asked first."""
+        if not isinstance(item, Document) or item.page is None or item.converter is None:
+            return item
+        found = self._look(item, item.page)
+        if found is None or isinstance(found, Outcome):
+            return found or item
+        return self._wait(found, item)
+
+    @staticmethod
+    async def _wait(answer: Awaitable[Outcome | None], document: Document) -> Document | Outcome:
+        return await answer or document
+
+    def _look(self, document: Document, page: Page) -> Outcome | Awaitable[Outcome | None] | None:
         """How the visit ends where ``page`` is no content; None where it is."""
         origin = urls.origin_of(document.claim.url)
         host = self._hosts.get(origin)
@@ -112,7 +118,7 @@ class SentinelExtension:
             return self._look_later(host.asking, host, document, page)
         return None if host.signature is None else self._judge(host, host.signature, document, page)
 
-    async def spider_closed(self, spider: Spider) -> None:
+    async def close_spider(self) -> None:
         noted = [slot_of(origin) for origin, host in self._hosts.items() if host.has_own_pages and not host.answers_any]
         if not noted or self._run.failure is not None:
             return

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.convert import document
-from searchcrawl.convert.document import convert_pdf
+from searchcrawl.convert import pdf_converter
+from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.convert.pdf_converter import convert_pdf
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.items import Page
 
@@ -37,12 +38,9 @@ def pdf_of(*pages: str, information: str = "", trailer: str = "") -> bytes:
 
 
 def page_of(body: bytes, *, robots_headers: tuple[str, ...] = ()) -> Page:
-    return convert_pdf(
-        body,
-        url="http://example.com/files/annual%20report.pdf",
-        robots_headers=robots_headers,
-        user_agent="searchcrawl",
-    )
+    headers = tuple((b"X-Robots-Tag", value.encode()) for value in robots_headers)
+    url = "http://example.com/files/annual%20report.pdf"
+    return convert_pdf(body, ConversionContext(url=url, headers=headers, user_agent="searchcrawl"))
 
 
 def test_pdf_when_converted_then_has_text_of_all_pages_and_information() -> None:
@@ -77,7 +75,7 @@ def test_pdf_when_unreadable_then_fails_with_903(body: bytes) -> None:
 
 @pytest.mark.parametrize("limit", ["MAX_PAGES", "MAX_CHARACTERS"])
 def test_pdf_when_over_a_limit_then_fails_with_904(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document, limit, 1)
+    monkeypatch.setattr(pdf_converter, limit, 1)
 
     with pytest.raises(ConversionFailed) as caught:
         page_of(pdf_of("(ab) Tj", "(cd) Tj"))

@@ -1,17 +1,22 @@
-"""Content-Disposition: the name that a server gives a file (RFC 6266, RFC 8187, RFC 2231 §3)."""
+"""The name of a file: the one that Content-Disposition gives it (RFC 6266, RFC 8187, RFC 2231 §3), or that in its URL."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
+
+from searchcrawl.html.page_text import collapse
+from searchcrawl.items import Headers
+from searchcrawl.urls import parse
 
 _SPACE: Final = " \t"
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _EXTENDED: Final = re.compile(r"([^']+)'[^']*'((?:[^%]|%[0-9A-Fa-f]{2})*)")
 _CHARSETS: Final = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "latin-1"}
 _CONTINUED: Final = re.compile(r"filename\*(0|[1-9][0-9]{0,2})(\*?)")
+_FOLDER_END: Final = re.compile(r"[/\\]")
 #: A server that sends more is not naming a file.
 _MAX_CHARACTERS: Final = 8_192
 
@@ -28,7 +33,7 @@ class Disposition(NamedTuple):
     @property
     def file_name(self) -> str | None:
         """The name of the file, as sent: from ``filename*``, ``filename``, or its parts (RFC 2231); None without."""
-        return self.parameters.get("filename") or _joined(self.parameters) or None
+        return self.parameters.get("filename") or _join_parts(self.parameters) or None
 
 
 def parse_disposition(value: str) -> Disposition:
@@ -36,18 +41,18 @@ def parse_disposition(value: str) -> Disposition:
     kind, _, rest = value[:_MAX_CHARACTERS].partition(";")
     sent: dict[str, str] = {}
     decoded: dict[str, str] = {}
-    for name, text, quoted in _parameters(rest):
+    for name, text, quoted in _read_parameters(rest):
         if name in sent:
             continue
         sent[name] = text
         if name.endswith("*") and not quoted:
-            read = _extended(text)
+            read = _decode_extended(text)
             if read is not None:
                 decoded[name[:-1]] = read
     return Disposition(kind.strip(_SPACE).lower(), sent | decoded)
 
 
-def _parameters(text: str) -> Iterator[tuple[str, str, bool]]:
+def _read_parameters(text: str) -> Iterator[tuple[str, str, bool]]:
     """Name, value, and whether that was quoted, of each parameter."""
     position = 0
     while position < len(text):
@@ -61,7 +66,7 @@ def _parameters(text: str) -> Iterator[tuple[str, str, bool]]:
         while start < len(text) and text[start] in _SPACE:
             start += 1
         if start < len(text) and text[start] == '"':
-            value, position = _quoted(text, start + 1)
+            value, position = _read_quoted(text, start + 1)
             if value is not None:
                 yield name, value, True
         else:
@@ -69,7 +74,7 @@ def _parameters(text: str) -> Iterator[tuple[str, str, bool]]:
             position = end + 1
 
 
-def _quoted(text: str, start: int) -> tuple[str | None, int]:
+def _read_quoted(text: str, start: int) -> tuple[str | None, int]:
     """A quoted string that begins at ``start``, None without an end, and where the next parameter does."""
     end = start
     while end < len(text) and text[end] != '"':
@@ -80,7 +85,7 @@ def _quoted(text: str, start: int) -> tuple[str | None, int]:
     return _ESCAPED.sub(r"\1", text[start:end]), len(text) if following < 0 else following + 1
 
 
-def _extended(text: str) -> str | None:
+def _decode_extended(text: str) -> str | None:
     """``charset'language'percent-encoded``; None for another charset, or what is broken in it."""
     match = _EXTENDED.fullmatch(text)
     charset = _CHARSETS.get(match[1].lower()) if match else None
@@ -92,7 +97,7 @@ def _extended(text: str) -> str | None:
         return None
 
 
-def _joined(parameters: Mapping[str, str]) -> str:
+def _join_parts(parameters: Mapping[str, str]) -> str:
     """``filename*0``, ``filename*1`` … put together, as far as they go."""
     parts: dict[int, str] = {}
     for name, value in parameters.items():
@@ -104,3 +109,34 @@ def _joined(parameters: Mapping[str, str]) -> str:
     while len(joined) in parts:
         joined.append(parts[len(joined)])
     return "".join(joined)
+
+
+def find_file_name(headers: Headers, url: str) -> str:
+    """The name that Content-Disposition gives a file, or the last segment of ``url``; empty where neither does."""
+    return find_sent_name(headers) or _read_last_segment(url)
+
+
+def build_title(headers: Headers, url: str) -> str:
+    """What a file without a title is called: its name, or its host where its path ends in a slash."""
+    return find_file_name(headers, url) or parse(url).host
+
+
+def find_sent_name(headers: Headers) -> str:
+    """The name in Content-Disposition, without folders; empty where there is none."""
+    for name, value in headers:
+        if name.lower() == b"content-disposition":
+            sent = parse_disposition(_decode(value)).file_name
+            return collapse(_FOLDER_END.split(sent)[-1]) if sent else ""
+    return ""
+
+
+def _read_last_segment(url: str) -> str:
+    return collapse(unquote(parse(url).path.rpartition("/")[2], errors="replace"))
+
+
+def _decode(value: bytes) -> str:
+    """Servers send names in UTF-8, although a header is ISO 8859-1."""
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

@@ -1,0 +1,71 @@
+"""What a converter is: a function that makes a page of a body, for which types, and where it runs.
+
+A new format is a module with a ``Converter`` (``pdf_converter.py`` is an example) and its entry in ``registry.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from searchcrawl.html.content_type import join_content_type
+from searchcrawl.html.robots_meta import list_robots_tags
+from searchcrawl.items import Headers, Page
+
+
+class RunsIn(Enum):
+    """Where a body is converted."""
+
+    #: in the reactor, at once: for what takes a few milliseconds
+    REACTOR = "reactor"
+    #: in a thread: for what takes longer, and always comes to an end
+    THREAD = "thread"
+    #: in a worker process, with a limit of time and of memory: for native libraries, and for what can take seconds
+    PROCESS = "process"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionContext:
+    """What a converter knows of a body beside its bytes; it is pickled for a worker process.
+
+    ``url`` is the identity that gave the body, ``headers`` are those of the answer, ``default_charset`` is for texts
+    that do not say theirs, ``user_agent`` is the name that robots directives may address, ``wanted`` are the origins
+    of mapped attributes (``html.attributes``).
+    """
+
+    url: str
+    headers: Headers = ()
+    default_charset: str = "windows-1252"
+    user_agent: str = ""
+    wanted: frozenset[str] = frozenset()
+
+    @property
+    def content_type(self) -> str:
+        """The value of the Content-Type header."""
+        return join_content_type(self.headers)
+
+    @property
+    def robots_tags(self) -> list[str]:
+        """The values of all X-Robots-Tag headers."""
+        return list_robots_tags(self.headers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converter:
+    """How one format is read.
+
+    ``convert`` is a function of a module (it may run in a worker process, so it is pickled by its name). It raises
+    ConversionFailed with 903 for a broken body and 904 beyond a limit; a native library is imported within it.
+    ``recognise`` tells by the bytes whether a body whose header says no type is of this format; it is then of the
+    first of the ``mime_types``. ``is_text``: a body that is binary data is refused (1009). ``has_links``: the page has
+    links that are followed; without, a document that the index filter refuses is not converted at all.
+    """
+
+    name: str
+    mime_types: tuple[str, ...]
+    convert: Callable[[bytes, ConversionContext], Page]
+    choose_place: Callable[[bytes], RunsIn]
+    recognise: Callable[[bytes], bool] | None = None
+    is_text: bool = False
+    has_links: bool = False
