@@ -15,6 +15,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import RobotsRules
+from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.store.engine.database import Transaction
 
 T = TypeVar("T")
@@ -35,12 +36,9 @@ class FetchSettings(Protocol):
     def resolve(self) -> Mapping[str, object]: ...
     @property
     def verify_certificates(self) -> bool: ...
-    @property
-    def ca_file(self) -> str | None: ...
-    @property
-    def client_certificate(self) -> str | None: ...
-    @property
-    def client_key(self) -> str | None: ...
+    def tls_files(self, root: Path) -> TlsFiles:
+        """The files for TLS; relative paths start at ``root``."""
+
     @property
     def proxy(self) -> str | None: ...
     @property
@@ -85,8 +83,8 @@ class Project(Protocol):
     def user_agent(self) -> str: ...
     @property
     def user_agent_header(self) -> str: ...
-    def path(self, text: str) -> Path:
-        """The absolute form of a path of a configuration file."""
+    @property
+    def root(self) -> Path: ...
 
 
 class Politeness(Protocol):

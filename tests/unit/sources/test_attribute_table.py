@@ -158,7 +158,7 @@ def test_fields_when_sources_share_an_attribute_then_it_is_one_of_one_type(root:
     write(root, '"header:revision" = "version"', "b")
 
     sources, errors = load_sources(load_project(root))
-    fields = map_index_fields(sources.values())
+    fields = map_index_fields(source.attributes for source in sources.values())
 
     assert errors == []
     assert (fields["version"], fields["issued"]) == ("version_s", "Issued_dt")
