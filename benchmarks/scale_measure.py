@@ -24,6 +24,7 @@ from searchcrawl.commit.group_commit import GROUP_PAGES, GroupCommit, Listeners
 from searchcrawl.frontier import frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Link, Outcome
+from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.queries import status, urls
 from searchcrawl.queries.urls import Wanted
 from searchcrawl.run import Run
@@ -188,7 +189,7 @@ class Measuring:
     def _frontier(self) -> tuple[frontier.Frontier, threading.Event]:
         """A frontier that has claimed once, and the event of its next claims."""
         filled = threading.Event()
-        window = Window(host_concurrency=16, delay_seconds=0)
+        window = Window(HostRegistry(delay_seconds=0, host_concurrency=16))
         listeners = frontier.Listeners(
             filled=filled.set,
             over=lambda _: filled.set(),

@@ -46,7 +46,7 @@ class FilledStore:
         """Adds rows; a code settles them without a request."""
         with self.database.write_once() as transaction:
             host = urls.host_and_port(SITE)
-            host_id = host_table.ids(transaction, [host])[host]
+            host_id = host_table.find_or_add(transaction, [host])[host]
             rows = [
                 NewUrl(
                     key=urls.key(SITE + path),

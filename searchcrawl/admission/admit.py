@@ -221,7 +221,7 @@ class Admission:
             self._hosts.clear()
             missing = names
         self._group.hosts |= missing
-        self._hosts.update(host_table.ids(transaction, missing))
+        self._hosts.update(host_table.find_or_add(transaction, missing))
 
     def _discard(self, transaction: Transaction, found: Sequence[Found]) -> None:
         """Rows for what rewriters give up, so that it can be asked why; what is known already stays what it is."""

@@ -11,9 +11,9 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.exceptions import SearchcrawlError
-from searchcrawl.frontier.slot_reservations import HostTurns
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from searchcrawl.items import Claim
+from searchcrawl.politeness.slot_reservations import SlotReservations
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
@@ -73,12 +73,12 @@ class Claiming:
         self._names: dict[int, str] = {}
         self._cursor = 0
         self._look = _Look(quiet=False)
-        self._turns = HostTurns(run.database, window)
-        window.share(self._wished)
         self._refused = 0
         self._wake = threading.Event()
         self._look_wanted = threading.Event()
         self._next_look = 0.0
+        # There is nothing to claim for a slot.
+        self._reservations = SlotReservations(run.database, window.hosts, wake=self._wake.set)
         self._stopping = False
         self._dry = False
         self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
@@ -119,10 +119,6 @@ class Claiming:
         self._look_wanted.set()
         self._wake.set()
 
-    def _wished(self) -> None:
-        """The window wants something of the host table; there is nothing to claim for that."""
-        self._wake.set()
-
     def _work(self) -> None:
         while not self._stopping:
             self._wake.clear()
@@ -143,7 +139,7 @@ class Claiming:
 
     def _step(self) -> float | None:
         """Does what hosts want, and looks for claims where it is time; as ``_round``."""
-        if self._turns.settle():
+        if self._reservations.update():
             self._filled()
         rest = self._next_look - clock.monotonic()
         if rest > 0 and not self._look_wanted.is_set():
@@ -200,10 +196,10 @@ class Claiming:
             self._names.clear()
         missing = [host for host in hosts if host not in self._names]
         if missing:
-            self._names.update(host_table.names(transaction, missing))
+            self._names.update(host_table.find_names(transaction, missing))
 
     def _claim(self, hosts: list[int]) -> int:
-        wanted = {host: self._window.wanted(self._names[host]) for host in hosts}
+        wanted = {host: self._window.count_wanted(self._names[host]) for host in hosts}
         wanted = {host: rows for host, rows in wanted.items() if rows}
         self._look.held_back |= len(wanted) < len(hosts)
         if not wanted:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE, Code
+from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
@@ -16,7 +16,7 @@ from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
 
-#: Why a host is left alone; for all other codes its connections failed.
+#: Why a host is blocked; for all other codes its connections failed.
 _WHY: Final = dict.fromkeys(BUSY, "as it asked, or is overloaded") | dict.fromkeys(
     OVERLOADED - BUSY, "as it is overloaded"
 )
@@ -32,7 +32,7 @@ class Listeners:
     over: Callable[[str], None]
     #: the store failed
     failed: Callable[[Exception], None]
-    #: an outcome without a request: the row of a parked host
+    #: an outcome without a request: the row of a blocked host
     settle: Callable[[Outcome], None]
     #: whether fetching may go on (the cache has room)
     may_claim: Callable[[], bool]
@@ -80,30 +80,35 @@ class Frontier:
         return found
 
     def redirected(self, claim: Claim, host: str) -> None:
-        """A claim goes on at another host (or the same): it takes its turn there."""
-        self.window.ended(claim.url_id)
+        """A claim goes on at another host (or the same): it waits there before all others."""
+        self.window.release(claim.url_id)
         self.window.fill_first(host, claim)
 
     def ended(self, item: Document | Outcome) -> None:
         """A visit ended; to be called before its item is handed to the writer."""
-        host = self.window.name_of(item.claim.url_id)
-        self.window.ended(item.claim.url_id)
+        host = self.window.host_of(item.claim.url_id)
+        self.window.release(item.claim.url_id)
         if isinstance(item, Document):
             self._documents += 1
             if self._limit and self._documents >= self._limit:
                 self._close(EndReason.LIMIT)
-        if host is None:
-            return
-        if isinstance(item, Document):
-            self.window.answered(host)
-        elif item.code in UNREACHABLE:
-            self._give_up(self.window.failed(host, item.code), host)
-        elif item.code in BUSY and item.retry_after_seconds:
-            self._give_up(self.window.told_to_wait(host, item.code, item.retry_after_seconds), host)
-        elif item.code in OVERLOADED:
-            self._give_up(self.window.failed(host, item.code, connected=True), host)
+        if host is not None:
+            self._record(host, item)
+
+    def _record(self, host: str, item: Document | Outcome) -> None:
+        """Tells the registry what a visit says about its host."""
+        hosts = self.window.hosts
+        if isinstance(item, Outcome) and item.code in UNREACHABLE:
+            hosts.record_failure(host, item.code)
+        elif isinstance(item, Outcome) and item.code in BUSY and item.retry_after_seconds:
+            hosts.record_retry_after(host, item.code, item.retry_after_seconds)
+        elif isinstance(item, Outcome) and item.code in OVERLOADED:
+            hosts.record_failure(host, item.code, connected=True)
         else:
-            self.window.answered(host)
+            hosts.record_answer(host)
+            return
+        if hosts.blocked_code(host) is not None:
+            self._settle_blocked()
 
     def hold(self) -> Callable[[], None]:
         """Keeps the run from being over until what is returned is called; any thread may do both."""
@@ -132,16 +137,14 @@ class Frontier:
                 self._listeners.failed(error)
 
     def _claims_came(self) -> None:
-        for name, _ in self.window.parked_hosts():
-            self._give_up(self.window.give_up(name), name)
+        """In the claiming thread: there are new claims, perhaps of a host that is blocked."""
+        self._settle_blocked()
         self._listeners.filled()
 
-    def _give_up(self, claims: list[Claim], host: str) -> None:
-        code = self.window.parked(host)
-        why = _WHY.get(code or 0, "after failed connections in a row")
-        for claim in claims:
-            error = f"{host}: left alone for this run {why}"
-            self._listeners.settle(Outcome(claim=claim, code=code or Code.IO_ERROR, error=error))
+    def _settle_blocked(self) -> None:
+        for host, code, claim in self.window.take_blocked():
+            why = _WHY.get(code, "after failed connections in a row")
+            self._listeners.settle(Outcome(claim=claim, code=code, error=f"{host}: blocked for this run {why}"))
 
     def _nothing_left(self) -> None:
         self.exhausted = True

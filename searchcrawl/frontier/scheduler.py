@@ -27,6 +27,7 @@ from searchcrawl.frontier.window import Window
 from searchcrawl.http.request_rows import claim_of, request_of
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
+from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.rate_limiter import SharedRateLimiter
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
@@ -63,13 +64,13 @@ class Scheduler(BaseScheduler):
         self._spider = spider
         self._loop = asyncio.get_running_loop()
         fetch = run.source.fetch
-        schedule = build_delay_schedule(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds)
-        window = Window(
-            host_concurrency=fetch.host_concurrency,
+        hosts = HostRegistry(
             delay_seconds=fetch.delay_seconds,
+            host_concurrency=fetch.host_concurrency,
             sites=fetch.sites,
-            pace=None if schedule is None else lambda: schedule.delay_seconds(clock.now()),
+            schedule=build_delay_schedule(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds),
         )
+        window = Window(hosts)
         wires = run.wires
         self._frontier = Frontier(
             run,
@@ -83,7 +84,7 @@ class Scheduler(BaseScheduler):
             ),
             limit=run.limit,
         )
-        run.politeness = SharedRateLimiter(run.database, window, changed=self._wake)
+        run.politeness = SharedRateLimiter(run.database, hosts, changed=self._wake)
         wires.ended.append(self._frontier.ended)
         wires.committed.append(self._frontier.committed)
         wires.in_flight = lambda: window.in_flight
@@ -158,7 +159,7 @@ class Scheduler(BaseScheduler):
 
     def _end(self, outcome: Outcome) -> None:
         """Settles a row that did not get as far as the writer: its run would never end (X-D3)."""
-        if self._frontier.window.name_of(outcome.claim.url_id) is not None:
+        if self._frontier.window.host_of(outcome.claim.url_id) is not None:
             self._frontier.ended(outcome)
             self._settle(outcome)
 

@@ -76,7 +76,7 @@ class DryRunRateLimiter(RateLimiter):
         self._next[host] = max(self._next.get(host, 0.0), clock.monotonic() + seconds)
 
     def _wait_seconds(self, host: str) -> float:
-        allowed_ms = self._run.read(lambda transaction: host_table.allowed_ms(transaction, host))
+        allowed_ms = self._run.read(lambda transaction: host_table.find_allowed_ms(transaction, host))
         return 0.0 if allowed_ms is None else (allowed_ms - clock.now_ms()) / 1000
 
 

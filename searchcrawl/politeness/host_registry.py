@@ -1,23 +1,31 @@
-"""The hosts of a run by name: their delays, and what the host table is to be told and asked about them.
+"""The hosts of a run: which of them may get a request now, within delay, concurrency, back-off and the cap on hosts.
 
-Not thread-safe: the window's lock guards it. Times are monotonic seconds.
+HostRegistry knows the requests of this process only. SlotReservations brings in what other processes do, RateLimiter
+waits for it in the event loop, and ``frontier.window`` takes claims to its hosts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
-from searchcrawl.politeness.host_state import HostNews, HostState
+from searchcrawl.politeness.delay_schedule import DelaySchedule
+from searchcrawl.politeness.host_cap import HostCap
+from searchcrawl.politeness.host_state import HostState
+from searchcrawl.store.hosts.host_table import HostBlock, HostReport
 
-#: A booked turn that is not taken by then is booked anew, so that no two processes come close to each other.
+#: A slot that was not used this long after its start is reserved anew, so that requests of two processes keep the delay.
 _LATE_SECONDS: Final = 0.05
+#: A side request that waits for others to end tries again so often, and one that waits for a delay at least so often.
+_RETRY_SECONDS: Final = 0.05
+_LONGEST_WAIT_SECONDS: Final = 1.0
 
 
-class Wish(NamedTuple):
-    """A turn to be booked in the host table: not before a moment, and whether the last one went by unused."""
+class SlotRequest(NamedTuple):
+    """Asks for a slot in the host table: not before a moment; ``missed`` where the last slot passed unused."""
 
     name: str
     not_before: float
@@ -25,104 +33,273 @@ class Wish(NamedTuple):
     missed: bool
 
 
-class HostBoard:
-    """All hosts met, and the delay of the source, which ``pace`` answers where it changes with the hour.
+class HostRegistry:
+    """All hosts of a run by name (``host:port``). Times are monotonic seconds.
 
-    Once ``on_wish`` is set, each request under a delay needs a turn that is booked in the host table; it is
-    called when there is something to book or to tell.
+    ``host_concurrency`` requests go to one host at once; only one where a delay is in force (C2), after a failure, and
+    as long as nobody knows whether its robots.txt asks for a delay. A delay counts from the end of the answer before:
+    how long a request is under way must not shorten the pause that a host sees. ``schedule`` is there where the delay
+    changes with the hour. ``sites`` caps the hosts that are requested at once (0: no cap, C3).
+
+    Any thread may call the methods with a ``name``; all are quick. Those with a ``HostState`` are for who holds
+    ``lock``: the window.
     """
 
-    def __init__(self, *, delay_seconds: float, pace: Callable[[], float] | None) -> None:
-        self._pace = pace
-        self._delay_seconds = delay_seconds if pace is None else pace()
+    def __init__(
+        self, *, delay_seconds: float, host_concurrency: int, sites: int = 0, schedule: DelaySchedule | None = None
+    ) -> None:
+        self._schedule = schedule
+        self._delay_seconds = delay_seconds
+        self._host_concurrency = host_concurrency
         self._hosts: dict[str, HostState] = {}
-        self._wished: list[HostState] = []
-        self._newsworthy: dict[str, HostState] = {}
-        self._closed: Mapping[str, tuple[float, int]] = {}
-        self.on_wish: Callable[[], None] | None = None
+        self._blocks: dict[str, HostBlock] = {}
+        self._slot_requests: list[HostState] = []
+        self._reporting: dict[str, HostState] = {}
+        self._wake: Callable[[], None] | None = None
+        #: re-entrant, as the window's methods hold it around those of this class
+        self.lock = threading.RLock()
+        self.cap = HostCap(sites)
+        #: called under the lock with a host that a claim may go to now
+        self.on_free: Callable[[HostState], None] = lambda host: None
+        self.update_delay()
 
-    def host(self, name: str) -> HostState:
-        """A host, new or known."""
+    def share(self, wake: Callable[[], None]) -> None:
+        """From now on each request under a delay needs a slot that is reserved in the host table.
+
+        ``wake`` is called under the lock when there is a slot to reserve or a report to write.
+        """
+        self._wake = wake
+
+    def find_or_add(self, name: str) -> HostState:
+        """The host, new or known; under the lock."""
         host = self._hosts.get(name)
         if host is None:
             host = self._hosts[name] = HostState(name)
-            if name in self._closed:
-                self._close(host)
+            if name in self._blocks:
+                self._apply_block(host)
         return host
 
-    def find(self, name: str) -> HostState | None:
-        """A known host."""
-        return self._hosts.get(name)
-
-    def is_closed(self, name: str) -> bool:
-        """Whether others were told to leave a host alone, be it known or not."""
-        return name in self._closed
-
-    def all(self) -> list[HostState]:
-        """All known hosts."""
-        return list(self._hosts.values())
-
-    def keep_pace(self) -> None:
+    def update_delay(self) -> None:
         """Looks at the clock, where the delay of the source changes with it."""
-        if self._pace is not None:
-            self._delay_seconds = self._pace()
+        if self._schedule is not None:
+            self._delay_seconds = self._schedule.delay_seconds(clock.now())
 
     def delay(self, host: HostState | None) -> float:
-        """The delay in force for a host, in seconds."""
+        """The delay in force for a host, in seconds, as of the last ``update_delay``."""
         if host is None or host.crawl_delay_seconds <= self._delay_seconds:
             return self._delay_seconds
         return host.crawl_delay_seconds
 
-    def moment(self, host: HostState, now: float) -> float | None:
-        """When the next claim of a host may go; None where a turn has to be booked first."""
-        if self.on_wish is None or host.parked is not None or not self.delay(host):
+    def delay_seconds(self, name: str) -> float:
+        """The delay in force for a host now."""
+        self.update_delay()
+        return self.delay(self._hosts.get(name))
+
+    def set_crawl_delay(self, name: str, seconds: float) -> None:
+        """Sets the delay that robots.txt asks for; it counts from now."""
+        with self.lock:
+            self.find_or_add(name).crawl_delay_seconds = seconds
+        self.start_delay(name)
+
+    def start_delay(self, name: str) -> None:
+        """The host has just answered, or failed to: its delay starts now."""
+        host = self._hosts.get(name)
+        if host is not None and (delay := self.delay(host)):
+            with self.lock:
+                host.next_at = max(host.next_at, clock.monotonic() + delay)
+
+    def next_at(self, name: str) -> float:
+        """The moment before which nothing is sent to a host."""
+        host = self._hosts.get(name)
+        return 0.0 if host is None else host.next_at
+
+    def blocked_code(self, name: str) -> int | None:
+        """The code for which a host is blocked for the rest of the run; None where it is not blocked."""
+        host = self._hosts.get(name)
+        if host is None and name in self._blocks:
+            with self.lock:
+                host = self.find_or_add(name)
+        return None if host is None else host.blocked_code
+
+    # How a host answered.
+
+    def record_answer(self, name: str) -> None:
+        """See HostState.record_answer."""
+        host = self._hosts.get(name)
+        if host is not None and (host.failures or host.long_pauses or not host.has_answered):
+            with self.lock:
+                host.record_answer()
+                self._queue_report(host)
+
+    def record_failure(self, name: str, code: int, *, connected: bool = False) -> None:
+        """See HostState.record_failure."""
+        with self.lock:
+            host = self.find_or_add(name)
+            host.record_failure(code, connected=connected, delay_seconds=self.delay(host))
+            self._queue_report(host)
+
+    def record_retry_after(self, name: str, code: int, seconds: float) -> None:
+        """See HostState.record_retry_after."""
+        with self.lock:
+            host = self.find_or_add(name)
+            host.record_retry_after(code, seconds)
+            self._queue_report(host)
+
+    def pause(self, name: str, seconds: float) -> None:
+        """Sends nothing to a host for so long, in all processes."""
+        with self.lock:
+            host = self.find_or_add(name)
+            host.pause(seconds)
+            self._queue_report(host)
+
+    # Requests, of claims and others.
+
+    def count_free(self, host: HostState) -> int:
+        """How many more requests to a host may be under way."""
+        alone = not host.visited or host.failures or self.delay(host)
+        return (1 if alone else self._host_concurrency) - host.in_flight
+
+    def find_start(self, host: HostState, now: float) -> float | None:
+        """When the next claim of a host may go; None where a slot has to be reserved first, which is asked for here."""
+        if self._wake is None or host.blocked_code is not None or not self.delay(host):
             return host.next_at
-        if host.booked is not None and now - host.booked > _LATE_SECONDS:
-            host.booked, host.missed = None, True
-        if host.booked is not None:
-            return max(host.next_at, host.booked)
-        if not host.wished:
-            host.wished = True
-            self._wished.append(host)
-            self.on_wish()
+        if host.reserved_at is not None and now - host.reserved_at > _LATE_SECONDS:
+            host.reserved_at, host.slot_missed = None, True
+        if host.reserved_at is not None:
+            return max(host.next_at, host.reserved_at)
+        if not host.slot_requested:
+            host.slot_requested = True
+            self._slot_requests.append(host)
+            self._wake()
         return None
 
-    def wishes(self) -> list[Wish]:
-        """The turns to be booked; each is told once, and answered with ``given``."""
-        hosts, self._wished = self._wished, []
-        return [Wish(host.name, host.next_at, self.delay(host), host.missed) for host in hosts]
+    def begin_request(self, host: HostState, now: float, *, side: bool) -> None:
+        """A request to a host goes out: a side request or a claim."""
+        host.in_flight += 1
+        host.next_at = now + self.delay(host)
+        host.side_was_last = side
+        if not side:
+            host.reserved_at = None
 
-    def given(self, name: str, moment: float) -> HostState:
-        """Notes the turn that was booked for a host."""
-        host = self.host(name)
-        host.booked, host.missed, host.wished = moment, False, False
-        return host
+    def end_request(self, host: HostState) -> None:
+        """A request to a host has ended."""
+        host.in_flight -= 1
+        self._release_cap(host)
+        self.on_free(host)
 
-    def tell(self, host: HostState) -> None:
-        """There may be news of a host for the host table."""
-        if host.news is not None and self.on_wish is not None:
-            self._newsworthy[host.name] = host
-            self.on_wish()
+    def await_side_request(self, name: str) -> None:
+        """A side request wants to go to a host: it calls ``try_side_request`` until it may, or ``cancel_side_request``."""
+        with self.lock:
+            self.find_or_add(name).side_waiting += 1
 
-    def news(self) -> dict[str, HostNews]:
-        """What the host table is to be told, each once."""
-        hosts, self._newsworthy = self._newsworthy, {}
-        found = {name: host.news for name, host in hosts.items() if host.news is not None}
-        for host in hosts.values():
-            host.news = None
-        return found
+    def try_side_request(self, name: str, now: float) -> float:
+        """Begins a side request that waits: 0, or the seconds until the next try.
 
-    def close_until(self, closed: Mapping[str, tuple[float, int]]) -> None:
-        """Takes in which hosts all processes leave alone: until when, and the code that is the reason."""
-        self._closed = closed
-        for name in closed:
-            host = self._hosts.get(name)
-            if host is not None:
-                self._close(host)
+        Claims and side requests go by turns where both wait, so that neither keeps the other away.
+        """
+        with self.lock:
+            host = self.find_or_add(name)
+            claim_is_next = host.has_claims and host.side_was_last and host.blocked_code is None
+            if self.count_free(host) <= 0 or claim_is_next:
+                return _RETRY_SECONDS
+            if host.next_at > now:
+                return min(host.next_at - now, _LONGEST_WAIT_SECONDS)
+            if not self.cap.acquire(name, now):
+                return _RETRY_SECONDS
+            host.side_waiting -= 1
+            self.begin_request(host, now, side=True)
+            self.on_free(host)
+            return 0.0
 
-    def _close(self, host: HostState) -> None:
-        until, code = self._closed[host.name]
-        bound = clock.monotonic() + MAX_RETRY_PAUSE_SECONDS
-        host.next_at = max(host.next_at, min(until, bound))
-        if host.parked is None and until > bound:
-            host.parked = code
+    def cancel_side_request(self, name: str) -> None:
+        """A side request that waits is given up."""
+        with self.lock:
+            host = self.find_or_add(name)
+            host.side_waiting -= 1
+            self.on_free(host)
+
+    def end_side_request(self, name: str) -> None:
+        """A side request that ``try_side_request`` began has ended."""
+        with self.lock:
+            self.end_request(self.find_or_add(name))
+
+    def try_robots_request(self, name: str, now: float) -> float:
+        """Takes a host into use under the cap, for its robots.txt: 0, or the seconds until the next try.
+
+        It counts for nothing else: a claim may be waiting for that robots.txt.
+        """
+        with self.lock:
+            if not self.cap.acquire(name, now):
+                return _RETRY_SECONDS
+            self.find_or_add(name).robots_requests += 1
+            return 0.0
+
+    def end_robots_request(self, name: str) -> None:
+        """The robots.txt of ``try_robots_request`` was read."""
+        with self.lock:
+            host = self.find_or_add(name)
+            host.robots_requests -= 1
+            self._release_cap(host)
+
+    # What is shared with other processes.
+
+    def reserve_locally(self, name: str, moment: float) -> float:
+        """Reserves one request to a host in this process, not before ``moment``: when it may go."""
+        with self.lock:
+            host = self.find_or_add(name)
+            start = max(moment, host.next_at)
+            host.next_at = start + self.delay(host)
+            return start
+
+    def take_reservation(self, name: str) -> float | None:
+        """The start of the slot reserved for the next claim of a host, for a side request in its place; None: there is none."""
+        with self.lock:
+            host = self.find_or_add(name)
+            start, host.reserved_at = host.reserved_at, None
+            return start
+
+    def take_slot_requests(self) -> list[SlotRequest]:
+        """The slots to be reserved, each once; ``grant`` answers them."""
+        with self.lock:
+            hosts, self._slot_requests = self._slot_requests, []
+            return [SlotRequest(host.name, host.next_at, self.delay(host), host.slot_missed) for host in hosts]
+
+    def grant(self, name: str, start: float) -> None:
+        """A slot was reserved for a host."""
+        with self.lock:
+            host = self.find_or_add(name)
+            host.reserved_at, host.slot_missed, host.slot_requested = start, False, False
+            self.on_free(host)
+
+    def take_reports(self) -> dict[str, HostReport]:
+        """What the host table is to be told, by host, each once."""
+        with self.lock:
+            hosts, self._reporting = self._reporting, {}
+            reports = {name: host.report for name, host in hosts.items() if host.report is not None}
+            for host in hosts.values():
+                host.report = None
+            return reports
+
+    def set_blocks(self, blocks: Iterable[HostBlock]) -> None:
+        """Takes over which hosts all processes leave alone just now."""
+        with self.lock:
+            self._blocks = {block.name: block for block in blocks}
+            for name in self._blocks:
+                if name in self._hosts:
+                    self._apply_block(self._hosts[name])
+
+    def _apply_block(self, host: HostState) -> None:
+        block = self._blocks[host.name]
+        seconds = (block.until_ms - clock.now_ms()) / 1000
+        host.next_at = max(host.next_at, clock.monotonic() + min(seconds, MAX_RETRY_PAUSE_SECONDS))
+        if host.blocked_code is None and seconds > MAX_RETRY_PAUSE_SECONDS:
+            host.blocked_code = block.code
+
+    def _queue_report(self, host: HostState) -> None:
+        if host.report is not None and self._wake is not None:
+            self._reporting[host.name] = host
+            self._wake()
+
+    def _release_cap(self, host: HostState) -> None:
+        if not host.in_flight and not host.robots_requests:
+            self.cap.release(host.name, host.next_at if self.delay(host) else 0.0)

@@ -1,113 +1,106 @@
-"""What this process knows of one host: its claims, its delay, and how it answered lately."""
+"""What this process knows of one host: its delay, its requests, and how it has answered lately."""
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
 
 from searchcrawl import clock
-from searchcrawl.items import Claim
-from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
-from searchcrawl.rules.freshness import host_pause_seconds
-
-#: After so many failures in a row a host is left alone for the rest of the run.
-FAILURES_TO_PARK: Final = 5
-#: So many answers in a row that ask for a pause longer than a run waits, and the host gets it.
-LONG_PAUSES_TO_PARK: Final = 2
-TOO_MANY_REQUESTS: Final = 429
-_FIRST_PAUSE_SECONDS: Final = 0.125
-#: The longest pause of a host some of whose pages are good: one broken corner must not cost the others hours.
-_MILD_PAUSE_SECONDS: Final = 1.0
-
-
-@dataclass(slots=True)
-class HostNews:
-    """What was met at a host since the host table was last told; ``until`` in monotonic seconds, 0: no pause asked for."""
-
-    failed: int = 0
-    answered: bool = False
-    first_seconds: float = 0.0
-    limit_seconds: float = MAX_RETRY_PAUSE_SECONDS
-    until: float = 0.0
-    code: int = 0
+from searchcrawl.politeness.backoff import (
+    FAILURES_TO_BLOCK,
+    LONG_PAUSES_TO_BLOCK,
+    MAX_RETRY_PAUSE_SECONDS,
+    TOO_MANY_REQUESTS,
+    choose_backoff,
+)
+from searchcrawl.store.hosts.host_table import HostReport
 
 
 @dataclass(slots=True)
 class HostState:
-    """One host. Times are monotonic seconds."""
+    """One host. Times are monotonic seconds; not thread-safe: HostRegistry locks.
+
+    A side request is one that visits no claimed row: robots.txt, a sitemap, a login, a probe.
+    """
 
     name: str
-    waiting: deque[Claim] = field(default_factory=deque)
+    #: requests under way
     in_flight: int = 0
+    #: nothing is sent before this moment
     next_at: float = 0.0
-    queued: bool = False
     #: what its robots.txt asks for
     crawl_delay_seconds: float = 0.0
-    #: the turn booked in the host table for the next request; whether one is wished for, and the last went by unused
-    booked: float | None = None
-    wished: bool = False
-    missed: bool = False
+    #: whether a visit has ended here: then its robots.txt is known
+    visited: bool = False
+    #: whether claims wait; the window sets it
+    has_claims: bool = False
+    #: side requests that wait to be sent, and whether one of them was sent after the last claim
+    side_waiting: int = 0
+    side_was_last: bool = False
+    #: requests for its robots.txt that keep it in use under the cap on hosts
+    robots_requests: int = 0
+    #: the slot in the host table for the next request: when it starts, whether it is asked for, and whether the last
+    #: one passed unused
+    reserved_at: float | None = None
+    slot_requested: bool = False
+    slot_missed: bool = False
+    #: failures in a row; answers in a row that asked for a pause longer than a run waits
     failures: int = 0
     long_pauses: int = 0
-    parked: int | None = None
     #: whether it has answered anything but failures
-    good: bool = False
-    #: whether a visit ended here: its robots.txt is known then
-    met: bool = False
-    #: requests outside the claims that wait for a place, and whether one of them had the last
-    asking: int = 0
-    asked_last: bool = False
-    #: requests for its robots.txt that no claim of it waits for
-    guests: int = 0
-    news: HostNews | None = None
+    has_answered: bool = False
+    #: the code for which it is blocked for the rest of the run
+    blocked_code: int | None = None
+    #: what the host table is to be told
+    report: HostReport | None = None
 
-    def pause(self, until: float, *, code: int = 0) -> None:
-        """Nothing is asked before a moment; the other processes are to know."""
-        # Requests outside the claims wait no longer than that, and then learn that it is parked.
-        self.next_at = max(self.next_at, min(until, clock.monotonic() + MAX_RETRY_PAUSE_SECONDS))
-        news = self.told()
-        if until > news.until:
-            news.until, news.code = until, code
+    def pause(self, seconds: float, *, code: int = 0) -> None:
+        """Sends nothing for so long; the other processes learn of it."""
+        # A side request waits no longer than that, and then learns that the host is blocked.
+        self.next_at = max(self.next_at, clock.monotonic() + min(seconds, MAX_RETRY_PAUSE_SECONDS))
+        report = self._open_report()
+        until_ms = clock.now_ms() + round(seconds * 1000)
+        if until_ms > report.until_ms:
+            report.until_ms, report.code = until_ms, code
 
-    def told(self) -> HostNews:
-        """The news for the host table."""
-        if self.news is None:
-            self.news = HostNews()
-        return self.news
-
-    def answered(self) -> None:
-        """It gave an answer that is none of the failures: the growing pause is given up."""
+    def record_answer(self) -> None:
+        """The host answered, and that was no failure: the growing pause ends."""
         if self.failures:
-            news = self.told()
-            news.answered, news.failed = True, 0
+            report = self._open_report()
+            report.answered, report.failures = True, 0
         self.failures = self.long_pauses = 0
-        self.good = True
+        self.has_answered = True
 
-    def failed(self, code: int, *, connected: bool, delay_seconds: float) -> None:
-        """A connection failed with ``code``, or the host was ``connected`` and answers that it is overloaded.
+    def record_failure(self, code: int, *, connected: bool, delay_seconds: float) -> None:
+        """A connection failed with ``code``, or the host was ``connected`` and answered that it is overloaded.
 
-        The pause doubles with each in a row, from ``delay_seconds`` on. Five in a row, and it is left alone for this run; but a host
-        that answers 503 to some pages, and has answered others, is only asked more slowly.
+        The pause doubles with each failure in a row. After five in a row the host is blocked for this run; but a host
+        that answers 503 to some pages, and has answered others, is only requested more slowly.
         """
         self.failures += 1
-        mild = connected and self.good and code != TOO_MANY_REQUESTS
-        first = max(_FIRST_PAUSE_SECONDS, delay_seconds)
-        limit = max(_MILD_PAUSE_SECONDS, 2 * delay_seconds) if mild else MAX_RETRY_PAUSE_SECONDS
-        pause = host_pause_seconds(self.failures, first_seconds=first, limit_seconds=limit)
-        self.next_at = max(self.next_at, clock.monotonic() + pause)
-        news = self.told()
-        news.failed, news.first_seconds, news.limit_seconds, news.code = news.failed + 1, first, limit, code
-        if self.parked is None and self.failures >= FAILURES_TO_PARK and not mild:
-            self.parked = code
+        mild = connected and self.has_answered and code != TOO_MANY_REQUESTS
+        backoff = choose_backoff(delay_seconds=delay_seconds, mild=mild)
+        self.next_at = max(self.next_at, clock.monotonic() + backoff.pause_seconds(self.failures))
+        report = self._open_report()
+        report.failures, report.pause_seconds, report.code = report.failures + 1, backoff.pause_seconds, code
+        if self.blocked_code is None and self.failures >= FAILURES_TO_BLOCK and not mild:
+            self.blocked_code = code
 
-    def told_to_wait(self, code: int, seconds: float) -> None:
-        """It answered 429 or 503 with a Retry-After."""
-        now = clock.monotonic()
+    def record_retry_after(self, code: int, seconds: float) -> None:
+        """The host answered 429 or 503 with a Retry-After of so many seconds.
+
+        All requests to it wait, up to a minute. A longer pause blocks it for this run: at once after 429, which is about
+        us; after 503 once no page came between two of them, as one page that is always under repair must not cost the
+        others.
+        """
         if seconds <= MAX_RETRY_PAUSE_SECONDS:
-            self.pause(now + seconds, code=code)
+            self.pause(seconds, code=code)
             return
         self.long_pauses += 1
-        if self.parked is None and (code == TOO_MANY_REQUESTS or self.long_pauses >= LONG_PAUSES_TO_PARK):
-            self.parked = code
-            self.pause(now + seconds, code=code)
+        if self.blocked_code is None and (code == TOO_MANY_REQUESTS or self.long_pauses >= LONG_PAUSES_TO_BLOCK):
+            self.blocked_code = code
+            self.pause(seconds, code=code)
+
+    def _open_report(self) -> HostReport:
+        if self.report is None:
+            self.report = HostReport()
+        return self.report

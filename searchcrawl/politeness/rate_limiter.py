@@ -1,62 +1,16 @@
-"""Turns at a host: requests outside the claims (robots.txt) keep the same delay (C2)."""
+"""Waits of the event loop until a request to a host may go: the limits on requests that are no claims (C2, C3)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from searchcrawl import clock
 from searchcrawl.codes import BUSY
 from searchcrawl.exceptions import HostBlocked
+from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
-
-
-class HostClock(Protocol):
-    """When a host may be asked, within this process (frontier.window)."""
-
-    def delay_seconds(self, name: str) -> float:
-        """The delay in force."""
-
-    def set_delay(self, name: str, seconds: float) -> None:
-        """Slows a host down."""
-
-    def rest(self, name: str) -> None:
-        """The delay begins now."""
-
-    def book(self, name: str, moment: float) -> float:
-        """Books one request, not before ``moment`` (monotonic); when it may go."""
-
-    def ask(self, name: str) -> None:
-        """Wants a place among the requests to a host."""
-
-    def next_at(self, name: str) -> float:
-        """The moment (monotonic) before which nothing is asked of a host."""
-
-    def parked(self, name: str) -> int | None:
-        """The code of a host that is left alone for the rest of the run."""
-
-    def take_turn(self, name: str) -> float | None:
-        """A turn (monotonic) that was booked for a host and is free to take."""
-
-    def pause(self, name: str, seconds: float) -> None:
-        """Nothing is asked of a host for so long."""
-
-    def arrive(self, name: str, now: float) -> float:
-        """Takes a slot for a host's robots.txt: 0, or the seconds until the next try."""
-
-    def depart(self, name: str) -> None:
-        """That robots.txt was had."""
-
-    def enter(self, name: str, now: float) -> float:
-        """Takes that place: 0, or the seconds until the next try."""
-
-    def ask_no_more(self, name: str) -> None:
-        """Wants it no more."""
-
-    def leave(self, name: str) -> None:
-        """Gives it back."""
 
 
 class RateLimiter:
@@ -97,105 +51,93 @@ class RateLimiter:
 
 
 class SharedRateLimiter(RateLimiter):
-    """Reserves slots in the host table, which all processes share, and in this process.
+    """Keeps the limits of ``hosts``, and reserves slots in the host table that all processes share.
 
-    ``changed`` is called when a request may have become free that a claim can take.
+    ``changed`` is called when a claim may have become free to go.
     """
 
-    def __init__(self, database: Database, clock_of_hosts: HostClock, *, changed: Callable[[], None]) -> None:
+    def __init__(self, database: Database, hosts: HostRegistry, *, changed: Callable[[], None]) -> None:
         self._database = database
-        self._hosts = clock_of_hosts
+        self._hosts = hosts
         self._changed = changed
 
     async def wait_until_allowed(self, host: str) -> None:
-        """Waits until one more request to ``host`` (``host:port``) is allowed, and books it."""
         delay = self._hosts.delay_seconds(host)
-        moment = clock.monotonic()
+        start = clock.monotonic()
         if delay:
-            moment = await self._booked(host, delay, self._hosts.next_at(host))
-        pause = self._hosts.book(host, moment) - clock.monotonic()
+            start = await self._reserve(host, delay, self._hosts.next_at(host))
+        pause = self._hosts.reserve_locally(host, start) - clock.monotonic()
         if pause > 0:
             await asyncio.sleep(pause)
 
-    async def enter(self, host: str) -> None:
-        """Waits for a turn and for a place among the requests to ``host``; ``leave`` gives it back.
-
-        Raises HostBlocked for a host that asked for a long pause.
-        """
-        hosts = self._hosts
-        self._check(host)
-        hosts.ask(host)
-        try:
-            # The window is shared with threads, which set no event of this loop.
-            while pause := hosts.enter(host, clock.monotonic()):
-                await asyncio.sleep(pause)
-                self._check(host)
-        except (asyncio.CancelledError, HostBlocked):
-            hosts.ask_no_more(host)
-            raise
-        finally:
-            self._changed()
-        delay = hosts.delay_seconds(host)
+    async def acquire_request(self, host: str) -> None:
+        await self._begin_request(host)
+        delay = self._hosts.delay_seconds(host)
         if not delay:
             return
         try:
-            moment = hosts.take_turn(host)
-            if moment is None or moment < clock.monotonic():
-                moment = await self._booked(host, delay, 0.0)
-            await asyncio.sleep(max(moment - clock.monotonic(), 0))
+            start = self._hosts.take_reservation(host)
+            if start is None or start < clock.monotonic():
+                start = await self._reserve(host, delay, 0.0)
+            await asyncio.sleep(max(start - clock.monotonic(), 0))
         except BaseException:
-            self.leave(host)
+            self.release_request(host)
             raise
 
-    def leave(self, host: str) -> None:
-        """A request that entered is over."""
-        self._hosts.leave(host)
+    def release_request(self, host: str) -> None:
+        self._hosts.end_side_request(host)
+        self._changed()
+
+    async def acquire_host(self, host: str) -> None:
+        self._check(host)
+        while pause := self._hosts.try_robots_request(host, clock.monotonic()):  # noqa: ASYNC110  # no event of this loop
+            await asyncio.sleep(pause)
+
+    def release_host(self, host: str) -> None:
+        self._hosts.end_robots_request(host)
         self._changed()
 
     def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
-        """Keeps at least this delay to a host from now on."""
-        self._hosts.set_delay(host, delay_seconds)
+        self._hosts.set_crawl_delay(host, delay_seconds)
 
-    def rest(self, host: str) -> None:
-        """A request to the host is over: its delay begins now."""
-        self._hosts.rest(host)
-
-    async def arrive(self, host: str) -> None:
-        """Waits until a robots.txt of ``host`` may be asked for under the cap on sites; ``depart`` ends it.
-
-        Raises HostBlocked as ``enter`` does.
-        """
-        self._check(host)
-        while pause := self._hosts.arrive(host, clock.monotonic()):  # noqa: ASYNC110
-            await asyncio.sleep(pause)
-
-    def depart(self, host: str) -> None:
-        """A robots.txt that arrived is over."""
-        self._hosts.depart(host)
-        self._changed()
+    def start_delay(self, host: str) -> None:
+        self._hosts.start_delay(host)
 
     def pause(self, host: str, *, seconds: float) -> None:
-        """Asks nothing of a host for so long (Retry-After), in all processes."""
         self._hosts.pause(host, seconds)
 
+    async def _begin_request(self, host: str) -> None:
+        self._check(host)
+        self._hosts.await_side_request(host)
+        try:
+            # The registry is shared with threads, which set no event of this loop.
+            while pause := self._hosts.try_side_request(host, clock.monotonic()):
+                await asyncio.sleep(pause)
+                self._check(host)
+        except (asyncio.CancelledError, HostBlocked):
+            self._hosts.cancel_side_request(host)
+            raise
+        finally:
+            self._changed()
+
     def _check(self, host: str) -> None:
-        code = self._hosts.parked(host)
+        code = self._hosts.blocked_code(host)
         if code in BUSY:
-            raise HostBlocked(f"{host} is left alone, as it asked ({code})", code=code)
+            raise HostBlocked(f"{host} is blocked for this run, as it asked ({code})", code=code)
 
-    async def _booked(self, host: str, delay_seconds: float, not_before: float) -> float:
-        """When the turn is that the host table gives, in monotonic seconds as ``not_before``."""
+    async def _reserve(self, host: str, delay_seconds: float, not_before: float) -> float:
+        """Reserves a slot in the host table: its start, in monotonic seconds as ``not_before``."""
         wait_ms = round((not_before - clock.monotonic()) * 1000)
-        first_ms = await asyncio.to_thread(self._book, host, round(delay_seconds * 1000), wait_ms)
-        return clock.monotonic() + (first_ms - clock.now_ms()) / 1000
+        start_ms = await asyncio.to_thread(self._write_reservation, host, round(delay_seconds * 1000), wait_ms)
+        return clock.monotonic() + (start_ms - clock.now_ms()) / 1000
 
-    def _book(self, host: str, delay_ms: int, wait_ms: int) -> int:
-        def book(transaction: Transaction) -> int:
-            host_id = host_table.ids(transaction, [host])[host]
+    def _write_reservation(self, host: str, delay_ms: int, wait_ms: int) -> int:
+        def reserve(transaction: Transaction) -> int:
+            host_id = host_table.find_or_add(transaction, [host])[host]
             now_ms = clock.now_ms()
-            turn = host_table.book(
+            slot = host_table.reserve_slot(
                 transaction, host_id, now_ms=now_ms, delay_ms=delay_ms, not_before_ms=now_ms + wait_ms
             )
-            return turn.first_ms
+            return slot.start_ms
 
-        return self._database.write(book)
+        return self._database.write(reserve)

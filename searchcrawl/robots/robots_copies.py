@@ -57,6 +57,6 @@ class RobotsCopies:
     def _save(self, transaction: Transaction, origin: str, body: bytes) -> None:
         now_ms = clock.now_ms()
         if not self._swept:
-            robots_table.forget(transaction, now_ms - _MAX_AGE_MS)
+            robots_table.drop_before(transaction, now_ms - _MAX_AGE_MS)
             self._swept = True
         robots_table.save(transaction, origin, body, now_ms)

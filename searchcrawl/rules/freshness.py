@@ -1,4 +1,4 @@
-"""When a page is changed, and when it is visited again (interface.md ``[change]``, ``[lifecycle]``; D2)."""
+"""When a page is changed, and when it is visited again (``[change]``, ``[lifecycle]``; D2)."""
 
 from __future__ import annotations
 
@@ -65,8 +65,3 @@ def next_due_ms(settled_ms: int, *, recrawl_every_hours: float, failed_runs: int
     if gap_ms > 0 and doublings > 0:
         gap_ms = max(gap_ms, min(gap_ms << min(doublings, 64), _MAX_FAILURE_GAP_MS))
     return settled_ms + gap_ms
-
-
-def host_pause_seconds(failures: int, *, first_seconds: float, limit_seconds: float) -> float:
-    """How long a host is left alone after so many failures in a row (from 1): each time twice as long, up to a limit."""
-    return min(first_seconds * 2.0 ** min(failures - 1, 16), limit_seconds)

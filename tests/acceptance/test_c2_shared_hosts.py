@@ -188,4 +188,4 @@ def test_r10_host_when_it_asked_one_source_to_wait_an_hour_then_no_other_asks_it
     assert codes == [0, 8]
     assert site.log(host=host) == []
     assert (rows[host]["code"], rows[good]["code"]) == (429, 200)
-    assert "left alone for this run as it asked" in rows[host]["error"]
+    assert "blocked for this run as it asked" in rows[host]["error"]

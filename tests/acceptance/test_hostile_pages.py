@@ -105,7 +105,7 @@ def test_r10_host_when_it_asks_for_an_hour_then_is_left_alone_and_loses_nothing(
     assert 1 <= len(asked) <= 6
     assert {row["code"] for row in rows} == {status}
     assert {row["fetch_state"] for row in rows} == {2}
-    assert sum("left alone for this run as it asked" in row["error"] for row in rows) >= 25
+    assert sum("blocked for this run as it asked" in row["error"] for row in rows) >= 25
     assert project.indexed() == before
     site.clear_behaviours()
 

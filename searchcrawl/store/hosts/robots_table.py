@@ -1,4 +1,4 @@
-"""The last good robots.txt of each origin: what is in force while the file cannot be had (RFC 9309 §2.4; B2)."""
+"""The last good robots.txt of each origin: it is in force while the file cannot be fetched (RFC 9309 §2.4; B2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST: Final = 300
 
 
 def save(transaction: Transaction, origin: str, body: bytes, fetched_ms: int) -> None:
-    """Keeps what ``scheme://host[:port]`` answered, compressed, in place of what it answered before."""
+    """Stores what ``scheme://host[:port]`` answered, compressed, in place of what it answered before."""
     if len(origin) > _LONGEST:
         return
     statement = upsert(transaction, robots_copies)
@@ -28,17 +28,17 @@ def save(transaction: Transaction, origin: str, body: bytes, fetched_ms: int) ->
 
 
 def find(transaction: Transaction, origin: str, *, since_ms: int = 0) -> bytes | None:
-    """The body that an origin answered last, at ``since_ms`` or later; None without one."""
+    """The body that an origin answered last, at ``since_ms`` or later; None where there is none."""
     query = select(robots_copies.c.body).where(robots_copies.c.origin == origin, robots_copies.c.fetched_ms >= since_ms)
     body: bytes | None = transaction.execute(query).scalar()
     return None if body is None else isal_zlib.decompress(body)
 
 
 def drop(transaction: Transaction, origin: str) -> None:
-    """Drops the copy of an origin that has no such file any more."""
+    """Drops the copy of an origin that has no robots.txt any more."""
     transaction.execute(delete(robots_copies).where(robots_copies.c.origin == origin))
 
 
-def forget(transaction: Transaction, before_ms: int) -> None:
-    """Drops the copies of origins that were not asked since."""
+def drop_before(transaction: Transaction, before_ms: int) -> None:
+    """Drops the copies that were fetched before a moment."""
     transaction.execute(delete(robots_copies).where(robots_copies.c.fetched_ms < before_ms))

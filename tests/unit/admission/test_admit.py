@@ -164,7 +164,7 @@ def test_admit_when_a_transaction_is_rolled_back_and_repeated_then_hosts_are_tho
         raise StoreAway("gone")
     with database.write_once() as transaction:
         # Another process takes the numbers meanwhile.
-        host_table.ids(transaction, ["other.test:80", "third.test:80"])
+        host_table.find_or_add(transaction, ["other.test:80", "third.test:80"])
 
     tested.rolled_back()
     admit(database, tested, lost)

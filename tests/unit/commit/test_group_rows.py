@@ -67,7 +67,7 @@ class World:
 
     def add(self, names: str) -> None:
         with self.database.write_once() as transaction:
-            host = host_table.ids(transaction, ["a.test:80"])["a.test:80"]
+            host = host_table.find_or_add(transaction, ["a.test:80"])["a.test:80"]
             rows = [NewUrl(key=urls.key(SITE + name), url=SITE + name, host_id=host, depth=1) for name in names]
             url_table.add(transaction, 1, rows, self.now_ms)
 

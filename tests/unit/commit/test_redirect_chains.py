@@ -34,7 +34,7 @@ def chain_of(database: Database, length: int, *, code: int = Code.MOVED) -> int:
     referrer: int | None = None
     with database.write_once() as transaction:
         source = run_table.source_id(transaction, "example")
-        host = host_table.ids(transaction, ["www.example.org:80"])["www.example.org:80"]
+        host = host_table.find_or_add(transaction, ["www.example.org:80"])["www.example.org:80"]
         for number in range(length + 1):
             row = NewUrl(
                 key=urls.key(hop(number)),

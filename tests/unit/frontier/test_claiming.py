@@ -13,7 +13,8 @@ from sqlalchemy import select
 from searchcrawl import urls
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
-from searchcrawl.politeness.host_state import FAILURES_TO_PARK
+from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
+from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.schema import hosts
 from searchcrawl.store.urls import url_table
@@ -36,7 +37,7 @@ class Watched:
     """A claiming thread whose looks are counted."""
 
     def __init__(self, filled: FilledStore, *, delay_seconds: float) -> None:
-        self.window = Window(host_concurrency=4, delay_seconds=delay_seconds)
+        self.window = Window(HostRegistry(host_concurrency=4, delay_seconds=delay_seconds))
         self.exhausted = threading.Event()
         self.looks = 0
         self.came = 0
@@ -71,7 +72,7 @@ def admit(filled: FilledStore, *, count: int, rows: int) -> None:
     with filled.database.write_once() as transaction:
         for number in range(count):
             name = f"h{number}.acme.test:80"
-            host_id = host_table.ids(transaction, [name])[name]
+            host_id = host_table.find_or_add(transaction, [name])[name]
             addresses = [f"http://h{number}.acme.test/{row}" for row in range(rows)]
             new = [NewUrl(key=urls.key(url), url=url, host_id=host_id, depth=1) for url in addresses]
             url_table.add(transaction, filled.run.source_id, new, 0)
@@ -110,12 +111,12 @@ def test_claiming_when_claims_are_outstanding_then_the_crawl_is_not_over(filled:
     assert not watched.exhausted.is_set()
 
 
-def test_claiming_when_a_host_is_left_alone_then_its_rows_come_at_once_and_book_no_time(filled: FilledStore) -> None:
+def test_claiming_when_a_host_is_blocked_then_its_rows_come_at_once_and_reserve_no_slot(filled: FilledStore) -> None:
     admit(filled, count=1, rows=150)
     watched = Watched(filled, delay_seconds=5.0)
     host = "h0.acme.test:80"
-    for _ in range(FAILURES_TO_PARK):
-        watched.window.failed(host, 906)
+    for _ in range(FAILURES_TO_BLOCK):
+        watched.window.hosts.record_failure(host, 906)
 
     watched.run_for(_A_WHILE_SECONDS)
 

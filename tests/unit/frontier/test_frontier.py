@@ -11,6 +11,7 @@ import pytest
 from searchcrawl.exceptions import StoreLocked
 from searchcrawl.frontier.frontier import Frontier, Listeners
 from searchcrawl.frontier.window import Window
+from searchcrawl.politeness.host_registry import HostRegistry
 from tests.answer_store import FilledStore
 
 _LIMIT_SECONDS = 20.0
@@ -35,7 +36,7 @@ def frontier(filled: FilledStore) -> Iterator[Frontier]:
         settle=lambda outcome: None,
         may_claim=lambda: True,
     )
-    frontier = Frontier(filled.run, Window(host_concurrency=4, delay_seconds=0.0), listeners)
+    frontier = Frontier(filled.run, Window(HostRegistry(host_concurrency=4, delay_seconds=0.0)), listeners)
     frontier.start()
     assert came.wait(_LIMIT_SECONDS)
     yield frontier

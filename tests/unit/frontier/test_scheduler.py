@@ -15,8 +15,7 @@ from sqlalchemy import select
 from searchcrawl import clock
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.items import Claim, Outcome
-from searchcrawl.politeness import host_state
-from searchcrawl.politeness.host_state import FAILURES_TO_PARK
+from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK, HostBackoff
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import url_table
@@ -35,8 +34,8 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host that fails is asked again at once."""
-    monkeypatch.setattr(host_state, "host_pause_seconds", lambda *_, **__: 0.0)
+    """A host that fails gets the next request at once."""
+    monkeypatch.setattr(HostBackoff, "pause_seconds", lambda *_: 0.0)
 
 
 def claimed(filled: FilledStore, count: int) -> list[Claim]:
@@ -66,11 +65,11 @@ def opened(filled: FilledStore) -> Scheduler:
 
 
 def fail_one_by_one(filled: FilledStore, scheduler: Scheduler, claims: list[Claim]) -> None:
-    """All claims are redirected to a host that is dead; it is asked until it is left alone."""
+    """All claims are redirected to a host that is dead; it gets requests until it is blocked."""
     for claim in claims:
         meta = {"claim": claim, "download_slot": DEAD}
         scheduler.enqueue_request(Request(f"http://{DEAD}/", meta=meta))
-    for _ in range(FAILURES_TO_PARK):
+    for _ in range(FAILURES_TO_BLOCK):
         request = scheduler.next_request()
         assert request is not None
         for tell in filled.run.wires.ended:
@@ -78,7 +77,7 @@ def fail_one_by_one(filled: FilledStore, scheduler: Scheduler, claims: list[Clai
 
 
 def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: FilledStore) -> None:
-    claims = claimed(filled, FAILURES_TO_PARK + 1)
+    claims = claimed(filled, FAILURES_TO_BLOCK + 1)
     given_up: list[Outcome] = []
 
     async def run() -> None:
@@ -100,7 +99,7 @@ def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: 
 def test_close_when_a_row_is_given_up_after_the_writer_ended_then_it_goes_back_into_the_table(
     filled: FilledStore,
 ) -> None:
-    claims = claimed(filled, FAILURES_TO_PARK + 1)
+    claims = claimed(filled, FAILURES_TO_BLOCK + 1)
 
     async def run() -> None:
         scheduler = opened(filled)
@@ -112,4 +111,4 @@ def test_close_when_a_row_is_given_up_after_the_writer_ended_then_it_goes_back_i
 
     with filled.database.read_once() as transaction:
         states = list(transaction.execute(select(urls.c.fetch_state)).scalars())
-    assert sorted(states) == [FetchState.TODO, *[FetchState.FETCHING] * FAILURES_TO_PARK]
+    assert sorted(states) == [FetchState.TODO, *[FetchState.FETCHING] * FAILURES_TO_BLOCK]

@@ -25,7 +25,7 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def paused(request: Request, status: int, retry_after: str) -> dict[str, float]:
-    """The hosts that are left alone after an answer, and for how many seconds."""
+    """The hosts that are paused after an answer, and for how many seconds."""
     politeness = Politeness()
     tested = RedirectMiddleware(
         boundary=Boundary(include_hosts=["site.test"]),

@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> Run:
 
 def settle_start(run: Run, code: int) -> None:
     with run.database.write_once() as transaction:
-        host_id = host_table.ids(transaction, ["www.example.org:80"])["www.example.org:80"]
+        host_id = host_table.find_or_add(transaction, ["www.example.org:80"])["www.example.org:80"]
         row = NewUrl(key=urls.key(_START), url=_START, host_id=host_id, depth=0, code=code)
         url_table.add(transaction, run.source_id, [row], 0)
 

@@ -26,7 +26,7 @@ def add(
 ) -> list[int]:
     """Admits rows ``http://HOST/NAME``; their ids."""
     with database.write_once() as transaction:
-        host_id = host_table.ids(transaction, [host])[host]
+        host_id = host_table.find_or_add(transaction, [host])[host]
         rows = [
             NewUrl(
                 key=identity.key(f"http://{host}/{name}"),

@@ -32,7 +32,7 @@ from searchcrawl.store.hosts import host_table
 from searchcrawl.store.engine.database import Database
 database = Database("sqlite:///store.db", Path(sys.argv[1]))
 with database.write_once() as transaction:
-    host_table.ids(transaction, ["a.test:80"])
+    host_table.find_or_add(transaction, ["a.test:80"])
 print([name for name in sys.modules if "postgresql" in name or "psycopg" in name or "alembic" in name])
 """
 LONG = "".join(random.Random(1).choices(string.ascii_lowercase, k=20_000))
@@ -49,7 +49,7 @@ def postgres_database(tmp_path: Path, empty_postgres_url: str) -> Iterator[Datab
 def test_add_when_keys_use_all_64_bits_then_they_come_back(database: Database) -> None:
     keys = [-(2**63), -1, 0, 2**63 - 1]
     with database.write_once() as transaction:
-        host = host_table.ids(transaction, ["a.test:80"])["a.test:80"]
+        host = host_table.find_or_add(transaction, ["a.test:80"])["a.test:80"]
         rows = [NewUrl(key=key, url=f"http://a.test/{key}", host_id=host, depth=1) for key in keys]
         ids = url_table.add(transaction, SOURCE, rows, NOW_MS)
 
@@ -81,7 +81,7 @@ def test_hosts_when_a_name_is_longer_than_dns_allows_then_it_has_a_row(database:
     (url_id,) = add(database, ["a"], host=f"{LONG}.test:80")
 
     with database.read_once() as transaction:
-        names = host_table.names(transaction, [row(database, url_id).host_id])
+        names = host_table.find_names(transaction, [row(database, url_id).host_id])
     assert LONG.startswith(*names.values())
 
 

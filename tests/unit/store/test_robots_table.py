@@ -32,7 +32,7 @@ def test_copies_when_swept_then_only_those_of_late_are_left(database: Database) 
     with database.write_once() as transaction:
         for number in range(5):
             robots_table.save(transaction, f"http://h{number}.test", b"x", number)
-        robots_table.forget(transaction, 3)
+        robots_table.drop_before(transaction, 3)
 
     with database.read_once() as transaction:
         found = [robots_table.find(transaction, f"http://h{number}.test") for number in range(5)]

@@ -200,7 +200,9 @@ def test_hosts_when_processes_add_the_same_then_all_agree_on_their_ids(stores: l
         found: dict[str, int] = {}
         for start in range(0, 60, 20):
             with store.write_once() as transaction:
-                found |= host_table.ids(transaction, {f"h{number}.test:80" for number in range(start, start + 40)})
+                found |= host_table.find_or_add(
+                    transaction, {f"h{number}.test:80" for number in range(start, start + 40)}
+                )
         return found
 
     ids = together(stores, learn)
@@ -211,13 +213,13 @@ def test_hosts_when_processes_add_the_same_then_all_agree_on_their_ids(stores: l
 
 def test_hosts_when_processes_book_at_once_then_no_moment_is_given_twice(stores: list[Database]) -> None:
     with stores[0].write_once() as transaction:
-        host = host_table.ids(transaction, ["a.test:80"])["a.test:80"]
+        host = host_table.find_or_add(transaction, ["a.test:80"])["a.test:80"]
 
     def book(store: Database) -> list[int]:
         found = []
         for _ in range(10):
             with store.write_once() as transaction:
-                found.append(host_table.book(transaction, host, now_ms=NOW_MS, delay_ms=2000).first_ms)
+                found.append(host_table.reserve_slot(transaction, host, now_ms=NOW_MS, delay_ms=2000).start_ms)
         return found
 
     moments = sorted(moment for found in together(stores, book) for moment in found)

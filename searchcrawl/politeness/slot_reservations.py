@@ -1,0 +1,90 @@
+"""The clock of the hosts that all processes share, in the host table: slots, failures, blocks (C2, X-R10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.politeness.host_registry import HostRegistry, SlotRequest
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.hosts import host_table
+from searchcrawl.store.hosts.host_table import HostReport, SlotReservation
+
+#: How often the blocks of other processes are read.
+_READ_SECONDS: Final = 1.0
+_MAX_IDS: Final = 100_000
+
+
+class SlotReservations:
+    """Carries slots, reports and blocks between the registry and the host table.
+
+    ``wake`` is called when ``update`` has something to do. ``update`` is for the claiming thread only; the object is
+    made before the first request of the run, so that those of side requests respect the blocks, too.
+    """
+
+    def __init__(self, database: Database, hosts: HostRegistry, *, wake: Callable[[], None]) -> None:
+        self._database = database
+        self._hosts = hosts
+        self._since_ms = clock.now_ms()
+        self._read_at = 0.0
+        self._ids: dict[str, int] = {}
+        self._reserved: dict[str, SlotReservation] = {}
+        hosts.share(wake)
+        self._read_blocks()
+
+    def update(self) -> bool:
+        """Reserves the slots that are asked for, writes reports and reads blocks; whether claims may go that could not before."""
+        requests, reports = self._hosts.take_slot_requests(), self._hosts.take_reports()
+        if requests or reports:
+            self._find_ids([*(request.name for request in requests), *reports])
+            reserved = self._database.write(lambda transaction: self._apply(transaction, requests, reports))
+            offset = _offset()
+            for name, slot in reserved.items():
+                self._reserved[name] = slot
+                self._hosts.grant(name, slot.start_ms / 1000 + offset)
+        blocked = clock.monotonic() - self._read_at >= _READ_SECONDS and self._read_blocks()
+        return bool(requests) or blocked
+
+    def _find_ids(self, names: list[str]) -> None:
+        if len(self._ids) > _MAX_IDS:
+            self._ids.clear()
+            self._reserved.clear()
+        missing = [name for name in names if name not in self._ids]
+        if missing:
+            self._ids |= self._database.write(lambda transaction: host_table.find_or_add(transaction, missing))
+
+    def _apply(
+        self, transaction: Transaction, requests: list[SlotRequest], reports: dict[str, HostReport]
+    ) -> dict[str, SlotReservation]:
+        now_ms, offset = clock.now_ms(), _offset()
+        reserved: dict[str, SlotReservation] = {}
+        by_name = {request.name: request for request in requests}
+        # By rising id, so that no two processes wait for each other.
+        for name in sorted({*by_name, *reports}, key=self._ids.__getitem__):
+            host_id = self._ids[name]
+            if name in reports:
+                host_table.add_report(transaction, host_id, reports[name], since_ms=self._since_ms, now_ms=now_ms)
+            request = by_name.get(name)
+            if request is not None:
+                reserved[name] = host_table.reserve_slot(
+                    transaction,
+                    host_id,
+                    now_ms=now_ms,
+                    delay_ms=round(request.delay_seconds * 1000),
+                    not_before_ms=round((request.not_before - offset) * 1000),
+                    unused=self._reserved.get(name) if request.missed else None,
+                )
+        return reserved
+
+    def _read_blocks(self) -> bool:
+        """Takes over which hosts are blocked, by whatever process; whether there is one."""
+        self._read_at = clock.monotonic()
+        blocks = self._database.read(lambda transaction: host_table.find_blocks(transaction, clock.now_ms()))
+        self._hosts.set_blocks(blocks)
+        return bool(blocks)
+
+
+def _offset() -> float:
+    """What makes monotonic seconds of seconds since 1970."""
+    return clock.monotonic() - clock.now_ms() / 1000

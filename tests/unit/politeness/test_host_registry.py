@@ -1,0 +1,260 @@
+"""Delays, slots that processes share, side requests, and the cap on hosts at once (C2, C3)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+
+from searchcrawl import clock
+from searchcrawl.frontier.window import Window
+from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
+from searchcrawl.politeness.delay_schedule import DelaySchedule, DelayWindow, parse_days
+from searchcrawl.politeness.host_registry import HostRegistry
+from tests.factories import claim
+from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
+
+
+def test_delay_when_the_host_answered_late_then_it_counts_from_there(now: list[float]) -> None:
+    tested = build_window(delay_seconds=3.0)
+    tested.fill(HOST, [claim(1), claim(2)])
+    tested.pop(now[0])
+
+    now[0] = 1002.0
+    tested.hosts.start_delay(HOST)
+    tested.release(1)
+
+    assert popped(tested, 1004.9) is None
+    assert popped(tested, 1005.0) == 2
+
+
+def test_delay_when_robots_asks_for_one_then_the_next_request_keeps_it_already(now: list[float]) -> None:
+    tested = build_window()
+    tested.fill(HOST, [claim(1), claim(2)])
+    tested.pop(now[0])
+
+    tested.hosts.set_crawl_delay(HOST, 2.0)
+
+    assert tested.hosts.reserve_locally(HOST, now[0]) == 1002.0
+    assert tested.hosts.delay_seconds(HOST) == 2.0
+    assert tested.hosts.delay_seconds(OTHER) == 0.0
+
+
+def test_delay_when_robots_asks_for_a_shorter_one_then_that_of_the_source_stands(now: list[float]) -> None:
+    tested = build_window(delay_seconds=3.0)
+
+    tested.hosts.set_crawl_delay(HOST, 1.0)
+
+    assert tested.hosts.delay_seconds(HOST) == 3.0
+
+
+def test_rest_when_there_is_no_delay_then_nothing_waits(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    tested.hosts.start_delay(HOST)
+
+    assert popped(tested, now[0]) == 1
+
+
+def test_book_when_robots_files_are_asked_for_then_claims_wait_behind_them(now: list[float]) -> None:
+    tested = build_window(delay_seconds=3.0)
+
+    booked = [tested.hosts.reserve_locally(HOST, now[0]), tested.hosts.reserve_locally(HOST, now[0])]
+    tested.fill(HOST, [claim(1)])
+
+    assert booked == [1000.0, 1003.0]
+    assert popped(tested, 1005.9) is None
+    assert popped(tested, 1006.0) == 1
+
+
+def test_enter_when_places_are_taken_then_it_gets_the_next_before_a_claim(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1), claim(2), claim(3)])
+    both = [popped(tested, now[0]) for _ in range(2)]
+    tested.hosts.await_side_request(HOST)
+
+    refused = tested.hosts.try_side_request(HOST, now[0])
+    tested.release(1)
+    kept = popped(tested, now[0])
+    entered = tested.hosts.try_side_request(HOST, now[0])
+    tested.hosts.end_side_request(HOST)
+
+    assert both == [1, 2]
+    assert refused > 0
+    assert (kept, entered) == (None, 0.0)
+    assert popped(tested, now[0]) == 3
+
+
+def test_enter_when_claims_wait_then_they_take_turns(now: list[float]) -> None:
+    tested = met(build_window(host_concurrency=1), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+    order = []
+    for _ in range(2):
+        tested.hosts.await_side_request(HOST)
+        order.append(popped(tested, now[0]))
+        order.append(tested.hosts.try_side_request(HOST, now[0]))
+        tested.hosts.await_side_request(HOST)
+        tested.hosts.end_side_request(HOST)
+        order.append(tested.hosts.try_side_request(HOST, now[0]) > 0)
+        page = popped(tested, now[0])
+        order.append(page)
+        tested.release(page or 0)
+        tested.hosts.cancel_side_request(HOST)
+
+    assert order == [None, 0.0, True, 1, None, 0.0, True, 2]
+
+
+def test_enter_when_a_delay_is_in_force_then_one_at_a_time_and_not_before_it(now: list[float]) -> None:
+    tested = build_window(delay_seconds=2.0)
+    for _ in range(2):
+        tested.hosts.await_side_request(HOST)
+
+    first = tested.hosts.try_side_request(HOST, now[0])
+    beside = tested.hosts.try_side_request(HOST, now[0])
+    tested.hosts.end_side_request(HOST)
+    early = tested.hosts.try_side_request(HOST, now[0] + 1.5)
+    late = tested.hosts.try_side_request(HOST, now[0] + 2.0)
+
+    assert (first, late) == (0.0, 0.0)
+    assert beside > 0
+    assert early == pytest.approx(0.5)
+
+
+def test_ask_when_taken_back_then_claims_have_all_places(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.hosts.await_side_request(HOST)
+    tested.fill(HOST, [claim(1), claim(2)])
+    before = [popped(tested, now[0]) for _ in range(2)]
+
+    tested.hosts.cancel_side_request(HOST)
+
+    assert before == [1, None]
+    assert popped(tested, now[0]) == 2
+
+
+def test_enter_when_the_host_is_blocked_then_it_waits_for_its_pause_and_not_for_its_claims(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.hosts.await_side_request(HOST)
+    assert tested.hosts.try_side_request(HOST, now[0]) == 0.0
+    tested.hosts.end_side_request(HOST)
+    for _ in range(FAILURES_TO_BLOCK):
+        tested.hosts.record_failure(HOST, 906)
+    tested.fill(HOST, [claim(1)])
+    tested.hosts.await_side_request(HOST)
+
+    early, late = tested.hosts.try_side_request(HOST, now[0]), tested.hosts.try_side_request(HOST, now[0] + 4.0)
+
+    assert early > 0
+    assert late == 0.0
+
+
+def test_turn_when_turns_are_shared_then_a_claim_waits_until_one_is_booked(now: list[float]) -> None:
+    tested, asked = build_window(delay_seconds=3.0), []
+    tested.hosts.share(lambda: asked.append(now[0]))
+    tested.fill(HOST, [claim(1), claim(2)])
+
+    before = popped(tested, now[0])
+    requests = tested.hosts.take_slot_requests()
+    tested.hosts.grant(HOST, now[0] + 1.0)
+    early, moment = popped(tested, now[0]), tested.next_moment()
+    taken = popped(tested, now[0] + 1.0)
+
+    assert (before, early, taken) == (None, None, 1)
+    assert [(request.name, request.delay_seconds, request.missed) for request in requests] == [(HOST, 3.0, False)]
+    assert (moment, asked, tested.hosts.take_slot_requests()) == (1001.0, [1000.0], [])
+
+
+def test_turn_when_it_went_by_unused_then_another_is_wished_for(now: list[float]) -> None:
+    tested = build_window(delay_seconds=3.0)
+    tested.hosts.share(lambda: None)
+    tested.fill(HOST, [claim(1)])
+    tested.hosts.take_slot_requests()
+    tested.hosts.grant(HOST, now[0])
+    now[0] += 0.2
+
+    late = popped(tested, now[0])
+
+    assert late is None
+    assert [(request.name, request.missed) for request in tested.hosts.take_slot_requests()] == [(HOST, True)]
+
+
+def test_turn_when_there_is_no_delay_then_none_is_needed(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.hosts.share(lambda: pytest.fail("asked for a turn"))
+    tested.fill(HOST, [claim(1)])
+
+    assert popped(tested, now[0]) == 1
+
+
+def test_c2_delay_when_the_clock_leaves_a_window_then_that_of_the_hour_is_kept(
+    now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hour = [9]
+    monkeypatch.setattr(clock, "now", lambda: datetime(2025, 6, 2, hour[0], tzinfo=UTC))
+    day = DelayWindow(days=parse_days("mon-fri"), from_minute=8 * 60, to_minute=18 * 60, delay_seconds=5.0)
+    schedule = DelaySchedule([day], zone=UTC, otherwise_seconds=1.0)
+    tested = Window(HostRegistry(host_concurrency=2, delay_seconds=1.0, schedule=schedule))
+    tested.fill(HOST, [claim(number) for number in range(1, 7)])
+    moments: list[float] = []
+
+    for hour[0] in (9, 17, 18, 3, 8):
+        now[0] = max(now[0], tested.hosts.next_at(HOST))
+        number = popped(tested, now[0])
+        assert number is not None
+        moments.append(now[0])
+        tested.hosts.start_delay(HOST)
+        tested.release(number)
+
+    assert [after - before for before, after in pairwise(moments)] == [5.0, 5.0, 1.0, 1.0]
+    assert tested.hosts.delay_seconds(OTHER) == 5.0
+
+
+def test_c3_sites_when_capped_then_no_more_hosts_are_asked_at_once_and_all_have_their_turn(now: list[float]) -> None:
+    tested = build_window(sites=2)
+    names = [f"h{number}.test:80" for number in range(6)]
+    for number, name in enumerate(names):
+        tested.fill(name, [claim(10 * number), claim(10 * number + 1)])
+    flying: dict[int, str] = {}
+    done: list[int] = []
+    most = 0
+
+    while len(done) < 12:
+        while (found := tested.pop(now[0])) is not None:
+            flying[found[1].url_id] = found[0]
+        most = max(most, len(set(flying.values())))
+        number, _ = flying.popitem()
+        tested.release(number)
+        done.append(number)
+
+    assert most == 2
+    assert len(set(done)) == 12
+
+
+def test_c3_sites_when_there_is_a_delay_then_a_host_keeps_its_place_until_it_is_over(now: list[float]) -> None:
+    tested = build_window(sites=1, delay_seconds=2.0)
+    tested.fill(HOST, [claim(1)])
+    tested.fill(OTHER, [claim(2)])
+
+    first = popped(tested, now[0])
+    tested.release(1)
+    early, moment = popped(tested, now[0] + 1.9), tested.next_moment()
+    second = popped(tested, now[0] + 2.0)
+
+    assert (first, early, second) == (1, None, 2)
+    assert moment == now[0] + 2.0
+
+
+def test_c3_sites_when_a_robots_file_is_wanted_then_it_waits_for_a_place_too(now: list[float]) -> None:
+    tested = build_window(sites=1)
+    tested.fill(HOST, [claim(1)])
+    tested.pop(now[0])
+
+    beside, own = tested.hosts.try_robots_request(OTHER, now[0]), tested.hosts.try_robots_request(HOST, now[0])
+    tested.release(1)
+    held = tested.hosts.try_robots_request(OTHER, now[0])
+    tested.hosts.end_robots_request(HOST)
+    free = tested.hosts.try_robots_request(OTHER, now[0])
+
+    assert (beside > 0, own, held > 0, free) == (True, 0.0, True, 0.0)

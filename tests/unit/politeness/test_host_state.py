@@ -1,0 +1,187 @@
+"""Pauses of hosts that fail or ask for them, and hosts that are blocked (L5, X-R10)."""
+
+from __future__ import annotations
+
+import pytest
+
+from searchcrawl import clock
+from searchcrawl.frontier.window import Window
+from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
+from searchcrawl.store.hosts.host_table import HostBlock
+from tests.factories import claim
+from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
+
+
+def blocked(tested: Window) -> list[tuple[str, int, int]]:
+    """Takes the claims of blocked hosts out: host, code and row of each."""
+    return [(name, code, one.url_id) for name, code, one in tested.take_blocked()]
+
+
+def test_failed_when_connections_fail_in_a_row_then_the_host_is_blocked_with_its_claims(now: list[float]) -> None:
+    tested = build_window()
+    tested.fill(HOST, [claim(1), claim(2), claim(3)])
+    tested.pop(now[0])
+
+    taken_out = []
+    for _ in range(FAILURES_TO_BLOCK):
+        tested.hosts.record_failure(HOST, 906)
+        taken_out.append(blocked(tested))
+    tested.fill(HOST, [claim(4)])
+
+    assert taken_out == [[], [], [], [], [(HOST, 906, 2), (HOST, 906, 3)]]
+    assert tested.hosts.blocked_code(HOST) == 906
+    assert tested.size == 1
+    assert blocked(tested) == [(HOST, 906, 4)]
+
+
+def test_failed_when_an_answer_comes_in_between_then_counting_begins_anew(now: list[float]) -> None:
+    tested = build_window()
+
+    for _ in range(FAILURES_TO_BLOCK - 1):
+        tested.hosts.record_failure(HOST, 906)
+    tested.hosts.record_answer(HOST)
+    tested.hosts.record_failure(HOST, 906)
+
+    assert tested.hosts.blocked_code(HOST) is None
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_r10_host_when_it_asks_for_a_short_pause_then_all_its_claims_wait(now: list[float], code: int) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+
+    tested.hosts.record_retry_after(HOST, code, 30.0)
+
+    assert blocked(tested) == []
+    assert popped(tested, now[0] + 29) is None
+    assert popped(tested, now[0] + 30) == 1
+
+
+def test_r10_host_when_it_asks_for_an_hour_with_429_then_is_blocked_at_once(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+
+    tested.hosts.record_retry_after(HOST, 429, 3600.0)
+    taken_out = blocked(tested)
+    tested.fill(HOST, [claim(3)])
+
+    assert taken_out == [(HOST, 429, 1), (HOST, 429, 2)]
+    assert tested.hosts.blocked_code(HOST) == 429
+    assert blocked(tested) == [(HOST, 429, 3)]
+    assert tested.size == 0
+
+
+def test_r10_host_when_one_page_alone_asks_for_an_hour_then_the_others_go_on(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    tested.hosts.record_retry_after(HOST, 503, 3600.0)
+    tested.hosts.record_answer(HOST)
+    tested.hosts.record_retry_after(HOST, 503, 3600.0)
+
+    assert tested.hosts.blocked_code(HOST) is None
+    assert popped(tested, now[0]) == 1
+
+
+def test_r10_host_when_503_asks_for_an_hour_again_then_is_blocked(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    tested.hosts.record_retry_after(HOST, 503, 3600.0)
+    tested.hosts.record_retry_after(HOST, 503, 3600.0)
+
+    assert blocked(tested) == [(HOST, 503, 1)]
+    assert tested.hosts.blocked_code(HOST) == 503
+
+
+@pytest.mark.parametrize(("code", "connected"), [(906, False), (429, True), (503, True)])
+def test_r10_host_when_it_fails_again_and_again_then_its_pause_grows_and_it_is_blocked(
+    now: list[float], code: int, connected: bool
+) -> None:
+    tested = build_window()
+    tested.fill(HOST, [claim(number) for number in range(9)])
+    moments = []
+    while tested.hosts.blocked_code(HOST) is None:
+        moment = tested.next_moment() or now[0]
+        now[0] = moment
+        moments.append(moment - 1000.0)
+        number = popped(tested, now[0])
+        assert number is not None
+        tested.hosts.record_failure(HOST, code, connected=connected)
+        tested.release(number)
+
+    assert moments == [0.0, 0.125, 0.375, 0.875, 1.875]
+    assert tested.hosts.blocked_code(HOST) == code
+
+
+def test_r10_host_when_it_answers_again_then_the_pause_is_given_up(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+    for _ in range(3):
+        tested.hosts.record_failure(HOST, 906)
+    now[0] += 1.0
+
+    tested.hosts.record_answer(HOST)
+    both = [popped(tested, now[0]) for _ in range(2)]
+    tested.hosts.record_failure(HOST, 906)
+
+    assert both == [1, 2]
+    assert tested.hosts.next_at(HOST) == now[0] + 0.125
+
+
+def test_r10_host_when_some_pages_are_good_then_others_with_503_only_slow_it_down(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.hosts.record_answer(HOST)
+
+    pauses = []
+    for _ in range(30):
+        tested.hosts.record_failure(HOST, 503, connected=True)
+        pauses.append(tested.hosts.next_at(HOST) - now[0])
+        now[0] = tested.hosts.next_at(HOST)
+
+    assert tested.hosts.blocked_code(HOST) is None
+    assert pauses == [0.125, 0.25, 0.5, *[1.0] * 27]
+
+
+def test_r10_host_when_told_to_pause_then_nothing_goes_and_the_table_is_told(now: list[float]) -> None:
+    tested, asked = met(build_window(), now), []
+    tested.hosts.share(lambda: asked.append(now[0]))
+    tested.fill(HOST, [claim(1)])
+
+    tested.hosts.pause(HOST, 30.0)
+
+    assert popped(tested, now[0] + 29.9) is None
+    assert popped(tested, now[0] + 30.0) == 1
+    assert asked == [1000.0]
+    assert [(name, report.until_ms) for name, report in tested.hosts.take_reports().items()] == [
+        (HOST, clock.now_ms() + 30_000)
+    ]
+    assert tested.hosts.take_reports() == {}
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_r10_host_when_others_were_told_to_wait_long_then_it_is_blocked(now: list[float], known: bool) -> None:
+    tested = build_window()
+    if known:
+        tested.fill(HOST, [claim(1)])
+
+    now_ms = clock.now_ms()
+    tested.hosts.set_blocks([HostBlock(HOST, now_ms + 61_000, 429), HostBlock(OTHER, now_ms + 59_000, 503)])
+    codes = tested.hosts.blocked_code(HOST), tested.hosts.blocked_code(OTHER)
+    tested.fill(HOST, [claim(2)])
+    tested.fill(OTHER, [claim(3)])
+
+    assert codes == (429, None)
+    assert blocked(tested) == [(HOST, 429, number) for number in ([1, 2] if known else [2])]
+    assert (popped(tested, now[0] + 58.0), popped(tested, now[0] + 59.0)) == (None, 3)
+
+
+def test_r10_host_when_it_fails_under_a_delay_then_its_pause_begins_with_that(now: list[float]) -> None:
+    tested = build_window(delay_seconds=2.0)
+
+    pauses = []
+    for _ in range(7):
+        tested.hosts.record_failure(HOST, 906)
+        pauses.append(tested.hosts.next_at(HOST) - now[0])
+
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
