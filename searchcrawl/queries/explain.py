@@ -1,4 +1,4 @@
-"""``explain``: why a URL is or is not in the index, of the source that has most to say about it (L1, J2)."""
+"""``explain``: why a URL is or is not in the index, by each source, the one that decides first (L1, J2)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from searchcrawl import clock, urls
-from searchcrawl.queries.explain_context import Case, Witness, case_of, witness_of
-from searchcrawl.queries.explain_steps import Step, steps_of
-from searchcrawl.queries.verdict import Verdict, verdict_of
+from searchcrawl.queries.explain_context import Context, SourceInputs, build_context, build_inputs
+from searchcrawl.queries.explain_steps import Step, list_steps
+from searchcrawl.queries.explain_verdict import Verdict, find_verdict
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
@@ -20,28 +20,34 @@ from searchcrawl.store.engine.database import Database
 class Explanation:
     """What one source says of a URL."""
 
-    case: Case
+    context: Context
     verdict: Verdict
     steps: Sequence[Step]
 
+    @property
+    def is_relevant(self) -> bool:
+        """Whether the source knows the URL, or would take it."""
+        return self.context.facts is not None or not self.context.refusals()
+
     def as_json(self, others: Sequence[Explanation] = ()) -> dict[str, Any]:
-        """The object of interface.md §2, with the source's name, and what ``others`` say in short."""
+        """What ``explain --json`` prints: this source's explanation, and the verdicts of ``others``."""
+        first, *also = self.verdict.reasons
         return {
-            "url": self.case.url,
-            "source": self.case.source.name,
-            "in_index": self.case.in_index,
+            "url": self.context.url,
+            "source": self.context.source.name,
+            "in_index": self.context.in_index,
             "verdict": self.verdict.text,
-            "decided_by": self.verdict.decided.as_json(),
-            "also": [reason.as_json() for reason in self.verdict.also],
+            "decided_by": first.as_json(),
+            "also": [reason.as_json() for reason in also],
             "steps": [step.as_json() for step in self.steps],
             "others": [
-                {"source": other.case.source.name, "in_index": other.case.in_index, "verdict": other.verdict.text}
+                {"source": other.context.source.name, "in_index": other.context.in_index, "verdict": other.verdict.text}
                 for other in others
             ],
         }
 
 
-def explanations(
+def explain_by_all(
     project: Project,
     sources: Sequence[Source],
     database: Database,
@@ -51,32 +57,26 @@ def explanations(
 ) -> list[Explanation]:
     """What each source says of the URL ``text``, the deciding one first.
 
-    Raises InvalidUrl, StoreError, and ConfigurationError for a plug-in of rewriters that cannot begin.
-
     That is a source that has it in the index, then one that knows it, then one that would take it, then the
-    others, the one with the fewest rules against it first.
+    others, the one with the fewest rules against it first. Raises InvalidUrl, StoreError, and
+    ConfigurationError for a plug-in of rewriters that cannot begin.
     """
-    witnesses = [witness_of(project, source, versions) for source in sources]
+    asked = [build_inputs(project, source, versions) for source in sources]
     with ExitStack() as stack:
-        for witness in witnesses:
-            witness.rewriting.open(witness.source.name)
-            stack.callback(witness.rewriting.close)
-        return sorted((explained(database, witness, text) for witness in witnesses), key=_rank)
+        for inputs in asked:
+            inputs.rewriting.open(inputs.source.name)
+            stack.callback(inputs.rewriting.close)
+        return sorted((explain_url(database, inputs, text) for inputs in asked), key=_rank)
 
 
-def explained(database: Database, witness: Witness, text: str) -> Explanation:
+def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanation:
     """What one source says of the URL ``text``; raises InvalidUrl, StoreError."""
     url = urls.resolve(text)
-    case = database.read(lambda transaction: case_of(transaction, witness, url, now_ms=clock.now_ms()))
-    return Explanation(case=case, verdict=verdict_of(case), steps=tuple(steps_of(case, given=text)))
+    context = database.read(lambda transaction: build_context(transaction, inputs, url, now_ms=clock.now_ms()))
+    steps = tuple(list_steps(context, asked=text))
+    return Explanation(context=context, verdict=find_verdict(context), steps=steps)
 
 
-def has_a_say(explanation: Explanation) -> bool:
-    """Whether its source knows the URL, or would take it."""
-    return explanation.case.facts is not None or not explanation.case.refusals()
-
-
-def _rank(explanation: Explanation) -> tuple[bool, bool, bool, int, str]:
-    case = explanation.case
-    refusals = len(case.refusals())
-    return not case.in_index, case.facts is None, refusals > 0, refusals, case.source.name
+def _rank(explanation: Explanation) -> tuple[bool, bool, int, str]:
+    context = explanation.context
+    return not context.in_index, context.facts is None, len(context.refusals()), context.source.name

@@ -1,24 +1,25 @@
-"""One URL before one source: the rules as they are now, and what the store knows of it (L1)."""
+"""What ``explain`` knows of one URL: the rules of a source as they are now, and what the store keeps of it (L1)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from searchcrawl import urls
+from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.queries.reason import Because, because, because_beneath
+from searchcrawl.html.file_name import find_file_name
+from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.queries.url_state import UrlState, url_state
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import NO_INCLUDE
+from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
 from searchcrawl.rules.rewriting import Named, Rewriting
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
-from searchcrawl.sources.loading import build_boundary, build_rewriting, read_start_urls
+from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import robots_table
@@ -26,167 +27,187 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.urls import url_facts
 from searchcrawl.store.urls.url_facts import UrlFacts
+from searchcrawl.store.urls.url_queries import ListedUrl
 
-_LIMITS: Final = frozenset(
-    f"scope.{name}"
-    for name in (
-        "depth",
-        "dynamic_pages",
-        "max_url_length",
-        "max_path_segments",
-        "max_query_parameters",
-        "max_repeated_segments",
-    )
-)
-
-
-_NO_LIMITS: Final = dict.fromkeys(
-    ("max_url_length", "max_path_segments", "max_query_parameters", "max_repeated_segments"), 0
-)
+_TRAP_LIMITS: Final = ("max_url_length", "max_path_segments", "max_query_parameters", "max_repeated_segments")
+_LIMITS: Final = frozenset(f"scope.{name}" for name in ("depth", "dynamic_pages", *_TRAP_LIMITS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """``url`` is an identity; ``beneath`` are the limits of lower layers; ``facts`` is None where the source never saw it, ``run`` where it never ran.
+class SourceInputs:
+    """A source as it is asked about URLs: what is the same for each of them.
 
-    ``changed`` are the keys of the source file that differ from what its documents were made with;
-    ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
-    ``discarded`` is the rewriter that gives up links to it; ``robots`` the last good robots.txt of its origin, where it is obeyed and was ever had;
-    ``trap`` the pattern that refuses it where it was never asked for.
+    ``lower_limits`` are the limits of the boundary that hold where the source file sets none, each with the place
+    where it is set; ``fingerprint`` is that of the source file as it is now.
     """
 
+    project: Project
     source: Source
+    boundary: Boundary
+    lower_limits: Sequence[tuple[Origin, Boundary]]
+    rewriting: Rewriting
+    starts: frozenset[str]
+    fingerprint: str
+
+
+def build_inputs(project: Project, source: Source, versions: Mapping[str, int]) -> SourceInputs:
+    """A source to be asked; its ``rewriting`` is not yet open. Raises ConfigurationError."""
+    return SourceInputs(
+        project=project,
+        source=source,
+        boundary=build_boundary(source),
+        lower_limits=_build_lower_limits(project, source),
+        rewriting=build_rewriting(project, source),
+        starts=frozenset(read_start_urls(project, source)),
+        fingerprint=compute_fingerprint(source, versions=versions),
+    )
+
+
+def _build_lower_limits(project: Project, source: Source) -> list[tuple[Origin, Boundary]]:
+    """The limits of the source's parameter set, of the defaults, and the built-in ones; each as if it stood alone."""
+    found = []
+    for layer in list_layers(project, {}, file=source.file, parameters=source.parameters)[1:]:
+        tables = layer.tables.get("scope", {})
+        limits = {name: value for name, value in tables.items() if f"scope.{name}" in _LIMITS}
+        if limits:
+            found.append((layer.origin, Boundary(allow_all=True, **{**dict.fromkeys(_TRAP_LIMITS, 0), **limits})))
+    return [*found, (Origin(BUILT_IN), Boundary(allow_all=True))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """``url`` is an identity; ``facts`` is None where the source never saw it, ``run`` where the source never ran.
+
+    ``changed`` are the keys of the source file that differ from those with which its documents were made;
+    ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
+    ``discarded`` is the rewriter that discards links to it; ``robots`` the last good robots.txt of its origin,
+    where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit.
+    """
+
+    inputs: SourceInputs
     url: str
-    reasons: Boundary
-    beneath: Sequence[tuple[Origin, Boundary]]
     facts: UrlFacts | None
     run: RunRow | None
     running: bool
     changed: Sequence[str]
-    is_start: bool
-    cache_dir: Path
-    robots: RobotsFile | None = None
-    shown_as: str | None = None
-    discarded: Because | None = None
-    trap: Because | None = None
+    robots: RobotsFile | None
+    shown_as: str | None
+    discarded: Reason | None
+    trap: Reason | None
+
+    @property
+    def source(self) -> Source:
+        """The source that is asked."""
+        return self.inputs.source
+
+    @property
+    def listed(self) -> ListedUrl | None:
+        """Its row; None where it was never seen."""
+        return None if self.facts is None else self.facts.listed
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it is one of the source's start URLs."""
+        return self.url in self.inputs.starts
 
     @property
     def depth(self) -> int | None:
         """The depth at which it was found; None where it never was."""
-        return None if self.facts is None else self.facts.listed.depth
+        return None if self.listed is None else self.listed.depth
 
     @property
     def in_index(self) -> bool:
-        """Whether the index holds it by the table."""
-        return self.facts is not None and self.facts.listed.indexed_version is not None
+        """Whether the index holds it, by what the store knows."""
+        return self.listed is not None and self.listed.indexed_version is not None
 
     @property
     def state(self) -> UrlState | None:
-        """Its word in ``urls``; None where it was never seen."""
-        return None if self.facts is None else url_state(self.facts.listed, self.source.lifecycle.remove_on)
+        """Its state as ``urls`` names it; None where it was never seen."""
+        return None if self.listed is None else url_state(self.listed, self.source.lifecycle.remove_on)
 
-    def refusals(self, url: str | None = None) -> list[Because]:
+    def refusals(self, url: str | None = None) -> list[Reason]:
         """All rules of the boundary that refuse it now, or the target of its redirect, at its own depth."""
-        url = url or self.url
-        decisions = self.reasons.refusals(url, 0 if self.is_start and self.depth is None else self.depth)
+        url, boundary = url or self.url, self.inputs.boundary
+        decisions = boundary.refusals(url, 0 if self.is_start and self.depth is None else self.depth)
         found = [
-            because("boundary", decision, self.source, self.reasons.proposal(url, decision)) for decision in decisions
+            build_reason("boundary", decision, self.source, boundary.proposal(url, decision)) for decision in decisions
         ]
+        # A limit that is taken out of a file leaves the one of a lower layer.
         limits = {decision.key for decision in decisions if decision.rule != NO_INCLUDE} & _LIMITS
-        if limits:
-            # A limit that is taken out of a file leaves the one beneath it.
-            found += [
-                reason
-                for origin, reasons in self.beneath
-                for decision in reasons.refusals(url, self.depth)
-                if decision.key in limits and (reason := because_beneath(decision, origin)) not in found
-            ]
+        for origin, lower in self.inputs.lower_limits if limits else ():
+            for decision in lower.refusals(url, self.depth):
+                key = f"{origin.table}.{decision.key}" if origin.table else decision.key
+                reason = Reason(step="boundary", rule=decision.rule, file=origin.file, key=key)
+                if decision.key in limits and reason not in found:
+                    found.append(reason)
         return found if self.trap is None or url != self.url else [*found, self.trap]
 
-    def robots_refusals(self) -> list[Because]:
+    def admissions(self) -> list[Reason]:
+        """The rules of the boundary without which it would be refused."""
+        decisions = self.inputs.boundary.admissions(self.url)
+        return [build_reason("boundary", decision, self.source) for decision in decisions]
+
+    def robots_refusals(self) -> list[Reason]:
         """All lines of the stored robots.txt that forbid it."""
         decisions = self.robots.refusals(self.url) if self.robots is not None else []
-        return [robots_line(self.url, decision.rule) for decision in decisions]
+        return [self.build_robots_reason(decision.rule) for decision in decisions]
 
-    def admissions(self) -> list[Because]:
-        """The rules of the boundary without which it would be refused."""
-        return [because("boundary", decision, self.source) for decision in self.reasons.admissions(self.url)]
+    def build_robots_reason(self, line: str) -> Reason:
+        """A line of the robots.txt of the URL's origin as the reason."""
+        return Reason(step="robots", rule=line, file=f"{urls.parse(self.url).origin}/robots.txt", key="robots.txt")
 
+    def filter_refusals(self) -> list[Reason]:
+        """All rules of ``[keep]`` that refuse its document now, by what its row says of it (B8–B10).
 
-def robots_line(url: str, rule: str) -> Because:
-    """A line of robots.txt as what decided; its file is that of the URL's origin."""
-    return Because(step="robots", rule=rule, file=f"{urls.parse(url).origin}/robots.txt", key="robots.txt")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
-    """A source as it is asked about URLs: what is the same for each of them; ``now`` is its fingerprint."""
-
-    project: Project
-    source: Source
-    reasons: Boundary
-    beneath: Sequence[tuple[Origin, Boundary]]
-    rewriting: Rewriting
-    starts: frozenset[str]
-    now: str
-
-
-def witness_of(project: Project, source: Source, versions: Mapping[str, int]) -> Witness:
-    """A source to be asked; ``rewriting`` is not yet open. Raises ConfigurationError."""
-    return Witness(
-        project=project,
-        source=source,
-        reasons=build_boundary(source),
-        beneath=_beneath(project, source),
-        rewriting=build_rewriting(project, source),
-        starts=frozenset(read_start_urls(project, source)),
-        now=compute_fingerprint(source, versions=versions),
-    )
+        The name of the file is that of the URL: no row keeps the name that was sent.
+        """
+        if self.facts is None:
+            return []
+        listed = self.facts.listed
+        fetched = FetchedFacts(
+            url=listed.url,
+            name=find_file_name((), listed.url),
+            mimetype=self.facts.mimetype or "",
+            size_bytes=self.facts.content_length,
+            modified_ms=read_last_modified(listed.last_modified),
+            fetched_ms=listed.last_fetched_ms or clock.now_ms(),
+        )
+        noindex = (listed.rule or "").startswith(f"{META_ROBOTS_KEY}:")
+        values = {"mime_types": fetched.mimetype, "include_urls": fetched.url, "include_names": fetched.name}
+        return [
+            build_reason("keep", decision, self.source, decision.propose(values))
+            for decision in build_index_filter(self.source).list_refusals(fetched, noindex=noindex)
+        ]
 
 
-def _beneath(project: Project, source: Source) -> list[tuple[Origin, Boundary]]:
-    """The limits of the source's set, of the defaults, and the built-in ones; each as if it stood alone."""
-    found = []
-    for layer in list_layers(project, {}, file=source.file, parameters=source.parameters)[1:]:
-        written = layer.tables.get("scope", {})
-        values = {name: value for name, value in written.items() if f"scope.{name}" in _LIMITS}
-        if values:
-            found.append((layer.origin, Boundary(allow_all=True, **{**_NO_LIMITS, **values})))
-    return [*found, (Origin(BUILT_IN), Boundary(allow_all=True))]
-
-
-def case_of(transaction: Transaction, witness: Witness, url: str, *, now_ms: int) -> Case:
-    """What is known of ``url``, as it was found or is shown; raises StoreError."""
-    source, project = witness.source, witness.project
+def build_context(transaction: Transaction, inputs: SourceInputs, url: str, *, now_ms: int) -> Context:
+    """What is known of ``url``, which may be as it was found or as it is shown; raises StoreError."""
+    source, project = inputs.source, inputs.project
     source_id = run_table.find_source(transaction, source.name)
-    url, shown_as, facts = _known_as(transaction, source_id, url)
-    named = witness.rewriting.named(url) if facts is None else Named(url)
+    url, shown_as, facts = _find_facts(transaction, source_id, url)
+    named = inputs.rewriting.named(url) if facts is None else Named(url)
     if named.url != url:
-        url, _, facts = _known_as(transaction, source_id, named.url)
+        url, _, facts = _find_facts(transaction, source_id, named.url)
     run, made_with, running = None, None, False
     if source_id is not None:
         run = run_table.last(transaction, source_id)
         made_with = run_table.made_with(transaction, source_id)
         running = lease.held(transaction, source_id, now_ms)
-    return Case(
-        source=source,
+    return Context(
+        inputs=inputs,
         url=url,
-        reasons=witness.reasons,
-        beneath=witness.beneath,
         facts=facts,
         run=run,
         running=running,
-        changed=find_changed_keys(made_with or witness.now, witness.now),
-        is_start=url in witness.starts,
-        cache_dir=project.cache_dir / source.name,
-        robots=_robots(transaction, project, source, url) if source.robots.obey else None,
+        changed=find_changed_keys(made_with or inputs.fingerprint, inputs.fingerprint),
+        robots=_read_robots(transaction, project, source, url) if source.robots.obey else None,
         shown_as=shown_as,
-        discarded=because("rewrite", named.decision, source) if named.code else None,
-        trap=_trap(transaction, source, source_id, url, facts) if url not in witness.starts else None,
+        discarded=build_reason("rewrite", named.decision, source) if named.code else None,
+        trap=_find_trap(transaction, source, source_id, url, facts) if url not in inputs.starts else None,
     )
 
 
-def _known_as(transaction: Transaction, source_id: int | None, url: str) -> tuple[str, str | None, UrlFacts | None]:
+def _find_facts(transaction: Transaction, source_id: int | None, url: str) -> tuple[str, str | None, UrlFacts | None]:
     """The access URL, the display URL where ``url`` is one, and what is known of it."""
     if source_id is None:
         return url, None, None
@@ -197,9 +218,9 @@ def _known_as(transaction: Transaction, source_id: int | None, url: str) -> tupl
     return access_url, url, url_facts.find(transaction, source_id, urls.key(access_url))
 
 
-def _trap(
+def _find_trap(
     transaction: Transaction, source: Source, source_id: int | None, url: str, facts: UrlFacts | None
-) -> Because | None:
+) -> Reason | None:
     """The pattern that refuses a URL which is new, or waits for its first visit."""
     if source_id is None or (facts is not None and (facts.listed.code or not facts.listed.depth)):
         return None
@@ -214,10 +235,10 @@ def _trap(
     watch.recall(transaction)
     watch.prepare(transaction, [url])
     decision = watch.admit(url)
-    return None if decision is None else because("boundary", decision, source)
+    return None if decision is None else build_reason("boundary", decision, source)
 
 
-def _robots(transaction: Transaction, project: Project, source: Source, url: str) -> RobotsFile | None:
+def _read_robots(transaction: Transaction, project: Project, source: Source, url: str) -> RobotsFile | None:
     origin = urls.parse(url).origin
     body = robots_table.find(transaction, origin)
     agent = source.robots.user_agent or project.user_agent

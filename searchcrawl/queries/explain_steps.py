@@ -1,10 +1,10 @@
-"""The way of a URL, step by step, as ``explain`` tells it (L1): what was found, asked, answered and sent."""
+"""The steps of a URL as ``explain`` tells them, in their order: where it was found, what answered, what was sent (L1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import orjson
@@ -14,13 +14,13 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code
 from searchcrawl.exceptions import CacheError
-from searchcrawl.queries.explain_context import Case
-from searchcrawl.queries.reason import Because, advice
+from searchcrawl.items import Document, Outcome
+from searchcrawl.queries.explain_context import Context
 from searchcrawl.rules.redirects import target_of
 from searchcrawl.store.states import BatchState, DocumentState, FetchState
 from searchcrawl.store.urls.url_facts import UrlFacts
+from searchcrawl.store.urls.url_queries import ListedUrl
 
-_BEFORE_CONTENT: Final = NEVER_REQUESTED | {Code.ROBOTS}
 _DELIVERIES: Final = {
     BatchState.SEALED: "not yet acknowledged",
     BatchState.ACKNOWLEDGED: "acknowledged",
@@ -38,7 +38,7 @@ _DOCUMENTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step; ``rule`` is ``KEY: RULE`` as rows keep it, where a rule decided it."""
 
@@ -49,122 +49,132 @@ class Step:
 
     def as_json(self) -> dict[str, Any]:
         """``{"step", "outcome", "detail", "rule"}``."""
-        return {"step": self.step, "outcome": self.outcome, "detail": self.detail, "rule": self.rule}
+        return asdict(self)
 
 
-def steps_of(case: Case, *, given: str) -> Iterator[Step]:
-    """All steps that a URL has come to, in their order; ``given`` is what was asked for."""
-    yield _identity(case, given)
-    if case.discarded is not None:
-        detail = f"links to it are given up by {case.discarded.text}"
-        yield Step(step="rewrite", outcome="discarded", detail=detail, rule=_row_rule(case.discarded))
+def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
+    """All steps that a URL has come to, in their order; ``asked`` is the text of the question."""
+    yield _describe_identity(context, asked)
+    if context.discarded is not None:
+        detail = f"links to it are discarded by {context.discarded.text}"
+        yield Step("rewrite", "discarded", detail, context.discarded.row_rule)
         return
-    yield from _boundary(case)
-    yield _found(case)
-    facts = case.facts
-    yield _robots(case)
+    yield from _describe_boundary(context)
+    yield _describe_discovery(context)
+    yield _describe_robots(context)
+    facts = context.facts
     if facts is None:
         return
-    yield from _redirects(facts)
-    if facts.listed.code not in _BEFORE_CONTENT:
-        yield _answer(facts)
-    if facts.listed.document_state is not None:
-        yield from _content(case, facts)
-    yield from _keep(facts)
-    yield from _standing(facts)
-    if facts.listed.document_state is not None:
-        yield _index(case, facts)
-        yield from _removal(facts)
-    yield _next_visit(case, facts)
+    listed = facts.listed
+    yield from _describe_redirects(listed)
+    if listed.code not in NEVER_REQUESTED | {Code.ROBOTS}:
+        yield _describe_answer(facts)
+    if listed.document_state is not None:
+        yield _describe_content(context, facts)
+    if listed.code == Code.NOT_INDEXED:
+        yield Step("keep", "refused", "fetched, and not to be indexed", listed.rule)
+    elif listed.code in READ - {Code.EMPTY}:
+        yield Step("keep", "allowed", "no rule about what is indexed refused it")
+    yield from _describe_duplicates(facts)
+    if listed.document_state is not None:
+        yield _describe_index(context, facts)
+    if listed.document_state is not None and facts.quarantine_run is not None:
+        detail = f"run {facts.quarantine_run} would have removed more than the limits on deleting allow"
+        yield Step("removal", "quarantined", detail)
+    elif listed.document_state is not None and facts.leaving:
+        yield Step("removal", "waits", "removed at the end of the run, within the limits")
+    yield _describe_next_visit(context, listed)
 
 
-def _identity(case: Case, given: str) -> Step:
-    detail = case.url if given == case.url else f"{given} is asked for as {case.url}"
-    if case.shown_as is not None:
-        detail = f"{case.shown_as} is shown for {case.url}"
-    rewritten = None if case.facts is None else case.facts.listed.found_as
-    if rewritten is not None:
-        detail += f"; found as {rewritten}, and rewritten"
-    return Step(step="identity", outcome="ok", detail=f"{detail}; source {case.source.name}")
+def describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
+    """What the site answers at this moment, and whether it is what the index or the cache has (``--live``)."""
+    parts = [f"now {describe_code(answer.code)}"]
+    if answer.redirects:
+        parts.append(" → ".join(f"{hop.url} ({hop.code})" for hop in answer.redirects))
+    if isinstance(answer, Outcome):
+        target = target_of(answer.error)
+        parts.append(f"leads to {target}" if target is not None else answer.error or "")
+        outcome = "refused" if answer.rule is not None else "moved" if target is not None else "failed"
+    else:
+        outcome = "read" if answer.code == 200 else "refused"
+        parts.append(f"{answer.mimetype}, {len(answer.body)} bytes")
+        known = None if context.listed is None else context.listed.fields_digest
+        if known is not None:
+            parts.append("as it is known" if answer.fields_digest == known else "other than it is known")
+    return Step("live", outcome, "; ".join(filter(None, parts)), answer.rule)
 
 
-def _boundary(case: Case) -> Iterator[Step]:
-    refusals = case.refusals()
-    if not refusals:
-        rules = case.admissions()
-        said = ", ".join(rule.text for rule in rules)
-        yield Step(step="boundary", outcome="allowed", detail=f"inside by {said}", rule=_row_rule(rules[0]))
+def _describe_identity(context: Context, asked: str) -> Step:
+    detail = context.url if asked == context.url else f"{asked} is asked for as {context.url}"
+    if context.shown_as is not None:
+        detail = f"{context.shown_as} is shown for {context.url}"
+    if context.listed is not None and context.listed.found_as is not None:
+        detail += f"; found as {context.listed.found_as}, and rewritten"
+    return Step("identity", "ok", f"{detail}; source {context.source.name}")
+
+
+def _describe_boundary(context: Context) -> Iterator[Step]:
+    refusals, listed = context.refusals(), context.listed
     for refusal in refusals:
-        detail = f"refused by {refusal.text}"
-        if refusal.proposal is not None:
-            detail += f"; to admit it, {advice(refusal.proposal, refusal.file)}"
-        yield Step(step="boundary", outcome="refused", detail=detail, rule=_row_rule(refusal))
-    listed = None if case.facts is None else case.facts.listed
-    if not refusals and listed is not None and listed.rule is not None and listed.code in NEVER_REQUESTED:
+        advice = f"; to admit it, {refusal.advice}" if refusal.advice else ""
+        yield Step("boundary", "refused", f"refused by {refusal.text}{advice}", refusal.row_rule)
+    if refusals:
+        return
+    admissions = context.admissions()
+    detail = f"inside by {', '.join(rule.text for rule in admissions)}"
+    yield Step("boundary", "allowed", detail, admissions[0].row_rule)
+    if listed is not None and listed.rule is not None and listed.code in NEVER_REQUESTED:
         error = f" ({listed.error})" if listed.error else ""
-        yield Step(step="admission", outcome="refused", detail=f"refused when it was found{error}", rule=listed.rule)
+        yield Step("admission", "refused", f"refused when it was found{error}", listed.rule)
 
 
-def _row_rule(reason: Because) -> str:
-    return f"{reason.key}: {reason.rule}" if reason.key else reason.rule
-
-
-def _found(case: Case) -> Step:
-    if case.facts is None:
-        detail = "a start URL, not yet looked at" if case.is_start else "no page that was read links to it"
-        return Step(step="found", outcome="start" if case.is_start else "never", detail=detail)
-    listed, facts = case.facts.listed, case.facts
+def _describe_discovery(context: Context) -> Step:
+    if context.facts is None:
+        if context.is_start:
+            return Step("found", "start", "a start URL, not yet looked at")
+        return Step("found", "never", "no page that was read links to it")
+    facts, listed = context.facts, context.facts.listed
+    where = "in the start list" if context.is_start else "by no page that is still known"
     if listed.referrer is not None:
         where = f"on {listed.referrer}"
-    elif case.is_start:
-        where = "in the start list"
-    else:
-        where = "by no page that is still known"
     if facts.sitemap is not None:
         where += f", and in the sitemap {facts.sitemap}"
         where += f" (lastmod {clock.iso(facts.lastmod_ms)})" if facts.lastmod_ms is not None else ""
-    detail = f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}"
-    return Step(step="found", outcome="seen", detail=detail)
+    return Step("found", "seen", f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}")
 
 
-def _robots(case: Case) -> Step:
-    origin, robots = urls.parse(case.url).origin, case.source.robots
-    file = f"{origin}/robots.txt"
-    if not robots.obey:
-        return Step(step="robots", outcome="ignored", detail=f"{file} is not asked for", rule="robots.obey: false")
-    listed = None if case.facts is None else case.facts.listed
+def _describe_robots(context: Context) -> Step:
+    file, listed = f"{urls.parse(context.url).origin}/robots.txt", context.listed
+    if not context.source.robots.obey:
+        return Step("robots", "ignored", f"{file} is not asked for", "robots.obey: false")
     if listed is not None and listed.code == Code.ROBOTS:
         said = "could not be had" if listed.rule == ROBOTS_UNAVAILABLE else "forbade it at the last visit"
-        return Step(step="robots", outcome="refused", detail=f"{file} {said}", rule=listed.rule)
-    if listed is None or listed.code in NEVER_REQUESTED or listed.last_fetched_ms is None:
-        return _robots_by_copy(case, file)
-    return Step(step="robots", outcome="allowed", detail=f"{file} did not forbid it at the last visit")
-
-
-def _robots_by_copy(case: Case, file: str) -> Step:
-    """What the last good copy says of a URL that was never asked for."""
-    if case.robots is None:
-        return Step(step="robots", outcome="unknown", detail=f"{file}: not asked (--live asks it)")
-    lines = case.robots_refusals()
+        return Step("robots", "refused", f"{file} {said}", listed.rule)
+    if listed is not None and listed.code not in NEVER_REQUESTED and listed.last_fetched_ms is not None:
+        return Step("robots", "allowed", f"{file} did not forbid it at the last visit")
+    # It was never asked for: the last good copy says what would become of it.
+    if context.robots is None:
+        return Step("robots", "unknown", f"{file}: not asked (--live asks it)")
+    lines = context.robots_refusals()
     if lines:
-        return Step(step="robots", outcome="refused", detail=f"{file}, as read last, forbids it", rule=lines[0].rule)
-    return Step(step="robots", outcome="allowed", detail=f"{file}, as read last, does not forbid it")
+        return Step("robots", "refused", f"{file}, as read last, forbids it", lines[0].rule)
+    return Step("robots", "allowed", f"{file}, as read last, does not forbid it")
 
 
-def _redirects(facts: UrlFacts) -> Iterator[Step]:
-    listed = facts.listed
+def _describe_redirects(listed: ListedUrl) -> Iterator[Step]:
     hops = [] if listed.redirects is None else orjson.loads(listed.redirects)
     target = target_of(listed.error)
     if not hops and target is None:
         return
     trail = " → ".join(f"{hop['url']} ({hop['code']})" for hop in hops) or listed.url
     trail += f" → {target}" if target is not None else ""
-    code = listed.code if listed.code in {Code.MOVED, Code.META_REFRESH, Code.REDIRECT_LOOP} else None
-    outcome = "followed" if code is None else "refused" if listed.rule else "moved" if target else "failed"
-    yield Step(step="redirect", outcome=outcome, detail=trail, rule=listed.rule if code is not None else None)
+    if listed.code not in REDIRECTS | {Code.REDIRECT_LOOP}:
+        yield Step("redirect", "followed", trail)
+    else:
+        yield Step("redirect", "refused" if listed.rule else "moved" if target else "failed", trail, listed.rule)
 
 
-def _answer(facts: UrlFacts) -> Step:
+def _describe_answer(facts: UrlFacts) -> Step:
     listed = facts.listed
     parts = [describe_code(listed.code)]
     error = listed.error
@@ -175,70 +185,55 @@ def _answer(facts: UrlFacts) -> Step:
         parts.append(f"last visit {clock.iso(listed.last_fetched_ms)}")
     if facts.failed_runs > 1:
         parts.append(f"failed in {facts.failed_runs} runs in a row")
-    validators = [f"{name} {value}" for name, value in (("ETag", listed.etag), ("Last-Modified", listed.last_modified))]
-    parts += [text for text in validators if not text.endswith(" None")]
+    validators = ("ETag", listed.etag), ("Last-Modified", listed.last_modified)
+    parts += [f"{name} {value}" for name, value in validators if value is not None]
     outcome = "read" if listed.code in READ else "moved" if listed.code in REDIRECTS else "failed"
-    return Step(step="answer", outcome=outcome, detail="; ".join(parts))
+    return Step("answer", outcome, "; ".join(parts))
 
 
-def _content(case: Case, facts: UrlFacts) -> Iterator[Step]:
+def _describe_content(context: Context, facts: UrlFacts) -> Step:
     listed = facts.listed
     parts = [f"{facts.mimetype or 'type unknown'}, {facts.content_length} bytes"]
     if listed.fields_digest:
         parts.append(f"checksum {listed.fields_digest.hex()}")
     if listed.last_changed_ms is not None:
         parts.append(f"last changed {clock.iso(listed.last_changed_ms)}")
-    outcome = "kept"
     if facts.place is None:
-        parts.append("no copy in the cache")
-        outcome = "noted"
-    else:
-        try:
-            parts.append(_fields(case, facts.place))
-        except CacheError as error:
-            parts.append(f"its copy cannot be read: {error}")
-            outcome = "damaged"
-    yield Step(step="content", outcome=outcome, detail="; ".join(parts))
+        return Step("content", "noted", "; ".join([*parts, "no copy in the cache"]))
+    try:
+        return Step("content", "kept", "; ".join([*parts, _describe_fields(context, facts.place)]))
+    except CacheError as error:
+        return Step("content", "damaged", "; ".join([*parts, f"its copy cannot be read: {error}"]))
 
 
-def _fields(case: Case, place: tuple[int, int, int, int]) -> str:
-    """The fields of the record in the cache, long ones by their length."""
+def _describe_fields(context: Context, place: tuple[int, int, int, int]) -> str:
+    """The fields of the record in the cache, the text by its length; raises CacheError."""
     segment, offset, response_bytes, fields_bytes = place
     at = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
-    with closing(DocumentCache(case.cache_dir)) as cache:
-        fields = cache.read_fields(at, url=case.url)
+    with closing(DocumentCache(context.inputs.project.cache_dir / context.source.name)) as cache:
+        fields = cache.read_fields(at, url=context.url)
     said = [f"{len(str(fields.get('content') or ''))} characters of text"]
-    said += [f'{name} "{fields[name]}"' for name in ("title", "language") if fields.get(name)]
-    return ", ".join(said)
+    return ", ".join([*said, *(f'{name} "{fields[name]}"' for name in ("title", "language") if fields.get(name))])
 
 
-def _keep(facts: UrlFacts) -> Iterator[Step]:
-    listed = facts.listed
-    if listed.code == Code.NOT_INDEXED:
-        yield Step(step="keep", outcome="refused", detail="fetched, and not to be indexed", rule=listed.rule)
-    elif listed.code in READ - {Code.EMPTY}:
-        yield Step(step="keep", outcome="allowed", detail="no rule about what is indexed refused it")
-
-
-def _standing(facts: UrlFacts) -> Iterator[Step]:
-    """Copies, canonical links and display URLs: who stands for whom."""
+def _describe_duplicates(facts: UrlFacts) -> Iterator[Step]:
+    """Copies, canonical links and display URLs: which URL represents which."""
     listed = facts.listed
     if facts.canonical is not None:
         outcome = "stands behind" if listed.code == Code.NOT_CANONICAL else "ignored"
-        yield Step(step="canonical", outcome=outcome, detail=f"it names {facts.canonical}")
+        yield Step("canonical", outcome, f"it names {facts.canonical}")
     if listed.code in {Code.DUPLICATE, Code.DUPLICATE_IN_RUN} and listed.duplicate_of is not None:
-        yield Step(step="duplicate", outcome="copy", detail=f"a copy of {listed.duplicate_of}")
+        yield Step("duplicate", "copy", f"a copy of {listed.duplicate_of}")
     elif facts.copies:
-        yield Step(step="duplicate", outcome="stands for", detail=", ".join(facts.copies))
+        yield Step("duplicate", "stands for", ", ".join(facts.copies))
     if listed.code in {Code.DISPLAY_URL_CLASH, Code.INVALID_DISPLAY_URL}:
         detail = f"shown with the URL of {listed.duplicate_of}" if listed.duplicate_of else describe_code(listed.code)
-        yield Step(step="display", outcome="refused", detail=detail, rule=listed.rule)
+        yield Step("display", "refused", detail, listed.rule)
 
 
-def _index(case: Case, facts: UrlFacts) -> Step:
+def _describe_index(context: Context, facts: UrlFacts) -> Step:
     listed = facts.listed
-    state = listed.document_state
-    parts = [_DOCUMENTS[state]] if state is not None else []
+    parts = [_DOCUMENTS[listed.document_state]] if listed.document_state is not None else []
     if listed.indexed_version is not None:
         version = f"version {listed.indexed_version}" if listed.indexed_version else "a version nobody knows"
         parts.append(f"the index has {version}")
@@ -246,32 +241,21 @@ def _index(case: Case, facts: UrlFacts) -> Step:
         parts.append(f"delivery {listed.batch_id} is {_DELIVERIES[facts.batch_state]}")
     if listed.index_error is not None:
         parts.append(f"the index refused it: {listed.index_error}")
-    parts.append(f"id {urls.document_id(case.source.name, listed.url)}")
-    return Step(step="index", outcome="in the index" if case.in_index else "not in the index", detail="; ".join(parts))
+    parts.append(f"id {urls.document_id(context.source.name, listed.url)}")
+    return Step("index", "in the index" if context.in_index else "not in the index", "; ".join(parts))
 
 
-def _removal(facts: UrlFacts) -> Iterator[Step]:
-    if facts.quarantine_run is not None:
-        detail = f"run {facts.quarantine_run} would have removed more than the limits on deleting allow"
-        yield Step(step="removal", outcome="quarantined", detail=detail)
-    elif facts.leaving:
-        yield Step(step="removal", outcome="waits", detail="removed at the end of the run, within the limits")
-
-
-def _next_visit(case: Case, facts: UrlFacts) -> Step:
-    listed = facts.listed
-    if listed.fetch_state == FetchState.FETCHING and case.running:
-        return Step(step="visit", outcome="now", detail="a running process visits it")
-    if case.changed:
-        detail = f"the next run looks at everything again: changed: {', '.join(case.changed)}"
-    elif listed.fetch_state == FetchState.TODO:
-        detail = "with the next run: it is still to be visited"
-    elif listed.due_ms is None:
-        return Step(step="visit", outcome="never", detail="not by itself: a rule refuses it")
-    elif listed.due_ms <= clock.now_ms():
-        detail = "with the next run"
-    else:
-        detail = f"with the first run after {clock.iso(listed.due_ms)}"
-        hours = case.source.lifecycle.recrawl_every_hours
-        detail += f" (lifecycle.recrawl_every_hours = {hours:g})" if hours else ""
-    return Step(step="visit", outcome="due", detail=detail)
+def _describe_next_visit(context: Context, listed: ListedUrl) -> Step:
+    if listed.fetch_state == FetchState.FETCHING and context.running:
+        return Step("visit", "now", "a running process visits it")
+    if context.changed:
+        return Step("visit", "due", f"the next run looks at everything again: changed: {', '.join(context.changed)}")
+    if listed.fetch_state == FetchState.TODO:
+        return Step("visit", "due", "with the next run: it is still to be visited")
+    if listed.due_ms is None:
+        return Step("visit", "never", "not by itself: a rule refuses it")
+    if listed.due_ms <= clock.now_ms():
+        return Step("visit", "due", "with the next run")
+    hours = context.source.lifecycle.recrawl_every_hours
+    why = f" (lifecycle.recrawl_every_hours = {hours:g})" if hours else ""
+    return Step("visit", "due", f"with the first run after {clock.iso(listed.due_ms)}{why}")

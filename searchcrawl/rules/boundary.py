@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
+from searchcrawl.rules.decision import Decision, Proposal
 from searchcrawl.rules.host_rules import (
     HostBlock,
     HostIndex,
@@ -177,16 +177,11 @@ class Boundary:
 
     def proposal(self, url: str, refusal: Decision) -> Proposal | None:
         """What to include so that this ``refusal`` ends; None where it is none for want of an include."""
-        if refusal.rule != NO_INCLUDE:
-            return None
         origin, seen, slash = self._locate(url)
-        values: dict[str, str | int] = {
-            "include_hosts": origin.host,
-            "include_ports": origin.port,
-            "include_paths": seen[slash:].partition("?")[0],
-            "include_urls": seen,
-        }
-        return Proposal(refusal.key, values[refusal.key.rpartition(".")[2]])
+        path = seen[slash:].partition("?")[0]
+        return refusal.propose(
+            {"include_hosts": origin.host, "include_ports": origin.port, "include_paths": path, "include_urls": seen}
+        )
 
     def _locate(self, url: str) -> tuple[_Origin, str, int]:
         """The rules of the URL's host and port, the URL in the form that rules see, and where its path begins."""

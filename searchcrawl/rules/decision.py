@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,13 @@ class Decision:
     def text(self) -> str:
         """A refusal as rows keep it: ``KEY: RULE``."""
         return f"{self.key}: {self.rule}" if self.key else self.rule
+
+    def propose(self, values: Mapping[str, str | int]) -> Proposal | None:
+        """What to include so that a refusal for want of an include ends; None for any other decision.
+
+        ``values`` are the URL's own by the last part of the key of each include list.
+        """
+        return Proposal(self.key, values[self.key.rpartition(".")[2]]) if self.rule == NO_INCLUDE else None
 
 
 #: Allowed, and no rule in particular said so.

@@ -19,8 +19,8 @@ import pytest
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.processing_versions import VERSIONS
-from searchcrawl.queries.explain import explained
-from searchcrawl.queries.explain_context import witness_of
+from searchcrawl.queries.explain import explain_url
+from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.loading import build_boundary, load_project, load_source
 from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project
@@ -235,10 +235,10 @@ class Asking:
         """The objects of ``explain --json``."""
         source = load_source(self._project, "demo")
         self.boundary = build_boundary(source)
-        witness = witness_of(self._project, source, VERSIONS)
-        witness.rewriting.open("demo")
-        with closing(witness.rewriting):
-            return [explained(self._database, witness, url).as_json() for url in urls]
+        inputs = build_inputs(self._project, source, VERSIONS)
+        inputs.rewriting.open("demo")
+        with closing(inputs.rewriting):
+            return [explain_url(self._database, inputs, url).as_json() for url in urls]
 
     def allows(self, told: Mapping[str, Any]) -> bool:
         """Whether the boundary of the source file, as it was asked last, admits a URL at the depth of its row."""

@@ -12,8 +12,8 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import error_lines, print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.processing_versions import VERSIONS
-from searchcrawl.queries.explain import Explanation, explanations, has_a_say
-from searchcrawl.queries.reason import advice
+from searchcrawl.queries.explain import Explanation, explain_by_all
+from searchcrawl.queries.explain_steps import describe_live_answer
 from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_source, load_sources
@@ -38,10 +38,10 @@ class Command(BaseCommand):
         project = self.load_project()
         sources = _sources(project, opts.source)
         with closing(Database(project.database_url, project.root)) as database:
-            first, *others = explanations(project, sources, database, args[0], versions=VERSIONS)
+            first, *others = explain_by_all(project, sources, database, args[0], versions=VERSIONS)
             if opts.live:
                 first = self._with_live_step(first, project, database)
-        others = [other for other in others if has_a_say(other)]
+        others = [other for other in others if other.is_relevant]
         if opts.json:
             print_object(first.as_json(others))
         else:
@@ -50,17 +50,16 @@ class Command(BaseCommand):
 
     def _with_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
         """The explanation with what the site answers now."""
-        # They bring all that fetches and reads with them.
+        # They load Scrapy.
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
 
         from searchcrawl.operations.dry_run import dry_run  # noqa: PLC0415
-        from searchcrawl.queries.live_view import live_step  # noqa: PLC0415
         from searchcrawl.spiders.page_spider import look_at  # noqa: PLC0415
 
-        case = found.case
-        run = dry_run(project, case.source, database)
-        seen = look_at(AsyncCrawlerProcess(self.loaded_settings()), run, case.url, depth=case.depth or 0)
-        return replace(found, steps=(*found.steps, live_step(found, seen)))
+        context = found.context
+        run = dry_run(project, context.source, database)
+        seen = look_at(AsyncCrawlerProcess(self.loaded_settings()), run, context.url, depth=context.depth or 0)
+        return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
 
 
 def _sources(project: Project, name: str | None) -> list[Source]:
@@ -77,16 +76,15 @@ def _sources(project: Project, name: str | None) -> list[Source]:
 
 
 def _lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[str]:
-    """The verdict, what decided, then the way of the URL, a line a step."""
-    verdict = found.verdict
-    yield found.case.url
-    yield verdict.text
-    for name, reason in [("decided by", verdict.decided), *(("also", reason) for reason in verdict.also)]:
-        yield f"  {name:<10}  {reason.step}: {reason.text}"
-        if reason.proposal is not None:
-            yield f"  {'to admit it':<10} {advice(reason.proposal, reason.file)}"
+    """The verdict, what decided, then the steps of the URL, a line a step."""
+    yield found.context.url
+    yield found.verdict.text
+    for number, reason in enumerate(found.verdict.reasons):
+        yield f"  {'also' if number else 'decided by':<10}  {reason.step}: {reason.text}"
+        if reason.advice:
+            yield f"  {'to admit it':<10} {reason.advice}"
     yield ""
     for step in found.steps:
         yield f"  {step.step:<10}  {step.outcome:<12}  {step.detail}"
     for other in others:
-        yield f"source {other.case.source.name}: {other.verdict.text}"
+        yield f"source {other.context.source.name}: {other.verdict.text}"

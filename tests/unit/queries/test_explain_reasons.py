@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.queries.reason import Because, advice, because, of_row, written
+from searchcrawl.queries.explain_reasons import Reason, build_reason, locate, parse_reason
 from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_project, load_source
@@ -36,16 +36,16 @@ def source(tmp_path: Path) -> Source:
         ("scope.max_url_length", ("built-in", "scope.max_url_length")),
     ],
 )
-def test_written_when_a_key_comes_from_any_layer_then_its_file_and_name_there(
+def test_locate_when_a_key_comes_from_any_layer_then_its_file_and_name_there(
     source: Source, key: str, place: tuple[str, str]
 ) -> None:
-    assert written(source, key) == place
+    assert locate(source, key) == place
 
 
-def test_because_when_an_include_is_missing_then_its_proposal_can_be_copied(source: Source) -> None:
+def test_build_reason_when_an_include_is_missing_then_its_proposal_can_be_copied(source: Source) -> None:
     decision = Decision(False, NO_INCLUDE, FILE, "scope.include_hosts")
 
-    found = because("boundary", decision, source, Proposal("scope.include_hosts", "shop.test"))
+    found = build_reason("boundary", decision, source, Proposal("scope.include_hosts", "shop.test"))
 
     assert found.as_json() == {
         "step": "boundary",
@@ -54,8 +54,7 @@ def test_because_when_an_include_is_missing_then_its_proposal_can_be_copied(sour
         "key": "scope.include_hosts",
         "proposal": {"key": "scope.include_hosts", "value": "shop.test"},
     }
-    assert found.proposal is not None
-    assert advice(found.proposal, found.file) == f'add "shop.test" to scope.include_hosts in {FILE}'
+    assert found.advice == f'add "shop.test" to scope.include_hosts in {FILE}'
 
 
 @pytest.mark.parametrize(
@@ -63,15 +62,15 @@ def test_because_when_an_include_is_missing_then_its_proposal_can_be_copied(sour
     [
         (
             "scope.exclude_urls: re:a: b",
-            Because(step="keep", rule="re:a: b", file="searchcrawl.toml", key="defaults.scope.exclude_urls"),
+            Reason(step="keep", rule="re:a: b", file="searchcrawl.toml", key="defaults.scope.exclude_urls"),
         ),
-        ("rewrite[0]: pattern", Because(step="keep", rule="pattern", file="built-in", key="rewrite[0]")),
-        ("empty document", Because(step="keep", rule="empty document")),
-        ("pipeline: not wanted", Because(step="keep", rule="pipeline: not wanted")),
-        ("Disallow: /tmp/", Because(step="keep", rule="Disallow: /tmp/")),
+        ("rewrite[0]: pattern", Reason(step="keep", rule="pattern", file="built-in", key="rewrite[0]")),
+        ("empty document", Reason(step="keep", rule="empty document")),
+        ("pipeline: not wanted", Reason(step="keep", rule="pipeline: not wanted")),
+        ("Disallow: /tmp/", Reason(step="keep", rule="Disallow: /tmp/")),
     ],
 )
-def test_of_row_when_a_row_keeps_a_rule_then_key_and_rule_are_told_apart(
-    source: Source, text: str, reason: Because
+def test_parse_reason_when_a_row_keeps_a_rule_then_key_and_rule_are_told_apart(
+    source: Source, text: str, reason: Reason
 ) -> None:
-    assert of_row(text, "keep", source) == reason
+    assert parse_reason(text, "keep", source) == reason

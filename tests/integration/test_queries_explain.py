@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock, urls
-from searchcrawl.queries.explain import explained
-from searchcrawl.queries.explain_context import witness_of
+from searchcrawl.queries.explain import explain_url
+from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.config import Source
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import duplicate_key_table
@@ -27,8 +27,8 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 
 
 def ask(filled: FilledStore, path: str, source: Source | None = None) -> dict[str, Any]:
-    witness = witness_of(filled.project, source or filled.source, {})
-    return explained(filled.database, witness, path if "://" in path else SITE + path).as_json()
+    inputs = build_inputs(filled.project, source or filled.source, {})
+    return explain_url(filled.database, inputs, path if "://" in path else SITE + path).as_json()
 
 
 def step(told: dict[str, Any], name: str) -> str:

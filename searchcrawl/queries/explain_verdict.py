@@ -1,0 +1,224 @@
+"""Why a URL is or is not in the index: one sentence, the rule that decided, and those that would decide alike (L1).
+
+The rules are those of the source file as it is now; the rest is what the last visit left in the store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code
+from searchcrawl.queries.explain_context import Context
+from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, parse_reason
+from searchcrawl.queries.url_state import UrlState
+from searchcrawl.rules.boundary import refusal_code
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.redirects import target_of
+from searchcrawl.rules.removal import is_evidence
+from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.urls.url_facts import UrlFacts
+
+_IN: Final = "in the index"
+_NOT_IN: Final = "not in the index"
+#: In which step a rule that a row keeps decided; in ``answer`` for other codes.
+_STEPS: Final[Mapping[int, str]] = {Code.EMPTY: "content", Code.INVALID_DISPLAY_URL: "display"}
+#: The limit of ``[fetch]`` that ends a visit with this code.
+_FETCH_LIMITS: Final[Mapping[int, str]] = {Code.TOO_LARGE: "max_bytes", Code.REDIRECT_LOOP: "max_redirects"}
+#: 1,000 times the bytes sent is a limit that no key sets.
+_MORE_THAN: Final = re.compile(r"more than ([0-9]+)(?![0-9]| times)")
+_WAITING: Final = {
+    UrlState.CACHED: "fetched, and waits to be delivered",
+    UrlState.SENDING: "being delivered",
+    UrlState.TODO: "to be fetched again: it is to be indexed, and its copy is gone from the cache",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One sentence and its reasons: the first decided, the others would decide alike without it."""
+
+    text: str
+    reasons: Sequence[Reason]
+
+
+def find_verdict(context: Context) -> Verdict:
+    """The verdict on a URL, seen by its source or not."""
+    refusals = [context.discarded] if context.discarded is not None else context.refusals()
+    facts = context.facts
+    if facts is None:
+        return _explain_unseen(context, refusals)
+    listed = facts.listed
+    if refusals:
+        return _explain_outside(context, facts, refusals)
+    if listed.code in REFUSED and listed.rule is not None:
+        if is_changed(context.changed, listed.rule):
+            return _explain_lifted(context, f"refused when it was found ({listed.rule})")
+        # A rule about all URLs of the source refused it: the boundary itself lets it pass.
+        step = "rewrite" if listed.rule.startswith("rewrite") else "boundary"
+        reason = parse_reason(listed.rule, step, context.source)
+        return Verdict(f"{_describe_presence(context, facts)}: {describe_code(listed.code)}", [reason])
+    if listed.fetch_state != FetchState.SETTLED:
+        return _explain_unvisited(context, facts)
+    reasons = _find_reasons_of_visit(context, facts)
+    if reasons:
+        return Verdict(f"{_describe_presence(context, facts)}: {_describe_visit(context, facts)}", reasons)
+    if listed.code == 200:
+        return _explain_good(context, facts)
+    if listed.code in REDIRECTS:
+        text = f"{_NOT_IN}: {_describe_visit(context, facts)}, which no rule refuses now: the next run asks for it"
+        return Verdict(text, [Reason(step="redirect", rule=f"leads to {target_of(listed.error)}")])
+    said = listed.rule or listed.error or describe_code(listed.code)
+    return _explain_lifted(context, f"refused at the last visit ({said})")
+
+
+def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
+    code = _code_of(refusals[0]) if refusals else int(Code.ROBOTS)
+    refusals = refusals or context.robots_refusals()
+    if refusals:
+        return Verdict(f"{_NOT_IN}: never seen, and it would be refused ({describe_code(code)})", refusals)
+    if context.is_start:
+        file, key = locate(context.source, "start.urls" if context.source.start.urls else "start.files")
+        reason = Reason(step="found", rule="a start URL", file=file, key=key)
+        return Verdict(f"{_NOT_IN}: the next run asks for it, as a start URL", [reason])
+    if context.run is None:
+        reason = Reason(step="found", rule="its source was never crawled")
+        return Verdict(f"{_NOT_IN}: {reason.rule}; the rules would let it pass", [reason])
+    text = f"{_NOT_IN}: never seen: no page that was read links to it, and no sitemap lists it"
+    return Verdict(text, [Reason(step="found", rule="no page links to it")])
+
+
+def _explain_outside(context: Context, facts: UrlFacts, refusals: Sequence[Reason]) -> Verdict:
+    presence = _describe_presence(context, facts)
+    # A run that looked at it under these rules has settled it so; else the next run does.
+    if context.in_index and facts.listed.code not in REFUSED:
+        presence = f"{_IN}, and leaves with the next run"
+    return Verdict(f"{presence}: {describe_code(_code_of(refusals[0]))}", refusals)
+
+
+def _code_of(refusal: Reason) -> int:
+    key = refusal.key or ""
+    # The key as the boundary names it, wherever it is written.
+    return refusal_code(Decision(False, key=key[max(key.find("scope."), 0) :]))
+
+
+def _explain_lifted(context: Context, refused: str) -> Verdict:
+    """Of a URL that a rule refused before, and that none refuses now."""
+    presence = f"{_IN}, and stays" if context.in_index else f"{_NOT_IN} as yet"
+    return Verdict(f"{presence}: {refused}, by no rule as they are now", context.admissions())
+
+
+def _explain_unvisited(context: Context, facts: UrlFacts) -> Verdict:
+    code = facts.listed.code
+    now = facts.listed.fetch_state == FetchState.FETCHING and context.running
+    what = "being visited now" if now else "to be visited" if code == 0 else "to be visited again"
+    so_far = f", so far {describe_code(code)}" if code not in (0, 200) else ""
+    if context.in_index:
+        return Verdict(f"{_IN}, and {what}{so_far}", context.admissions())
+    return Verdict(f"{_NOT_IN}: {what}{so_far}", [Reason(step="visit", rule=what)])
+
+
+def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
+    """Of a page that was fetched well, and is or will be in the index."""
+    # Its visit asked the index filter: only rules that were edited since can refuse it.
+    refusals = context.filter_refusals() if any(key.startswith("keep.") for key in context.changed) else []
+    if refusals:
+        leaves = f"{_IN}, and leaves with the next run" if context.in_index else f"{_NOT_IN} as yet, and will not be"
+        return Verdict(f"{leaves}: {refusals[0].text}", refusals)
+    waits = _WAITING.get(context.state) if context.state is not None else None
+    if context.in_index:
+        return Verdict(_IN if waits is None else f"{_IN}, and a newer version is {waits}", context.admissions())
+    if waits is None:
+        held = "kept in the cache, and not sent" if facts.place is not None else "removed, or never sent"
+        return Verdict(f"{_NOT_IN}: {held}", [Reason(step="index", rule=held)])
+    return Verdict(f"not yet in the index: {waits}", [Reason(step="index", rule=waits)])
+
+
+def _describe_presence(context: Context, facts: UrlFacts) -> str:
+    """Whether the index has it, and whether it is about to leave."""
+    listed = facts.listed
+    if not context.in_index:
+        return _NOT_IN
+    if facts.quarantine_run is not None:
+        return f"{_IN}, and its removal waits in quarantine"
+    if listed.document_state == DocumentState.REMOVING or listed.code in COPIES:
+        return f"{_IN}, and being removed"
+    if facts.leaving or is_evidence(listed.code, listed.rule, context.source.lifecycle.remove_on):
+        return f"{_IN}, and leaves at the end of a run"
+    return f"{_IN} as it was, and the last visit brought nothing better"
+
+
+def _describe_visit(context: Context, facts: UrlFacts) -> str:
+    """What the last visit brought."""
+    listed = facts.listed
+    meaning = describe_code(listed.code)
+    if listed.index_error is not None and listed.code == 200:
+        return "the index refuses the document"
+    if listed.code in COPIES or listed.code == Code.DISPLAY_URL_CLASH:
+        return f"{meaning}: {listed.duplicate_of}" if listed.duplicate_of else meaning
+    if listed.code in REDIRECTS:
+        target = target_of(listed.error)
+        return f"{meaning}: {target}" if target else meaning
+    if listed.rule == ROBOTS_UNAVAILABLE:
+        return f"{int(Code.ROBOTS)}, robots.txt could not be had"
+    return f"removed: {meaning}" if context.state is UrlState.GONE and not context.in_index else meaning
+
+
+def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason]:
+    """What the last visit brought that keeps the page from being indexed; empty where nothing does as of now."""
+    listed = facts.listed
+    if listed.code == 200:
+        return [Reason(step="index", rule=listed.index_error)] if listed.index_error is not None else []
+    if listed.code == Code.ROBOTS and not context.source.robots.obey:
+        return []
+    if listed.code == Code.ROBOTS and listed.rule is not None:
+        first = context.build_robots_reason(listed.rule)
+        return [first, *(line for line in context.robots_refusals() if line.rule != first.rule)]
+    if listed.code in COPIES:
+        relation = "its canonical URL is" if listed.code == Code.NOT_CANONICAL else "a copy of"
+        return [Reason(step="duplicate", rule=f"{relation} {listed.duplicate_of or 'another URL'}")]
+    if listed.code == Code.DISPLAY_URL_CLASH:
+        return [Reason(step="display", rule=f"shown with the URL of {listed.duplicate_of or 'another page'}")]
+    if listed.code in REDIRECTS:
+        return _find_reasons_of_redirect(context, facts)
+    if listed.code == Code.NOT_INDEXED and listed.rule is not None:
+        return _find_reasons_of_filter(context, listed.rule)
+    if listed.rule is not None:
+        return [parse_reason(listed.rule, _STEPS.get(listed.code, "answer"), context.source)]
+    return _find_fetch_limit(context, facts)
+
+
+def _find_reasons_of_redirect(context: Context, facts: UrlFacts) -> Sequence[Reason]:
+    listed = facts.listed
+    target = target_of(listed.error)
+    if listed.rule is None:
+        kind = "meta refresh" if listed.code == Code.META_REFRESH else "moved for good"
+        return [Reason(step="redirect", rule=f"{kind} to {target}" if target is not None else kind)]
+    if target is None:
+        # Without the target nobody knows whether the rule still holds.
+        return [parse_reason(listed.rule, "boundary", context.source)]
+    return context.refusals(target)
+
+
+def _find_reasons_of_filter(context: Context, rule: str) -> Sequence[Reason]:
+    """The rule of the row first, unless it was edited since; then the others of ``[keep]`` that refuse it now."""
+    first = parse_reason(rule, "keep", context.source)
+    refusals = context.filter_refusals()
+    same = [reason for reason in refusals if (reason.key, reason.rule) == (first.key, first.rule)]
+    others = [reason for reason in refusals if reason not in same]
+    return others if not same and is_changed(context.changed, rule) else [*(same or [first]), *others]
+
+
+def _find_fetch_limit(context: Context, facts: UrlFacts) -> Sequence[Reason]:
+    """The limit of ``[fetch]`` that ended the visit, or what was answered; empty where the limit was raised since."""
+    listed = facts.listed
+    name = _FETCH_LIMITS.get(listed.code)
+    passed = _MORE_THAN.search(listed.error or "")
+    if name is None or passed is None:
+        return [Reason(step="answer", rule=describe_code(listed.code))]
+    if getattr(context.source.fetch, name) > int(passed[1]):
+        return []
+    file, key = locate(context.source, f"fetch.{name}")
+    return [Reason(step="answer", rule=f"{name} = {passed[1]}", file=file, key=key)]
