@@ -71,15 +71,11 @@ def away(_: Batch) -> None:
 
 
 def flush(filled: CachedStore, receiver: Any = None) -> dict[str, Any]:
-    return redelivery.flush(
-        filled.project, filled.source, filled.database, receiver or filled.index, patience_seconds=0
-    )
+    return redelivery.flush(filled.project, filled.source, filled.database, receiver or filled.index, retry_seconds=0)
 
 
 def resend(filled: CachedStore, receiver: Any = None) -> dict[str, Any]:
-    return redelivery.resend(
-        filled.project, filled.source, filled.database, receiver or filled.index, patience_seconds=0
-    )
+    return redelivery.resend(filled.project, filled.source, filled.database, receiver or filled.index, retry_seconds=0)
 
 
 def sent(documents: int, removed: int = 0, failed: int = 0) -> dict[str, Any]:
@@ -147,9 +143,9 @@ def refuse(filled: CachedStore, path: str) -> None:
     batch = seal(filled)
     with filled.database.write_once() as transaction:
         batch_table.refuse(transaction, batch, [(filled.ids[path], "immense")])
-        shipments = batch_table.shipments(transaction, batch.number, after=0, limit=10)
-        filled.put([filled.document(row.url, checksum=row.fields_digest.hex()) for row in shipments], batch[1])
-        batch_table.accept(transaction, batch, [row.url_id for row in shipments])
+        rows = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=10)
+        filled.put([filled.document(row.url, checksum=row.fields_digest.hex()) for row in rows], batch[1])
+        batch_table.accept(transaction, batch, [row.url_id for row in rows])
         batch_table.set_state(transaction, batch.number, batch_table.BatchState.COMMITTED)
 
 

@@ -7,9 +7,9 @@ import queue
 import threading
 
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.delivery import delivery_queue, removals, resends
-from searchcrawl.delivery.batch_delivery import Shipping, free_segments
-from searchcrawl.delivery.outage_retry import Patience
+from searchcrawl.delivery import delivery_queue, removals
+from searchcrawl.delivery.batch_sender import BatchSender, free_segments
+from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.run import Run
@@ -27,12 +27,12 @@ class Delivery:
     the end, or is misconfigured, becomes ``run.delivery_failure`` and its documents wait.
     """
 
-    def __init__(self, run: Run, receiver: Receiver, cache: DocumentCache, *, patience_seconds: float) -> None:
+    def __init__(self, run: Run, receiver: Receiver, cache: DocumentCache, *, retry_seconds: float) -> None:
         self._run = run
         self._receiver = receiver
         self._cache = cache
-        self._patience = Patience(patience_seconds)
-        self._shipping = Shipping(run, receiver, cache, self._patience)
+        self._retry = IndexRetry(retry_seconds)
+        self._sender = BatchSender(run, receiver, cache, self._retry)
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
         for batch in self._unfinished():
             self._queue.put(batch)
@@ -55,7 +55,7 @@ class Delivery:
         self._seal()
         if not self._unfinished():
             return True
-        self._patience.nothing_else_to_do()
+        self._retry.limit_until_answer()
         if run.delivery_failure is not None and run.wires.stop is not None:
             run.wires.stop(EndReason.INDEX_AWAY)
         return False
@@ -68,7 +68,7 @@ class Delivery:
         return sum(size for _, size in self._cache.segments()) >= self._run.project.cache.max_bytes
 
     def _seal(self, *, rotate: bool = False) -> None:
-        batch = delivery_queue.seal(self._run, rotate=rotate)
+        batch = delivery_queue.seal_batch(self._run, rotate=rotate)
         if batch is not None:
             self._queue.put(batch)
 
@@ -77,7 +77,7 @@ class Delivery:
 
         The receiver hears ``failed`` where documents wait too; ``reason`` is why the crawl ended.
         """
-        self._patience.run_is_ending()
+        self._retry.limit_to_end()
         if self._run.failure is None:
             self._last_batch()
         self._queue.put(None)
@@ -97,15 +97,15 @@ class Delivery:
         run = self._run
         try:
             self._receiver.begin(run.source.name, run.id)
-            removals.finish_removals(run, self._shipping)
+            removals.finish_removals(self._sender)
             if run.failure is None:
-                resends.go_on(self._shipping)
+                delivery_queue.continue_resend(self._sender)
             # The batches of a run that failed stay sealed; the next run sends them.
             while (batch := self._queue.get()) is not None:
                 if run.failure is None:
-                    delivery_queue.deliver(self._shipping, batch)
+                    delivery_queue.deliver_batch(self._sender, batch)
             if run.failure is None:
-                removals.remove_leaving(run, self._shipping)
+                removals.remove_documents(self._sender)
         except DeliveryError as error:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)

@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 class IndexExtension:
     """Opens the project's index with the spider, closes it with the run."""
 
-    def __init__(self, run: Run, *, patience_seconds: float) -> None:
+    def __init__(self, run: Run, *, retry_seconds: float) -> None:
         self._run = run
-        self._patience_seconds = patience_seconds
+        self._retry_seconds = retry_seconds
         self._delivery: Delivery | None = None
 
     @classmethod
@@ -34,7 +34,7 @@ class IndexExtension:
         run: Run | None = getattr(crawler.spider, "run", None)
         if run is None:
             raise NotConfigured("the spider is not that of a source")
-        extension = cls(run, patience_seconds=crawler.settings.getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"))
+        extension = cls(run, retry_seconds=crawler.settings.getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"))
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
@@ -73,5 +73,5 @@ class IndexExtension:
             run,
             open_index(run.project),
             DocumentCache(run.project.cache_dir / run.source.name),
-            patience_seconds=self._patience_seconds,
+            retry_seconds=self._retry_seconds,
         )

@@ -1,20 +1,29 @@
-"""What the cache holds for the index: sealed into batches, each delivered, made visible, and freed."""
+"""What waits for the index: sealed into batches, each sent, committed, and its cache freed; or all sent again (E7).
+
+The store remembers that a resend was asked for: one that was cut off is completed by the next run,
+``flush`` or ``resend``.
+"""
 
 from __future__ import annotations
 
+import logging
+from functools import partial
 from typing import NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.delivery import removals
-from searchcrawl.delivery.batch_delivery import Shipping, free_segments
+from searchcrawl.delivery.batch_sender import BatchSender, free_segments
 from searchcrawl.failpoints import passing
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, resend_table
 from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.batches.resend_table import Chunk
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState
+
+logger = logging.getLogger(__name__)
 
 
 class Sent(NamedTuple):
@@ -29,32 +38,32 @@ class Sent(NamedTuple):
         return Sent(self.documents + other.documents, self.removed + other.removed, self.failed + other.failed)
 
 
-def seal(run: Run, *, rotate: bool = False) -> SealedBatch | None:
-    """Puts what is cached into a batch; ``rotate`` has the next record begin a new segment."""
-    batch = run.write(lambda transaction: _sealed(transaction, run, rotate=rotate))
+def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
+    """Puts what is cached into a batch; with ``rotate`` the next record begins a new segment."""
+
+    def seal(transaction: Transaction) -> SealedBatch | None:
+        if rotate:
+            number, _ = run_table.open_segment(transaction, run.source_id)
+            run_table.set_segment(transaction, run.source_id, number + 1, 0)
+        return batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
+
+    batch = run.write(seal)
     if batch is not None:
         passing("batch.sealed")
     return batch
 
 
-def _sealed(transaction: Transaction, run: Run, *, rotate: bool) -> SealedBatch | None:
-    if rotate:
-        number, _ = run_table.open_segment(transaction, run.source_id)
-        run_table.set_segment(transaction, run.source_id, number + 1, 0)
-    return batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
-
-
-def deliver(shipping: Shipping, batch: SealedBatch) -> Sent:
-    """Sends a batch as far as that was not done, and what follows from it; raises as ``Shipping.documents``."""
-    documents, failed = shipping.documents(batch) if batch.state < BatchState.ACKNOWLEDGED else (0, 0)
-    shipping.commit(batch)
-    removed = removals.remove_copies(shipping.run, shipping)
-    free_segments(shipping.run, shipping.cache)
+def deliver_batch(sender: BatchSender, batch: SealedBatch) -> Sent:
+    """Sends a batch as far as that was not done, and what follows from it; raises as ``send_documents``."""
+    documents, failed = sender.send_documents(batch) if batch.state < BatchState.ACKNOWLEDGED else (0, 0)
+    sender.commit(batch)
+    removed = removals.remove_copies(sender)
+    free_segments(sender.run, sender.cache)
     return Sent(documents, removed, failed)
 
 
-def waits(transaction: Transaction, source_id: int) -> bool:
-    """Whether ``flush`` and ``resending.go_on`` have anything to do."""
+def is_waiting(transaction: Transaction, source_id: int) -> bool:
+    """Whether ``flush`` and ``continue_resend`` have anything to do."""
     return bool(
         document_table.waiting(transaction, source_id)[0]
         or batch_table.unfinished(transaction, source_id)
@@ -63,12 +72,41 @@ def waits(transaction: Transaction, source_id: int) -> bool:
     )
 
 
-def flush(shipping: Shipping) -> Sent:
-    """Sends all that waits, also what a dead process left; raises as ``Shipping.documents``."""
-    run = shipping.run
-    sent = Sent(removed=removals.finish_removals(run, shipping))
+def flush(sender: BatchSender) -> Sent:
+    """Sends all that waits, also what a dead process left; raises as ``send_documents``."""
+    run = sender.run
+    sent = Sent(removed=removals.finish_removals(sender))
     for batch in run.read(lambda transaction: batch_table.unfinished(transaction, run.source_id)):
-        sent = sent.plus(deliver(shipping, batch))
-    # The segment that was written to last is complete: it can be given up as well (E2).
-    last = seal(run, rotate=not run.project.cache.preserve)
-    return sent if last is None else sent.plus(deliver(shipping, last))
+        sent = sent.plus(deliver_batch(sender, batch))
+    # The segment that was written to last is complete: it can be deleted as well (E2).
+    last = seal_batch(run, rotate=not run.project.cache.preserve)
+    return sent if last is None else sent.plus(deliver_batch(sender, last))
+
+
+def request_resend(run: Run) -> None:
+    """Notes that all documents are to be sent again, with new versions; ``continue_resend`` does it."""
+    run.write(lambda transaction: resend_table.begin(transaction, run.source_id, clock.now_ms()))
+
+
+def continue_resend(sender: BatchSender) -> Sent:
+    """Sends what is left of a resend, from the cache and a full cache at a time; raises as ``send_documents``."""
+    run = sender.run
+    if run.read(lambda transaction: resend_table.version(transaction, run.source_id)) is None:
+        return Sent()
+    sent, after = Sent(), 0
+    while (chunk := run.write(partial(_seal_chunk, run=run, after=after))) is not None:
+        passing("batch.sealed")
+        sent = sent.plus(deliver_batch(sender, chunk.batch))
+        after = chunk.last
+        if run.failure is not None:
+            return sent
+    run.write(lambda transaction: resend_table.end(transaction, run.source_id))
+    # No segment was deleted while its records might still have to be sent.
+    free_segments(run, sender.cache)
+    logger.info("%d documents were sent again, %d could not be", sent.documents, sent.failed)
+    return sent
+
+
+def _seal_chunk(transaction: Transaction, *, run: Run, after: int) -> Chunk | None:
+    most = run.project.cache.threshold_bytes
+    return resend_table.seal(transaction, run.source_id, run.id, clock.now_ms(), after=after, max_bytes=most)

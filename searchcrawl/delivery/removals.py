@@ -1,4 +1,4 @@
-"""Removals at the end of a run: evidence, limits, quarantine (architecture, decision 7; L3)."""
+"""Removals at the end of a run: evidence, limits, quarantine (L3; docs: decisions/removals-at-the-end)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECTS
-from searchcrawl.delivery.batch_delivery import Shipping
+from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.failpoints import passing
 from searchcrawl.rules import removal
 from searchcrawl.run import Run
@@ -19,29 +19,39 @@ from searchcrawl.store.urls import outlink_table, url_table
 logger = logging.getLogger(__name__)
 
 
-def remove_copies(run: Run, shipping: Shipping) -> int:
-    """Takes copies out of the index whose survivor is there (909): at once, outside the limits. How many."""
+def remove_copies(sender: BatchSender) -> int:
+    """Removes copies (909) whose survivor the index has, at once and outside the limits; how many."""
+    run = sender.run
 
-    def select(transaction: Transaction) -> tuple[SealedBatch, list[Leaving]] | None:
+    def seal(transaction: Transaction) -> tuple[SealedBatch, list[Leaving]] | None:
         surplus = batch_table.surplus_copies(transaction, run.source_id)
         return (_seal(transaction, run, surplus), surplus) if surplus else None
 
-    selected = run.write(select)
-    return 0 if selected is None else _send(shipping, *selected)
+    sealed = run.write(seal)
+    return 0 if sealed is None else _send(sender, *sealed)
 
 
-def remove_leaving(run: Run, shipping: Shipping) -> None:
+def remove_documents(sender: BatchSender) -> None:
     """Carries out the removals that visits brought evidence for, or holds all of them back."""
-    selected = run.write(lambda transaction: _within_limits(transaction, run))
-    if selected is not None:
+    sealed = sender.run.write(lambda transaction: _seal_within_limits(transaction, sender.run))
+    if sealed is not None:
         passing("delete.selected")
-        _send(shipping, *selected)
+        _send(sender, *sealed)
 
 
-def _within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[Leaving]] | None:
-    """The removals that are to be carried out now; puts all into quarantine where they are too many."""
+def finish_removals(sender: BatchSender) -> int:
+    """Sends the removals again that a dead process had begun, and removes the copies that it left; how many."""
+    run = sender.run
+    begun = run.read(lambda transaction: batch_table.removing(transaction, run.source_id))
+    removed = sum(_send(sender, batch, leaving) for _, batch, leaving in begun)
+    # It may have died between the receipt of a survivor and the removal of its copies.
+    return removed + remove_copies(sender)
+
+
+def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[Leaving]] | None:
+    """Seals the removals into a batch; where they are too many, puts all of them into quarantine instead."""
     lifecycle = run.source.lifecycle
-    leaving = _with_evidence(transaction, batch_table.leaving(transaction, run.source_id))
+    leaving = _keep_with_evidence(transaction, batch_table.leaving(transaction, run.source_id))
     if not leaving:
         return None
     documents = document_table.totals(transaction, run.source_id)["documents"]
@@ -63,28 +73,20 @@ def _within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, lis
     return None
 
 
-def finish_removals(run: Run, shipping: Shipping) -> int:
-    """Sends again what a dead process was removing, and takes out the copies that it left; how many."""
-    under_way = run.read(lambda transaction: batch_table.removing(transaction, run.source_id))
-    removed = sum(_send(shipping, batch, leaving) for _, batch, leaving in under_way)
-    # It may have died between the receipt of a survivor and the removal of its copies.
-    return removed + remove_copies(run, shipping)
-
-
 def _seal(transaction: Transaction, run: Run, leaving: list[Leaving]) -> SealedBatch:
     return batch_table.seal_removals(
         transaction, run.source_id, run.id, clock.now_ms(), [row.url_id for row in leaving]
     )
 
 
-def _send(shipping: Shipping, batch: SealedBatch, leaving: list[Leaving]) -> int:
-    removed = shipping.removals(batch, leaving, counted=True)
-    shipping.commit(batch)
+def _send(sender: BatchSender, batch: SealedBatch, leaving: list[Leaving]) -> int:
+    removed = sender.send_removals(batch, leaving, counted=True)
+    sender.commit(batch)
     return removed
 
 
-def _with_evidence(transaction: Transaction, leaving: list[Leaving]) -> list[Leaving]:
-    """Without those that moved inside the boundary to a page which was not fetched yet."""
+def _keep_with_evidence(transaction: Transaction, leaving: list[Leaving]) -> list[Leaving]:
+    """Without documents that moved, inside the boundary, to a page that was not fetched yet."""
     moved = [row.url_id for row in leaving if row.code in REDIRECTS and row.rule is None]
     targets = outlink_table.load(transaction, moved)
     wanted = sorted({target for ids in targets.values() for target in ids})

@@ -6,9 +6,7 @@ import logging
 from typing import Any, Final
 
 from searchcrawl import clock
-from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.delivery.batch_delivery import Shipping
-from searchcrawl.delivery.outage_retry import Patience
+from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import held
 from searchcrawl.run import Run
@@ -22,7 +20,7 @@ from searchcrawl.store.urls import url_queries
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE_SECONDS: Final = 60.0
+_RETRY_SECONDS: Final = 60.0
 
 
 def held_back(database: Database, source: Source) -> list[dict[str, Any]]:
@@ -47,7 +45,7 @@ def approve(
     database: Database,
     receiver: Receiver,
     *,
-    patience_seconds: float = _PATIENCE_SECONDS,
+    retry_seconds: float = _RETRY_SECONDS,
 ) -> dict[str, Any]:
     """Carries out the waiting removals, and those on their way already, at once; makes that visible.
 
@@ -61,20 +59,12 @@ def approve(
         if isinstance(receiver, SearchIndex):
             receiver.ping()
         under_way = run.write(lambda transaction: _sealed(transaction, run))
-        patience = Patience(patience_seconds)
-        patience.run_is_ending()
-        shipping = Shipping(run, receiver, DocumentCache(project.cache_dir / source.name), patience)
         documents = removed = 0
-        outcome = "failed"
-        receiver.begin(source.name, run.id)
-        try:
+        with open_sender(run, receiver, retry_seconds=retry_seconds) as sender:
             for batch, leaving in under_way:
                 documents += len(leaving)
-                removed += shipping.removals(batch, leaving)
-                shipping.commit(batch)
-            outcome = "finished"
-        finally:
-            receiver.end(outcome)
+                removed += sender.send_removals(batch, leaving)
+                sender.commit(batch)
         return _sent(source, documents, removed)
 
 

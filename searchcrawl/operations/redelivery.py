@@ -6,11 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.delivery import delivery_queue, resends
-from searchcrawl.delivery.batch_delivery import Shipping
+from searchcrawl.delivery import delivery_queue
+from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.delivery.delivery_queue import Sent
-from searchcrawl.delivery.outage_retry import Patience
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import held
 from searchcrawl.run import Run
@@ -22,7 +20,7 @@ from searchcrawl.store.engine.database import Database, Transaction
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE_SECONDS: Final = 60.0
+_RETRY_SECONDS: Final = 60.0
 
 #: Hears how many documents went on, and how many there are.
 Told = Callable[[int, int], None]
@@ -34,7 +32,7 @@ def flush(
     database: Database,
     receiver: Receiver,
     *,
-    patience_seconds: float = _PATIENCE_SECONDS,
+    retry_seconds: float = _RETRY_SECONDS,
     told: Told | None = None,
 ) -> dict[str, Any]:
     """Sends what waits, what a dead process left under way included; the index is asked only where something does.
@@ -45,10 +43,10 @@ def flush(
     """
     sent = Sent()
     with held(project, source, database) as run:
-        if run is not None and run.read(lambda transaction: delivery_queue.waits(transaction, run.source_id)):
+        if run is not None and run.read(lambda transaction: delivery_queue.is_waiting(transaction, run.source_id)):
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
-            sent = _send(run, receiver, patience_seconds, told)
+            sent = _send(run, receiver, retry_seconds, told)
     return _answer(source, sent)
 
 
@@ -58,7 +56,7 @@ def resend(
     database: Database,
     receiver: Receiver,
     *,
-    patience_seconds: float = _PATIENCE_SECONDS,
+    retry_seconds: float = _RETRY_SECONDS,
     told: Told | None = None,
 ) -> dict[str, Any]:
     """Sends all documents that should be in the index again, with new versions, and what waits; raises as ``flush``.
@@ -72,33 +70,21 @@ def resend(
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
             lost = run.read(lambda transaction: resend_table.without_record(transaction, run.source_id))
-            resends.ask(run)
-            sent = _send(run, receiver, patience_seconds, told).plus(Sent(failed=lost))
+            delivery_queue.request_resend(run)
+            sent = _send(run, receiver, retry_seconds, told).plus(Sent(failed=lost))
             if lost:
                 logger.error("%s: %d documents of the index are no longer in the cache", source.name, lost)
     return _answer(source, sent)
 
 
-def _send(run: Run, receiver: Receiver, patience_seconds: float, told: Told | None) -> Sent:
-    patience = Patience(patience_seconds)
-    patience.run_is_ending()
-    shipping = Shipping(
-        run,
-        receiver,
-        DocumentCache(run.project.cache_dir / run.source.name),
-        patience,
-        # A run that was cut off goes on: what is sent meanwhile belongs to it.
-        counted=run.row.ended_ms is None,
-        told=None if told is None else _summed(told, run.read(lambda transaction: _total(transaction, run.source_id))),
-    )
-    outcome = "failed"
-    receiver.begin(run.source.name, run.id)
-    try:
-        sent = delivery_queue.flush(shipping).plus(resends.go_on(shipping))
-        outcome = "finished"
-    finally:
-        receiver.end(outcome)
-    return sent
+def _send(run: Run, receiver: Receiver, retry_seconds: float, told: Told | None) -> Sent:
+    on_sent = None if told is None else _summed(told, run.read(lambda transaction: _total(transaction, run.source_id)))
+    # A run that was cut off goes on: what is sent meanwhile belongs to it.
+    counts_into_run = run.row.ended_ms is None
+    with open_sender(
+        run, receiver, retry_seconds=retry_seconds, counts_into_run=counts_into_run, on_sent=on_sent
+    ) as sender:
+        return delivery_queue.flush(sender).plus(delivery_queue.continue_resend(sender))
 
 
 def _total(transaction: Transaction, source_id: int) -> int:

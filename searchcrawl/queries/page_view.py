@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.commit.group_rows import stored_page
-from searchcrawl.index.fields import indexed_document
+from searchcrawl.delivery.documents import build_indexed_document
+from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
-from searchcrawl.store.batches.batch_table import Shipment
+from searchcrawl.store.batches.batch_table import BatchDocument
 
-#: What stands in the index twice, for the analysis of a language.
-_BY_LANGUAGE: Final = ("content_txt_", "title_txt_")
 #: Shown as ``text``, or not known yet.
 _LEFT_OUT: Final = frozenset({"content", "first_seen"})
 
@@ -45,7 +44,7 @@ def page_view(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any]:
 
 def _fields(document: Document, run: Run) -> dict[str, Any]:
     fetched_ms = clock.to_ms(document.fetched_at)
-    shipment = Shipment(
+    row = BatchDocument(
         url_id=0,
         url=document.claim.url,
         depth=document.claim.depth,
@@ -59,14 +58,13 @@ def _fields(document: Document, run: Run) -> dict[str, Any]:
         last_modified=document.last_modified,
         first_seen_ms=fetched_ms,
         last_fetched_ms=fetched_ms,
-        in_index=False,
     )
     record = stored_page(document).fields
-    found = indexed_document(shipment, record, source=run.source.name, duplicates=(), display=run.display).fields
+    found = build_indexed_document(row, record, source=run.source.name, duplicates=(), display=run.display).fields
     return {
         name: clock.iso(clock.to_ms(value)) if isinstance(value, datetime) else value
         for name, value in found.items()
-        if name not in _LEFT_OUT and not name.startswith(_BY_LANGUAGE)
+        if name not in _LEFT_OUT and not name.startswith(LANGUAGE_PREFIXES)
     }
 
 

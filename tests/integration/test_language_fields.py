@@ -1,4 +1,4 @@
-"""What a real Solr makes of title_txt_LANG and content_txt_LANG: words in any of their forms (interface.md §4)."""
+"""What a real Solr makes of title_txt_LANG and content_txt_LANG: words in any of their forms ."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
-from searchcrawl.index.fields import indexed_document
+from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.index.receiver import Batch
 from searchcrawl.index.solr.receiver import SolrReceiver
-from searchcrawl.store.batches.batch_table import Shipment
+from searchcrawl.store.batches.batch_table import BatchDocument
 from tests.languages import TEXTS
 from tests.solr_documents import answer
 
@@ -33,8 +33,8 @@ FORMS = {
 }
 
 
-def shipment(number: int) -> Shipment:
-    return Shipment(
+def row(number: int) -> BatchDocument:
+    return BatchDocument(
         url_id=number,
         url=f"http://site.test/{number}",
         depth=0,
@@ -48,7 +48,6 @@ def shipment(number: int) -> Shipment:
         last_modified=None,
         first_seen_ms=0,
         last_fetched_ms=0,
-        in_index=False,
     )
 
 
@@ -58,7 +57,7 @@ def test_language_fields_when_a_word_has_another_form_then_it_is_found_in_the_la
     made = []
     for number, (language, text) in enumerate((language, TEXTS[language][0]) for language in FORMS):
         record = {"title": text, "content": text, "language": f"{language}-xx"}
-        made.append(indexed_document(shipment(number), record, source="site", duplicates=()))
+        made.append(build_indexed_document(row(number), record, source="site", duplicates=()))
     receipts = solr_receiver.deliver(Batch(number=1, source="site", crawl_version=1, documents=made))
     solr_receiver.commit()
 
@@ -83,7 +82,7 @@ def test_language_fields_when_analysis_makes_several_words_of_one_then_all_are_l
     solr_receiver: SolrReceiver, solr_core: str, language: str, word: str
 ) -> None:
     record = {"content": "関西国際空港に行きました。 See-Hafen", "language": language}
-    made = indexed_document(shipment(1), record, source="site", duplicates=())
+    made = build_indexed_document(row(1), record, source="site", duplicates=())
     solr_receiver.deliver(Batch(number=1, source="site", crawl_version=1, documents=[made]))
     solr_receiver.commit()
 

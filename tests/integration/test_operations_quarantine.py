@@ -115,7 +115,7 @@ def test_approve_when_the_index_goes_away_then_the_removals_are_sent_once_it_is_
 
     away = Away()
     with pytest.raises(IndexUnavailable):
-        quarantine.approve(filled.project, filled.source, filled.database, away, patience_seconds=0)
+        quarantine.approve(filled.project, filled.source, filled.database, away, retry_seconds=0)
     done = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
 
     assert away.outcomes == ["failed"]

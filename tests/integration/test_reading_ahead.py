@@ -11,8 +11,8 @@ import pytest
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
-from searchcrawl.delivery import parts
-from searchcrawl.delivery.parts import parts_ahead
+from searchcrawl.delivery import documents
+from searchcrawl.delivery.documents import read_parts
 from searchcrawl.exceptions import CacheError
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
@@ -23,7 +23,7 @@ from tests.redelivering import NAMES, Watched, flush, seal, sent, states, verifi
 @pytest.fixture
 def filled(tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[CachedStore]:
     """Four documents that wait, of which a part holds two."""
-    monkeypatch.setattr(parts, "_ROWS", 2)
+    monkeypatch.setattr(documents, "_ROWS", 2)
     store = CachedStore(tmp_path, store_url)
     store.fetch(*NAMES)
     yield store
@@ -49,8 +49,8 @@ def test_flush_when_a_part_is_full_then_the_rest_of_what_was_read_is_another(
     filled: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled.end(exit_code=6)
-    monkeypatch.setattr(parts, "_ROWS", 3)
-    monkeypatch.setattr(parts, "_CHARACTERS", 1)
+    monkeypatch.setattr(documents, "_ROWS", 3)
+    monkeypatch.setattr(documents, "_CHARACTERS", 1)
     filled.damage("/b")
     receiver = Watched(filled)
 
@@ -64,10 +64,10 @@ def test_flush_when_a_part_is_full_then_the_rest_of_what_was_read_is_another(
 def test_parts_when_one_is_held_then_the_next_has_been_read_and_no_other(
     filled: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_ROWS", 1)
+    monkeypatch.setattr(documents, "_ROWS", 1)
     reads: list[str] = []
     second_was_read = threading.Event()
-    read = parts.indexed_document
+    read = documents.build_indexed_document
 
     def watched(row: Any, *args: Any, **kwargs: Any) -> IndexedDocument:
         reads.append(row.url.removeprefix(SITE))
@@ -75,8 +75,8 @@ def test_parts_when_one_is_held_then_the_next_has_been_read_and_no_other(
             second_was_read.set()
         return read(row, *args, **kwargs)
 
-    monkeypatch.setattr(parts, "indexed_document", watched)
-    ahead = parts_ahead(filled.run, filled.cache, seal(filled).number)
+    monkeypatch.setattr(documents, "build_indexed_document", watched)
+    ahead = read_parts(filled.run, filled.cache, seal(filled).number)
 
     held = next(ahead)
 
@@ -136,20 +136,20 @@ def test_flush_when_the_cache_fails_behind_the_first_part_then_its_receipts_stay
     filled: CachedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled.end(exit_code=6)
-    read = parts.indexed_document
+    read = documents.build_indexed_document
 
     def failing(row: Any, *args: Any, **kwargs: Any) -> IndexedDocument:
         if row.url.endswith("/c"):
             raise CacheError("permission denied")
         return read(row, *args, **kwargs)
 
-    monkeypatch.setattr(parts, "indexed_document", failing)
+    monkeypatch.setattr(documents, "build_indexed_document", failing)
     receiver = Watched(filled)
 
     with pytest.raises(CacheError, match="permission denied"):
         flush(filled, receiver)
     first = states(filled)
-    monkeypatch.setattr(parts, "indexed_document", read)
+    monkeypatch.setattr(documents, "build_indexed_document", read)
     rest = Watched(filled)
     done = flush(filled, rest)
 

@@ -12,7 +12,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import group_rows
 from searchcrawl.commit.group_commit import GroupCommit, Listeners
-from searchcrawl.delivery.batch_delivery import free_segments
+from searchcrawl.delivery.batch_sender import free_segments
 from searchcrawl.items import Document
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents

@@ -47,10 +47,10 @@ class Command(BaseCommand):
     def _flush(self, project: Project, source: Source, database: Database, *, as_json: bool) -> int:
         """The exit code for one source; one that is being crawled keeps the others from nothing."""
         install_run_log(project, source)
-        patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+        retry_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         try:
             with closing(open_index(project)) as index, progress_bar(source.name) as told:
-                done = redelivery.flush(project, source, database, index, patience_seconds=patience_seconds, told=told)
+                done = redelivery.flush(project, source, database, index, retry_seconds=retry_seconds, told=told)
         except SourceBusy as error:
             print_error(error)
             return exit_of(error)

@@ -28,12 +28,12 @@ class Command(BaseCommand):
         project = self.load_project()
         source = load_source(project, args[0])
         install_run_log(project, source)
-        patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+        retry_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         with (
             closing(Database(project.database_url, project.root)) as database,
             closing(open_index(project)) as index,
             progress_bar(source.name) as told,
         ):
-            done = redelivery.resend(project, source, database, index, patience_seconds=patience_seconds, told=told)
+            done = redelivery.resend(project, source, database, index, retry_seconds=retry_seconds, told=told)
         show_sent(done, as_json=opts.json)
         return Exit.DONE

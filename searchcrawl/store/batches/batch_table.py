@@ -28,7 +28,7 @@ class SealedBatch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shipment:
+class BatchDocument:
     """A document of a sealed batch: its record, and the values of its row that are indexed."""
 
     url_id: int
@@ -44,7 +44,6 @@ class Shipment:
     last_modified: str | None
     first_seen_ms: int
     last_fetched_ms: int
-    in_index: bool
     display_url: str | None = None
 
 
@@ -125,7 +124,7 @@ def set_state(transaction: Transaction, number: int, state: BatchState) -> None:
     transaction.execute(update(batches).where(batches.c.id == number).values(state=int(state)))
 
 
-def shipments(transaction: Transaction, number: int, *, after: int, limit: int) -> list[Shipment]:
+def documents_without_receipt(transaction: Transaction, number: int, *, after: int, limit: int) -> list[BatchDocument]:
     """Documents of a batch that have no receipt yet, by rising id."""
     query = (
         select(
@@ -143,7 +142,6 @@ def shipments(transaction: Transaction, number: int, *, after: int, limit: int) 
             urls.c.first_seen_ms,
             urls.c.last_fetched_ms,
             urls.c.display_url,
-            documents.c.indexed_version.is_not(None).label("in_index"),
         )
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
         .join(batches, batches.c.id == documents.c.batch_id)
@@ -162,7 +160,7 @@ def shipments(transaction: Transaction, number: int, *, after: int, limit: int) 
         .order_by(documents.c.url_id)
         .limit(limit)
     )
-    return [Shipment(**row._mapping) for row in transaction.execute(query)]
+    return [BatchDocument(**row._mapping) for row in transaction.execute(query)]
 
 
 def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:

@@ -119,7 +119,7 @@ class World:
 
     def _send(self, batch: SealedBatch) -> None:
         with self.database.read_once() as transaction:
-            rows = batch_table.shipments(transaction, batch.number, after=0, limit=1000)
+            rows = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=1000)
             duplicates = keys.duplicates(transaction, [row.url_id for row in rows])
         assert all(row.segment is not None for row in rows), "a document without a record was sent"
         for row in rows:
@@ -372,4 +372,6 @@ def test_failure_when_a_copy_cannot_be_fetched_and_is_promoted_then_its_row_keep
 def _sealed(transaction: Transaction) -> tuple[SealedBatch, list[int]]:
     batch = batch_table.seal_documents(transaction, 1, 1, 5 * _RUN_MS)
     assert batch is not None
-    return batch, [row.url_id for row in batch_table.shipments(transaction, batch.number, after=0, limit=99)]
+    return batch, [
+        row.url_id for row in batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=99)
+    ]

@@ -28,7 +28,7 @@ def ended(filled: FilledStore, reason: str = "finished") -> list[str]:
     """Opens and closes the delivery of a run; what the run is told of its end."""
     told: list[str] = []
     filled.run.wires.finished.append(told.append)
-    extension = IndexExtension(filled.run, patience_seconds=0)
+    extension = IndexExtension(filled.run, retry_seconds=0)
 
     async def both() -> None:
         await extension.spider_opened(Spider("demo"))
@@ -118,6 +118,6 @@ def test_extension_when_the_crawl_never_began_then_nothing_is_ended(filled: Fill
     told: list[str] = []
     filled.run.wires.finished.append(told.append)
 
-    asyncio.run(IndexExtension(filled.run, patience_seconds=0).spider_closed(Spider("demo"), "shutdown"))
+    asyncio.run(IndexExtension(filled.run, retry_seconds=0).spider_closed(Spider("demo"), "shutdown"))
 
     assert told == []

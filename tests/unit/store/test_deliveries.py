@@ -70,10 +70,9 @@ def test_seal_when_documents_are_cached_then_all_are_in_one_batch_and_none_is_le
     ids, batch = sealed(database, ["a", "b"])
 
     with database.read_once() as transaction:
-        rows = batch_table.shipments(transaction, batch.number, after=0, limit=9)
+        rows = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=9)
     assert states(database, ids) == [SENDING, SENDING]
     assert [row.url_id for row in rows] == ids
-    assert [row.in_index for row in rows] == [False, False]
     assert seal(database) is None
 
 
@@ -207,7 +206,7 @@ def test_removed_when_the_page_came_back_and_is_in_a_batch_already_then_it_stays
         batch_table.removed(transaction, ids)
 
     with database.read_once() as transaction:
-        waiting = batch_table.shipments(transaction, batch.number, after=0, limit=10)
+        waiting = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=10)
     assert [one.url_id for one in waiting] == ids
 
 

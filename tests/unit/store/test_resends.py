@@ -43,7 +43,7 @@ def seal(database: Database, *, after: int = 0, max_bytes: int = EVERYTHING) -> 
 def shipped(database: Database, chunk: Chunk | None) -> list[int]:
     assert chunk is not None
     with database.read_once() as transaction:
-        rows = batch_table.shipments(transaction, chunk.batch.number, after=0, limit=1000)
+        rows = batch_table.documents_without_receipt(transaction, chunk.batch.number, after=0, limit=1000)
         return [row.url_id for row in rows]
 
 

@@ -1,4 +1,8 @@
-"""Trying again with growing pauses while an index cannot be reached."""
+"""Calls an index again, with growing pauses, while it cannot be reached.
+
+Not that of the store (``store/engine/outage_retry.py``): one thread calls an index, an index may name the pause
+itself, and while a crawl goes on there is no limit.
+"""
 
 from __future__ import annotations
 
@@ -17,26 +21,26 @@ _FIRST_PAUSE_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 
 
-class Patience:
-    """While a run is going on an index is waited for; once it ends, or cannot go on without, ``seconds`` more."""
+class IndexRetry:
+    """Waits for an index without limit while a run goes on, and for ``seconds`` once a limit is set."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._hurry = threading.Event()
+        self._run_ends = threading.Event()
         self._deadline: float | None = None
 
-    def run_is_ending(self) -> None:
-        """From now on the remaining time is limited."""
+    def limit_to_end(self) -> None:
+        """The run ends: from now on there are only ``seconds`` for all calls together."""
         self._deadline = clock.monotonic() + self._seconds
-        self._hurry.set()
+        self._run_ends.set()
 
-    def nothing_else_to_do(self) -> None:
-        """Fetching waits for the index too: so the remaining time is limited until it answers again."""
+    def limit_until_answer(self) -> None:
+        """Fetching waits for the index too: there are only ``seconds`` until it answers again."""
         if self._deadline is None:
             self._deadline = clock.monotonic() + self._seconds
 
     def attempt(self, call: Callable[[], T]) -> T:
-        """The result of ``call``, tried until it works; raises IndexUnavailable when time is up."""
+        """The result of ``call``, repeated until it works; raises IndexUnavailable when the time is up."""
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -49,13 +53,13 @@ class Patience:
                 self._wait(wait)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             else:
-                if not self._hurry.is_set():
+                if not self._run_ends.is_set():
                     self._deadline = None
                 return result
 
     def _wait(self, seconds: float) -> None:
-        if self._hurry.is_set():
+        if self._run_ends.is_set():
             threading.Event().wait(seconds)
         else:
-            # The end of the run interrupts a long pause: one try more is due then.
-            self._hurry.wait(seconds)
+            # The end of the run interrupts a long pause: then one more try is due.
+            self._run_ends.wait(seconds)

@@ -1,10 +1,10 @@
-"""One batch on its way: documents read from the cache, delivered in parts, receipts noted (decision 6)."""
+"""Sends one batch to the index: its documents in parts, or its removals; each receipt is noted in the store."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
@@ -13,8 +13,8 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import COPIES
-from searchcrawl.delivery.outage_retry import Patience
-from searchcrawl.delivery.parts import parts_ahead
+from searchcrawl.delivery.documents import read_parts
+from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.failpoints import passing
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
@@ -32,30 +32,31 @@ _REMOVALS_A_PART: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Shipping:
-    """Delivers sealed batches of one run; each method may be repeated without harm (D8).
+class BatchSender:
+    """Sends sealed batches of one run; each method may be repeated without harm (D8).
 
-    ``told`` hears how many documents went on; without ``counted`` the run's counters stay as they are.
+    ``on_sent`` is called with the number of documents of each part that was sent. Without
+    ``counts_into_run`` the run's counters stay as they are.
     """
 
     run: Run
     receiver: Receiver
     cache: DocumentCache
-    patience: Patience
-    counted: bool = True
-    told: Callable[[int], None] | None = None
+    retry: IndexRetry
+    counts_into_run: bool = True
+    on_sent: Callable[[int], None] | None = None
     _checked: Event = field(default_factory=Event)
 
-    def documents(self, batch: SealedBatch) -> tuple[int, int]:
+    def send_documents(self, batch: SealedBatch) -> tuple[int, int]:
         """Sends what of a batch has no receipt yet; raises DeliveryError, LeaseLost, StoreError.
 
         Returns how many documents the index took, and how many it refused or the cache has lost.
         """
         self._check_index()
         taken = failed = 0
-        with closing(parts_ahead(self.run, self.cache, batch.number)) as parts:
+        with closing(read_parts(self.run, self.cache, batch.number)) as parts:
             for part in parts:
-                accepted = self._part(batch, part.documents) if part.documents else 0
+                accepted = self._send_part(batch, part.documents) if part.documents else 0
                 if part.lost:
                     self.run.write(partial(_fetch_again, batch=batch, url_ids=part.lost))
                 taken += accepted
@@ -63,37 +64,32 @@ class Shipping:
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return taken, failed
 
-    def commit(self, batch: SealedBatch) -> None:
-        """Makes an acknowledged batch durable and visible."""
-        if isinstance(self.receiver, SearchIndex):
-            self.patience.attempt(self.receiver.commit)
-        passing("commit.sent")
-        self._set_state(batch, BatchState.COMMITTED)
-
-    def removals(self, batch: SealedBatch, leaving: Sequence[Leaving], *, counted: bool = False) -> int:
-        """Sends removals; how many the index acknowledged. ``counted`` in the run too, but for copies."""
+    def send_removals(self, batch: SealedBatch, leaving: Sequence[Leaving], *, counted: bool = False) -> int:
+        """Sends removals; how many the index acknowledged. ``counted``: in the run too, but for copies."""
         self._check_index()
         done = 0
         for start in range(0, len(leaving), _REMOVALS_A_PART):
-            part = leaving[start : start + _REMOVALS_A_PART]
-            done += self._removals(batch, part, counted=counted)
+            done += self._send_removals(batch, leaving[start : start + _REMOVALS_A_PART], counted=counted)
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return done
+
+    def commit(self, batch: SealedBatch) -> None:
+        """Makes an acknowledged batch durable and visible."""
+        if isinstance(self.receiver, SearchIndex):
+            self.retry.attempt(self.receiver.commit)
+        passing("commit.sent")
+        self._set_state(batch, BatchState.COMMITTED)
 
     def _check_index(self) -> None:
         """Once: an index with a foreign schema would take documents and forget their versions."""
         if isinstance(self.receiver, SearchIndex) and not self._checked.is_set():
-            self.patience.attempt(self.receiver.ping)
+            self.retry.attempt(self.receiver.ping)
             self._checked.set()
 
-    def _part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:
-        parcel = Batch(
-            number=batch.number,
-            source=self.run.source.name,
-            crawl_version=batch.crawl_version,
-            documents=[document for _, document in part],
-        )
-        receipts = self._deliver(parcel, expected=len(part))
+    def _send_part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:
+        passing("batch.post.begin")
+        receipts = self._deliver(batch, documents=[document for _, document in part])
+        passing("index.acked")
         accepted = [url_id for (url_id, _), receipt in zip(part, receipts, strict=True) if receipt.accepted]
         refused = [
             (url_id, receipt.error or "refused")
@@ -103,47 +99,50 @@ class Shipping:
         for url_id, reason in refused:
             logger.error("the index refuses document %d: %s", url_id, reason)
 
-        def note(transaction: Transaction) -> Mapping[str, int]:
+        def note_receipts(transaction: Transaction) -> Mapping[str, int]:
             batch_table.accept(transaction, batch, accepted)
             batch_table.refuse(transaction, batch, refused)
             return {"indexed": len(accepted)}
 
-        self._write(note, counted=True)
+        self._write(note_receipts, counted=True)
         passing("batch.marked")
-        if self.told is not None:
-            self.told(len(part))
+        if self.on_sent is not None:
+            self.on_sent(len(part))
         return len(accepted)
 
-    def _deliver(self, batch: Batch, *, expected: int) -> Sequence[Receipt]:
-        passing("batch.post.begin")
-        receipts = self.patience.attempt(lambda: self.receiver.deliver(batch))
-        if len(receipts) != expected:
-            raise RuntimeError(f"{type(self.receiver).__name__} gave {len(receipts)} receipts for {expected}")
-        passing("index.acked")
-        return receipts
-
-    def _removals(self, batch: SealedBatch, part: Sequence[Leaving], *, counted: bool) -> int:
+    def _send_removals(self, batch: SealedBatch, part: Sequence[Leaving], *, counted: bool) -> int:
         source = self.run.source.name
-        parcel = Batch(
-            number=batch.number,
-            source=source,
-            crawl_version=batch.crawl_version,
-            removals=[Removal(id=urls.document_id(source, row.url), url=row.url, code=row.code) for row in part],
-        )
-        receipts = self.patience.attempt(lambda: self.receiver.deliver(parcel))
+        removals = [Removal(id=urls.document_id(source, row.url), url=row.url, code=row.code) for row in part]
+        receipts = self._deliver(batch, removals=removals)
         passing("delete.sent")
         gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
 
-        def note(transaction: Transaction) -> Mapping[str, int]:
+        def note_receipts(transaction: Transaction) -> Mapping[str, int]:
             batch_table.removed(transaction, [row.url_id for row in gone])
             return {"deleted": sum(1 for row in gone if row.code not in COPIES)}
 
-        self._write(note, counted=counted)
+        self._write(note_receipts, counted=counted)
         passing("delete.marked")
         return len(gone)
 
+    def _deliver(
+        self, batch: SealedBatch, *, documents: Sequence[IndexedDocument] = (), removals: Sequence[Removal] = ()
+    ) -> Sequence[Receipt]:
+        part = Batch(
+            number=batch.number,
+            source=self.run.source.name,
+            crawl_version=batch.crawl_version,
+            documents=documents,
+            removals=removals,
+        )
+        receipts = self.retry.attempt(lambda: self.receiver.deliver(part))
+        expected = len(documents) + len(removals)
+        if len(receipts) != expected:
+            raise RuntimeError(f"{type(self.receiver).__name__} gave {len(receipts)} receipts for {expected}")
+        return receipts
+
     def _write(self, note: Callable[[Transaction], Mapping[str, int]], *, counted: bool) -> None:
-        if counted and self.counted:
+        if counted and self.counts_into_run:
             self.run.write_counted(note)
         else:
             self.run.write(note)
@@ -152,14 +151,36 @@ class Shipping:
         self.run.write(lambda transaction: batch_table.set_state(transaction, batch.number, state))
 
 
-def free_segments(run: Run, cache: DocumentCache) -> None:
-    """Gives up records that the index has: all of them without ``cache.preserve``, else the oldest beyond ``max_gb``.
+@contextmanager
+def open_sender(
+    run: Run,
+    receiver: Receiver,
+    *,
+    retry_seconds: float,
+    counts_into_run: bool = True,
+    on_sent: Callable[[int], None] | None = None,
+) -> Iterator[BatchSender]:
+    """A sender for a command between crawls, which waits ``retry_seconds`` at most; tells the receiver how it ended."""
+    retry = IndexRetry(retry_seconds)
+    retry.limit_to_end()
+    cache = DocumentCache(run.project.cache_dir / run.source.name)
+    receiver.begin(run.source.name, run.id)
+    outcome = "failed"
+    try:
+        yield BatchSender(run, receiver, cache, retry, counts_into_run, on_sent)
+        outcome = "finished"
+    finally:
+        receiver.end(outcome)
 
-    Nothing is given up while everything is being sent again.
+
+def free_segments(run: Run, cache: DocumentCache) -> None:
+    """Deletes segments of the cache whose records the index has.
+
+    All of them without ``cache.preserve``, else the oldest beyond ``max_gb``; none while everything is sent again.
     """
     preserve, max_bytes = run.project.cache.preserve, run.project.cache.max_bytes
     sizes = dict(cache.segments())
-    used = run.read(lambda transaction: _needed(transaction, run.source_id))
+    used = run.read(lambda transaction: _segments_in_use(transaction, run.source_id))
     if used is None:
         return
     total = sum(sizes.values())
@@ -171,8 +192,8 @@ def free_segments(run: Run, cache: DocumentCache) -> None:
         total -= sizes[number]
 
 
-def _needed(transaction: Transaction, source_id: int) -> set[int] | None:
-    """The segments that may not be given up now; None: none at all may."""
+def _segments_in_use(transaction: Transaction, source_id: int) -> set[int] | None:
+    """The segments that must stay; None: all of them."""
     if resend_table.version(transaction, source_id) is not None:
         return None
     opened, _ = run_table.open_segment(transaction, source_id)

@@ -1,4 +1,4 @@
-"""What a record of the cache becomes in the index: attributes and the analysis by language (interface.md §4)."""
+"""What a record of the cache becomes in the index: attributes and the analysis by language ."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.index.fields import indexed_document
-from searchcrawl.store.batches.batch_table import Shipment
+from searchcrawl.delivery.documents import build_indexed_document
+from searchcrawl.store.batches.batch_table import BatchDocument
 
-SHIPMENT = Shipment(
+ROW = BatchDocument(
     url_id=1, url="http://site.test/a", depth=0, segment=1, record_offset=0, response_bytes=0, fields_bytes=0,
     fields_digest=bytes(32), mimetype="text/html", content_length=1, last_modified="Tue, 05 Mar 2024 10:11:12 GMT",
-    first_seen_ms=0, last_fetched_ms=0, in_index=False,
+    first_seen_ms=0, last_fetched_ms=0,
 )  # fmt: skip
 
 
 def fields(**record: Any) -> dict[str, Any]:
-    return dict(indexed_document(SHIPMENT, record, source="site", duplicates=()).fields)
+    return dict(build_indexed_document(ROW, record, source="site", duplicates=()).fields)
 
 
 def test_fields_when_a_record_has_attributes_then_they_are_fields_and_may_fill_fixed_ones() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.delivery.outage_retry import Patience
+from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 
 
@@ -48,45 +48,45 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_i1_attempt_when_the_index_comes_back_then_pauses_grow_until_then(waits: list[float]) -> None:
     index = Index(*(unavailable() for _ in range(9)))
 
-    assert Patience(60).attempt(index.ask) == "yes"
+    assert IndexRetry(60).attempt(index.ask) == "yes"
     assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
 
 
 def test_i1_attempt_when_a_run_ends_then_the_rest_of_the_time_is_limited(waits: list[float]) -> None:
     index = Index(*(unavailable() for _ in range(100)))
-    patience = Patience(20)
-    patience.run_is_ending()
+    retry = IndexRetry(20)
+    retry.limit_to_end()
 
     with pytest.raises(IndexUnavailable):
-        patience.attempt(index.ask)
+        retry.attempt(index.ask)
 
     assert waits == [0.5, 1, 2, 4, 8]
 
 
 def test_i1_attempt_when_fetching_waits_too_then_the_time_is_limited_until_an_answer(waits: list[float]) -> None:
-    patience = Patience(20)
-    patience.nothing_else_to_do()
+    retry = IndexRetry(20)
+    retry.limit_until_answer()
 
-    assert patience.attempt(Index(unavailable(), unavailable()).ask) == "yes"
+    assert retry.attempt(Index(unavailable(), unavailable()).ask) == "yes"
     # The index has answered: there is no limit any more.
-    assert patience.attempt(Index(*(unavailable() for _ in range(9))).ask) == "yes"
+    assert retry.attempt(Index(*(unavailable() for _ in range(9))).ask) == "yes"
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(7, 7), (0.1, 0.5), (3600, 300), (None, 0.5)])
 def test_i5_attempt_when_the_index_names_a_time_then_it_is_kept_within_bounds(
     waits: list[float], asked: float | None, waited: float
 ) -> None:
-    assert Patience(60).attempt(Index(unavailable(asked)).ask) == "yes"
+    assert IndexRetry(60).attempt(Index(unavailable(asked)).ask) == "yes"
     assert waits == [waited]
 
 
 def test_i5_attempt_when_the_time_named_is_longer_than_what_is_left_then_gives_up_at_once(waits: list[float]) -> None:
-    patience = Patience(60)
-    patience.run_is_ending()
+    retry = IndexRetry(60)
+    retry.limit_to_end()
     index = Index(unavailable(120))
 
     with pytest.raises(IndexUnavailable):
-        patience.attempt(index.ask)
+        retry.attempt(index.ask)
 
     assert (index.calls, waits) == (1, [])
 
@@ -95,23 +95,23 @@ def test_i6_attempt_when_the_index_is_misconfigured_then_is_asked_once(waits: li
     index = Index(IndexMisconfigured("no"))
 
     with pytest.raises(IndexMisconfigured):
-        Patience(60).attempt(index.ask)
+        IndexRetry(60).attempt(index.ask)
 
     assert (index.calls, waits) == (1, [])
 
 
 def test_i1_attempt_when_a_run_ends_in_a_long_pause_then_the_index_is_asked_once_more() -> None:
-    patience = Patience(0)
+    retry = IndexRetry(0)
     index = Index(unavailable(300), unavailable(300))
-    ended = ending(patience, index.ask)
+    ended = ending(retry, index.ask)
 
     with pytest.raises(IndexUnavailable):
-        patience.attempt(ended)
+        retry.attempt(ended)
 
     assert index.calls == 2
 
 
-def ending(patience: Patience, call: Callable[[], str]) -> Callable[[], str]:
+def ending(retry: IndexRetry, call: Callable[[], str]) -> Callable[[], str]:
     """``call``, after whose first try the run ends."""
     calls = 0
 
@@ -119,7 +119,7 @@ def ending(patience: Patience, call: Callable[[], str]) -> Callable[[], str]:
         nonlocal calls
         calls += 1
         if calls == 1:
-            threading.Timer(0.05, patience.run_is_ending).start()
+            threading.Timer(0.05, retry.limit_to_end).start()
         return call()
 
     return ask

@@ -1,0 +1,163 @@
+"""The documents of a batch, built from rows of the store and records of the cache, in parts of some MB.
+
+Each part is read while the index works on the part before it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from searchcrawl import clock, urls
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place
+from searchcrawl.exceptions import DamagedRecord
+from searchcrawl.items import IndexedDocument
+from searchcrawl.rules.display import DisplayMap
+from searchcrawl.run import Run
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches.batch_table import BatchDocument
+from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.documents.duplicate_key_table import Copy
+from searchcrawl.store.engine.database import Transaction
+
+logger = logging.getLogger(__name__)
+
+#: A request to the index holds about so much text (5 to 10 MB).
+_CHARACTERS: Final = 5_000_000
+_ROWS: Final = 500
+_PLAIN_LANGUAGE: Final = re.compile("[a-z]{2,3}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPart:
+    """Some documents of a batch by the id of their URL, and the ids of those whose record the cache has lost."""
+
+    documents: Sequence[tuple[int, IndexedDocument]]
+    lost: Sequence[int]
+
+
+def read_parts(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
+    """The documents of a batch that have no receipt yet, by rising id of the URL; a thread reads one part ahead.
+
+    Close it where it is not used up. Raises CacheError, StoreError.
+    """
+    with closing(_read_all(run, cache, number)) as parts, ThreadPoolExecutor(1, "reading") as thread:
+        coming = thread.submit(next, parts, None)
+        while (part := coming.result()) is not None:
+            coming = thread.submit(next, parts, None)
+            yield part
+
+
+def build_indexed_document(
+    row: BatchDocument,
+    record: Mapping[str, Any],
+    *,
+    source: str,
+    duplicates: Sequence[Copy],
+    display: DisplayMap | None = None,
+) -> IndexedDocument:
+    """The document as the index receives it (fields: index_fields.py); empty values are left out.
+
+    With ``display`` the URLs and the host are those that are shown; the id stays that of the access URL.
+    """
+    url = row.url if display is None else display.shown(row.url, row.display_url)
+    fields: dict[str, Any] = {
+        "url": url,
+        "access_url": row.url,
+        "source": source,
+        "host": urls.host(url) if url == row.url else urls.parse(url).host,
+        "depth": row.depth,
+        "title": record.get("title"),
+        "content": record.get("content"),
+        "description": record.get("description"),
+        "author": record.get("author"),
+        "subject": record.get("subject"),
+        "mimetype": row.mimetype,
+        "language": record.get("language"),
+        "last_modified": clock.from_http_date(row.last_modified),
+        "content_length": row.content_length,
+        "checksum": row.fields_digest.hex(),
+        "first_seen": clock.from_ms(row.first_seen_ms),
+        "crawled_at": clock.from_ms(row.last_fetched_ms),
+        "duplicates": _show_copies(duplicates, display),
+        **_copy_for_language(record),
+        # Last: an attribute may fill a field that every document has.
+        **record.get("attributes", {}),
+    }
+    return IndexedDocument(
+        id=urls.document_id(source, row.url),
+        fields={name: value for name, value in fields.items() if value not in (None, "", [])},
+    )
+
+
+def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
+    after = 0
+    while True:
+        rows, duplicates = run.read(partial(_next_rows, number=number, after=after))
+        if not rows:
+            return
+        after = rows[-1].url_id
+        yield from _build_parts(run, cache, rows, duplicates)
+
+
+def _build_parts(
+    run: Run, cache: DocumentCache, rows: Sequence[BatchDocument], duplicates: dict[int, list[Copy]]
+) -> Generator[BatchPart, None, None]:
+    documents: list[tuple[int, IndexedDocument]] = []
+    lost: list[int] = []
+    characters = 0
+    for row in rows:
+        try:
+            record = cache.read_fields(_place(row), url=row.url)
+        except DamagedRecord as error:
+            logger.error("%s; %s is fetched again", error, row.url)
+            lost.append(row.url_id)
+            continue
+        document = build_indexed_document(
+            row, record, source=run.source.name, duplicates=duplicates.get(row.url_id, ()), display=run.display
+        )
+        documents.append((row.url_id, document))
+        # The content is in it twice where its language is known.
+        characters += sum(len(value) for value in document.fields.values() if isinstance(value, str))
+        if characters >= _CHARACTERS:
+            yield BatchPart(documents=documents, lost=lost)
+            documents, lost, characters = [], [], 0
+    yield BatchPart(documents=documents, lost=lost)
+
+
+def _next_rows(
+    transaction: Transaction, *, number: int, after: int
+) -> tuple[list[BatchDocument], dict[int, list[Copy]]]:
+    """The next documents of a batch, and the URLs of their copies."""
+    rows = batch_table.documents_without_receipt(transaction, number, after=after, limit=_ROWS)
+    return rows, duplicate_key_table.duplicates(transaction, [row.url_id for row in rows])
+
+
+def _place(row: BatchDocument) -> Place:
+    if row.segment is None or row.record_offset is None or row.response_bytes is None or row.fields_bytes is None:
+        raise DamagedRecord(f"no record in the cache for {row.url}")
+    return Place(
+        segment=row.segment,
+        offset=row.record_offset,
+        response_bytes=row.response_bytes,
+        fields_bytes=row.fields_bytes,
+    )
+
+
+def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list[str]:
+    return [url for url, _ in duplicates] if display is None else sorted(display.shown(*copy) for copy in duplicates)
+
+
+def _copy_for_language(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Title and content once more for the analysis of their language, where that is known."""
+    language = str(record.get("language") or "").partition("-")[0]
+    if not _PLAIN_LANGUAGE.fullmatch(language):
+        return {}
+    return {f"title_txt_{language}": record.get("title"), f"content_txt_{language}": record.get("content")}
