@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
-from scrapy.settings import Settings
-from sphinx.pycode import ModuleAnalyzer
 
 from searchcrawl.cli import commands
-from searchcrawl.cli.command import Command, Exit
-from searchcrawl.codes import Code, describe_code
+from searchcrawl.cli.command import Command
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.codes import Code, CodeClass
+from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
 from searchcrawl.run import COUNTS
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
@@ -173,12 +176,10 @@ def own_commands() -> list[Command]:
 
 
 def options_of(command: Command) -> list[argparse.Action]:
-    """The options of a command, without those that every command of Scrapy has."""
+    """The options of a command, those that all commands have included."""
     parser = argparse.ArgumentParser(conflict_handler="resolve")
-    command.settings = Settings()
     command.add_options(parser)
-    of_scrapy = {id(action) for group in parser._action_groups[2:] for action in group._group_actions}
-    return [each for each in parser._actions if id(each) not in of_scrapy and each.dest != "help"]
+    return [action for action in parser._actions if action.dest != "help"]
 
 
 def command_page() -> str:
@@ -198,13 +199,42 @@ def _spelling(action: argparse.Action) -> str:
 
 
 def code_page() -> str:
-    """A line for each code of searchcrawl's own."""
-    return "\n".join(_grid(("code", "name", "meaning"), [(str(int(c)), f"`{c.name}`", describe_code(c)) for c in Code]))
+    """A line for each code of searchcrawl's own, and how HTTP statuses are treated."""
+    columns = ("code", "title", "class", "meaning", "tried again", "removes a known document", "counted as")
+    rows = [
+        (
+            str(facts.code),
+            facts.title,
+            facts.kind.value,
+            facts.meaning,
+            "yes" if facts.retried else "",
+            "yes" if facts.removes else "",
+            ", ".join(f"`{name}`" for name in facts.counters),
+        )
+        for facts in (code.facts for code in Code)
+    ]
+    return "\n".join([*_grid(columns, rows), "## Classes", "", members_page(CodeClass)])
+
+
+def field_page() -> str:
+    """A line for each field of an indexed document."""
+    columns = ("field", "kind", "several values", "fixed attribute", "meaning")
+    rows = [
+        (
+            f"`{field.name}`",
+            field.kind.value,
+            "yes" if field.is_multi_valued else "",
+            "yes" if field.is_fixed else "",
+            f"{field.meaning}.",
+        )
+        for field in (*FIELDS, *ATTRIBUTE_FIELDS.values(), *LANGUAGE_FIELDS)
+    ]
+    return "\n".join([*_grid(columns, rows), "## Kinds", "", members_page(Kind)])
 
 
 def counter_page() -> str:
     """A line for each counter of a run."""
-    return "\n".join(_grid(("counter",), [(f"`{name}`",) for name in COUNTS]))
+    return "\n".join(_grid(("counter", "meaning"), [(f"`{name}`", meaning) for name, meaning in COUNTS.items()]))
 
 
 def exit_page() -> str:
@@ -218,17 +248,26 @@ def state_page() -> str:
     return "\n".join(f"## {kind.__name__}\n\n{members_page(kind)}" for kind in kinds)
 
 
-def members_page(kind: type[Any]) -> str:
+def members_page(kind: type[Enum]) -> str:
     """A line for each member of an enumeration, with the ``#:`` comment above it as its meaning."""
     meanings = member_meanings(kind)
-    rows = [(f"`{member.name}`", str(member.value), meanings.get(member.name, "")) for member in kind]
-    return "\n".join(_grid(("name", "value", "meaning"), rows))
+    rows = [(f"`{_value(member)}`", _literal(meanings.get(member.name, ""))) for member in kind]
+    return "\n".join(_grid(("value", "meaning"), rows))
 
 
-def member_meanings(kind: type[Any]) -> dict[str, str]:
+def _value(member: Enum) -> str:
+    return f"{member.value} {member.name}" if isinstance(member, int) else str(member.value)
+
+
+def _literal(text: str) -> str:
+    """Two backticks of a docstring are one in Markdown."""
+    return text.replace("``", "`")
+
+
+def member_meanings(kind: type[Enum]) -> dict[str, str]:
     """The ``#:`` comments of an enumeration's members, by name."""
-    documented = ModuleAnalyzer.for_module(kind.__module__).find_attr_docs()
-    return {name: " ".join(lines).strip() for (owner, name), lines in documented.items() if owner == kind.__name__}
+    found = re.findall(r"((?:^ +#: .*\n)+) +(\w+) = ", inspect.getsource(kind), re.MULTILINE)
+    return {name: " ".join(re.findall(r"#: (.*)", comment)) for comment, name in found}
 
 
 #: The pages by the name that ``{reference} NAME`` asks for.
@@ -238,6 +277,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "later-keys": later_keys,
     "commands": command_page,
     "codes": code_page,
+    "index-fields": field_page,
     "counters": counter_page,
     "exit-codes": exit_page,
     "states": state_page,

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     NAME = "name"
     #: split into words
     TEXT = "text"
+    #: a whole or other number
     NUMBER = "number"
     #: a moment in UTC
     DATE = "date"

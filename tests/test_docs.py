@@ -7,11 +7,18 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from docs import reference_pages as pages
+from searchcrawl.cli.exit_codes import Exit
+from searchcrawl.codes import Code, CodeClass
+from searchcrawl.index_fields import FIELDS, Kind
+from searchcrawl.run import COUNTS
+from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
 from tests.test_layout import ROOT, shown, tracked_files
 
 DOCS: Final = ROOT / "docs"
@@ -111,3 +118,39 @@ def test_documents_when_cited_then_are_in_the_repository() -> None:
     ]
 
     assert len(strays) <= MOST_STRAYS, strays
+
+
+def test_keys_when_listed_then_each_has_a_meaning_and_numbers_a_unit() -> None:
+    keys = [key for table in (*pages.source_tables(), *pages.project_tables()) for key in table.keys]
+    tables = [table for table in (*pages.source_tables(), *pages.project_tables()) if table.heading]
+
+    assert [table.heading for table in tables if not table.meaning.endswith(".")] == []
+    assert [key.name for key in keys if not key.meaning.endswith(".")] == []
+    assert [key.name for key in keys if key.type in {"number", "whole number"} and not key.unit] == []
+    assert {"depth", "threshold_mb", "contact", "from"} <= {key.name for key in keys}
+
+
+def test_commands_when_listed_then_each_and_each_option_has_a_meaning() -> None:
+    commands = pages.own_commands()
+    options = [(command.name, action) for command in commands for action in pages.options_of(command)]
+
+    assert [command.name for command in commands if not command.short_desc() or not command.example] == []
+    assert [f"{name} {action.dest}" for name, action in options if not action.help] == []
+    assert {"crawl", "explain", "verify"} <= {command.name for command in commands}
+
+
+def test_codes_fields_and_counters_when_listed_then_each_has_a_meaning() -> None:
+    assert [code.name for code in Code if not code.facts.title or not code.facts.meaning.endswith(".")] == []
+    assert [field.name for field in FIELDS if not field.meaning] == []
+    assert [name for name, meaning in COUNTS.items() if not meaning.endswith(".")] == []
+
+
+@pytest.mark.parametrize("kind", [Exit, CodeClass, FetchState, DocumentState, BatchState, EndReason, Kind])
+def test_members_when_listed_then_each_has_a_meaning(kind: type[Enum]) -> None:
+    meanings = pages.member_meanings(kind)
+
+    assert [member.name for member in kind if member.name not in meanings] == []
+
+
+def test_pages_when_made_then_none_is_empty() -> None:
+    assert [name for name, make in pages.PAGES.items() if not make().strip()] == []

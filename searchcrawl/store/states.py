@@ -40,6 +40,7 @@ class DocumentState(IntEnum):
 class BatchState(IntEnum):
     """Where a delivery stands; it goes on from there after a crash."""
 
+    #: its documents and their versions are fixed; it may be sent
     SEALED = 0
     #: each of its documents has a receipt
     ACKNOWLEDGED = 1
@@ -57,10 +58,15 @@ class RunKind(StrEnum):
 class EndReason(StrEnum):
     """Why a run ended."""
 
+    #: nothing was left to do
     FINISHED = "finished"
+    #: `limit=N` was reached
     LIMIT = "limit"
+    #: `fetch.max_minutes` passed
     MAX_MINUTES = "max_minutes"
+    #: a signal or a stop ended it
     STOPPED = "stopped"
     #: the cache is full of what the index does not take
     INDEX_AWAY = "index_away"
+    #: the store or a disk failed
     STORE_FAILED = "store_failed"
