@@ -20,19 +20,24 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-#: What a crawl imports late; loaded before the fork, since it is the same for each.
+#: What commands load late, beside the modules of searchcrawl: loaded before the fork, since it is the same for each.
 _LATE: Final = (
+    "chardet",
     "alembic.ddl.sqlite",
     "pydantic.v1",
+    "queuelib",
+    "resiliparse.parse.lang",
+    "rich.table",
     "scrapy.cmdline",
     "scrapy.contracts",
     "scrapy.core.scraper",
+    "scrapy.dupefilters",
     "scrapy.extensions.closespider",
     "scrapy.extensions.corestats",
     "scrapy.extensions.logcount",
@@ -44,18 +49,8 @@ _LATE: Final = (
     "scrapy.extensions.telnet",
     "scrapy.extensions.throttle",
     "scrapy.shell",
+    "scrapy.squeues",
     "scrapy.statscollectors",
-    "searchcrawl.cli.dispatch",
-    "searchcrawl.addon",
-    "searchcrawl.cli.commands.crawl",
-    "searchcrawl.http.download_handler",
-    "searchcrawl.http.twisted_resolver",
-    "searchcrawl.frontier.scheduler",
-    "searchcrawl.index.local.receiver",
-    "searchcrawl.index.solr.receiver",
-    "searchcrawl.settings",
-    "searchcrawl.spiders.spider_loader",
-    "searchcrawl.spiders.web_spider",
     "sqlalchemy.dialects.sqlite.pysqlite",
     "sqlite3",
     "twisted.internet.asyncioreactor",
@@ -235,16 +230,27 @@ def main() -> None:
 
 def _load() -> None:
     # Not above: each worker process of a command loads this module again.
+    import chardet
     import scrapy.commands
 
-    for name in _LATE:
+    import searchcrawl
+
+    for name in (*_LATE, *_product_modules(searchcrawl.__path__)):
         importlib.import_module(name)
+    # It reads its models for the first text.
+    chardet.detect("Straßen".encode("latin-1"))
     for module in pkgutil.iter_modules(scrapy.commands.__path__, "scrapy.commands."):
         importlib.import_module(module.name)
     # Its choice is the command's.
     assert "twisted.internet.reactor" not in sys.modules
     gc.collect()
     gc.freeze()
+
+
+def _product_modules(path: Iterable[str]) -> list[str]:
+    """All modules of searchcrawl but those of its migrations, which Alembic loads."""
+    found = (module.name for module in pkgutil.walk_packages(path, "searchcrawl."))
+    return [name for name in found if ".migrations" not in name and not name.endswith("__main__")]
 
 
 def _become(order: dict[str, Any]) -> None:
