@@ -11,7 +11,7 @@ from searchcrawl.convert.pdf_converter import PDF
 from searchcrawl.convert.text_converter import TEXT
 from searchcrawl.exceptions import DocumentError, NoConverter
 from searchcrawl.html.content_type import join_content_type, parse_content_type
-from searchcrawl.html.encoding_labels import encoding_of
+from searchcrawl.html.encoding import find_encoding
 from searchcrawl.items import Headers
 
 #: Every format that can be read; the first one that recognises a body of unknown type reads it.
@@ -68,5 +68,5 @@ def is_binary(body: bytes, headers: Headers) -> bool:
     controls = len(head) - len(head.translate(None, _BINARY))
     if controls <= len(head) * _MAX_BINARY_SHARE:
         return False
-    charset = encoding_of(parse_content_type(join_content_type(headers)).charset or "")
+    charset = find_encoding(parse_content_type(join_content_type(headers)).charset or "")
     return not body.startswith((b"\xff\xfe", b"\xfe\xff")) and charset not in {"utf-16le", "utf-16be"}

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Final
 
 import chardet
+import webencodings
 from chardet.enums import EncodingEra
 
 from searchcrawl.html.content_type import parse_content_type
-from searchcrawl.html.encoding_labels import codec_of, encoding_of, encoding_of_detected
 
 #: Browsers look at 1,024 bytes and start again when the parser finds a later meta; we look further at once.
 _PRESCAN_BYTES: Final = 65_536
@@ -54,6 +54,40 @@ _CONTENT_CHARSET: Final = re.compile(
 )
 
 
+# Where Python has a codec that knows more than the one of webencodings.
+_CODECS: Final = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext", "x-user-defined": "cp1252"}
+# Encodings as chardet names them, where that is no label of the standard.
+_DETECTED: Final = {
+    "cp932": "shift_jis",
+    "shift_jis_2004": "shift_jis",
+    "cp949": "euc-kr",
+    "euc_kr": "euc-kr",
+    "euc_jis_2004": "euc-jp",
+    "big5hkscs": "big5",
+    "iso2022_jp_2": "iso-2022-jp",
+    "iso2022_jp_2004": "iso-2022-jp",
+    "iso2022_jp_ext": "iso-2022-jp",
+    "cp874": "windows-874",
+    "utf-16-le": "utf-16le",
+    "utf-16-be": "utf-16be",
+}
+
+
+def find_encoding(label: str) -> str | None:
+    """The name of the encoding that a label stands for (WHATWG Encoding Standard, lower case).
+
+    None for an unknown label: Python also knows rot13, idna, unicode_escape and others that no page may choose
+    (X-R11). None as well for those that the standard decodes to U+FFFD alone (hz-gb-2312, iso-2022-kr …).
+    """
+    encoding = webencodings.lookup(label)
+    return None if encoding is None or encoding.name == "replacement" else str(encoding.name)
+
+
+def find_codec(encoding: str) -> str:
+    """The Python codec that reads an encoding that ``find_encoding`` found."""
+    return _CODECS.get(encoding) or str(webencodings.lookup(encoding).codec_info.name)
+
+
 def decode(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
     """The text of ``body`` without its BOM, and the name of its encoding (WHATWG, lower case).
 
@@ -77,26 +111,26 @@ def _decode(body: bytes, content_type: str, default_charset: str, *, markup: boo
     if declared is not None:
         return _read(body, declared), declared
     if body.isascii() and b"\x1b" not in body:
-        return body.decode("ascii"), encoding_of(default_charset) or "windows-1252"
+        return body.decode("ascii"), find_encoding(default_charset) or "windows-1252"
     if b"\x1b$" not in body[:_PRESCAN_BYTES]:
         try:
             return body.decode("utf-8"), "utf-8"
         except UnicodeDecodeError:
             pass  # not UTF-8: the next step answers
-    guessed = _detect(body) or encoding_of(default_charset) or "windows-1252"
+    guessed = _detect(body) or find_encoding(default_charset) or "windows-1252"
     return _read(body, guessed), guessed
 
 
 @lru_cache(maxsize=512)
 def _of_header(content_type: str) -> str | None:
     label = parse_content_type(content_type).charset
-    return None if label is None else encoding_of(label)
+    return None if label is None else find_encoding(label)
 
 
 def _read(body: bytes, encoding: str) -> str:
     if encoding == "euc-jp":
         return _read_euc_jp(body)
-    return body.decode(codec_of(encoding), "replace")
+    return body.decode(find_codec(encoding), "replace")
 
 
 def _read_euc_jp(body: bytes) -> str:
@@ -117,9 +151,13 @@ def _detect(body: bytes) -> str | None:
         sample, encoding_era=_ERAS, exclude_encodings=_NEVER_GUESSED, prefer_superset=True, compat_names=False
     )
     name = answer["encoding"]
-    encoding = encoding_of_detected(name) if name else None
+    encoding = _find_detected(name.lower()) if name else None
     # Italian is taken for Cyrillic: its few accents stand at the end of words of plain letters.
     return None if encoding in _OTHER_SCRIPTS and _is_latin(sample) else encoding
+
+
+def _find_detected(name: str) -> str | None:
+    return _DETECTED.get(name) or find_encoding(name) or find_encoding(name.replace("iso8859", "iso-8859"))
 
 
 def _is_latin(sample: bytes) -> bool:
@@ -134,7 +172,7 @@ def prescan(body: bytes) -> str | None:
     """
     head = body[:_PRESCAN_BYTES]
     declaration = _XML.match(head)
-    if declaration and (encoding := encoding_of(declaration[1].decode("ascii"))):
+    if declaration and (encoding := find_encoding(declaration[1].decode("ascii"))):
         return _usable_in_meta(encoding)
     if b"charset" not in head and b"charset" not in head.lower():
         return None
@@ -180,11 +218,11 @@ def _of_meta(head: bytes, position: int) -> tuple[str | None, int]:
     else:
         return None, len(head)
     label = attributes.get(b"charset")
-    encoding = None if label is None else encoding_of(label.decode("latin-1"))
+    encoding = None if label is None else find_encoding(label.decode("latin-1"))
     if label is None and attributes.get(b"http-equiv") == b"content-type":
         found = _CONTENT_CHARSET.search(attributes.get(b"content", b""))
         label = (found[1] or found[2] or found[3]) if found else None
-        encoding = encoding_of(label.decode("latin-1")) if label else None
+        encoding = find_encoding(label.decode("latin-1")) if label else None
     return _usable_in_meta(encoding), position
 
 

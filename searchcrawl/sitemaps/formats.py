@@ -19,7 +19,7 @@ from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.html.encoding_labels import codec_of, encoding_of
+from searchcrawl.html.encoding import find_codec, find_encoding
 from searchcrawl.http.content_coding import BrokenCoding, pieces_of
 from searchcrawl.items import ListedUrl
 from searchcrawl.sitemaps.scanner import Entry, FeedScanner, LineScanner, Scanner, SitemapScanner
@@ -242,10 +242,10 @@ def _encoding(first: bytes, charset: str | None) -> str:
             return codec
     declared = _DECLARED.match(first[:_HEAD_BYTES])
     for label in (declared[1].decode("ascii") if declared else None, charset):
-        encoding = encoding_of(label) if label else None
+        encoding = find_encoding(label) if label else None
         # A declaration that could be read as ASCII is not in UTF-16, whatever it says.
         if encoding and not encoding.startswith("utf-16"):
-            return codec_of(encoding)
+            return find_codec(encoding)
     return "utf-8"
 
 

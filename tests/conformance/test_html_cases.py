@@ -6,8 +6,7 @@ import base64
 from typing import Any, Final
 
 from searchcrawl.html.content_type import parse_content_type
-from searchcrawl.html.encoding import decode
-from searchcrawl.html.encoding_labels import encoding_of
+from searchcrawl.html.encoding import decode, find_encoding
 from searchcrawl.html.file_name import parse_disposition
 from searchcrawl.html.meta_refresh import parse_refresh
 from tests.conformance.corpus import Divergence, cases, tally
@@ -38,7 +37,7 @@ def test_encodings_of_html5lib_when_decoded_then_only_scripts_differ() -> None:
     verdicts = []
     for case in cases("html_encoding_html5lib.json"):
         _, charset = decode(base64.b64decode(case["body_b64"]), content_type="", default_charset="windows-1252")
-        verdicts.append(((case["file"], case["index"]), charset == encoding_of(case["expected_encoding"])))
+        verdicts.append(((case["file"], case["index"]), charset == find_encoding(case["expected_encoding"])))
 
     assert tally("encodings, html5lib", verdicts, ENCODINGS) == (82, 82)
 
@@ -51,7 +50,7 @@ def test_content_types_when_read_then_all_agree() -> None:
         charset = case["expected_encoding"] if values else case.get("encoding")
         output = (case["expected_mime_type"] if values else case["output"]) or ""
         expected = (output.partition(";")[0], charset and charset.lower())
-        verdicts.append((number, (essence, encoding_of(label or "")) == expected))
+        verdicts.append((number, (essence, find_encoding(label or "")) == expected))
 
     assert tally("Content-Type, WPT", verdicts, {}) == (975, 975)
 

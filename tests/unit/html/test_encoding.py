@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from webencodings import LABELS
 
-from searchcrawl.html.encoding import decode, decode_text, prescan
-from searchcrawl.html.encoding_labels import ENCODINGS, codec_of, encoding_of
+from searchcrawl.html.encoding import decode, decode_text, find_codec, find_encoding, prescan
 
 JAPANESE = "これは日本語の文書です。東京の天気は晴れ、大阪は雨でした。"
 
@@ -121,7 +121,12 @@ def test_prescan_when_given_head_then_follows_the_standard(body: bytes, expected
 
 
 def test_labels_when_looked_up_then_each_has_a_codec() -> None:
-    encodings = sorted(set(ENCODINGS.values()))
+    encodings = sorted({name for label in LABELS if (name := find_encoding(label)) is not None})
 
-    assert [b"a".decode(codec_of(name)) for name in encodings if not name.startswith("utf-16")] == ["a"] * 37
-    assert [encoding_of(name) for name in encodings] == encodings
+    assert [b"a".decode(find_codec(name)) for name in encodings if not name.startswith("utf-16")] == ["a"] * 37
+    assert [find_encoding(name) for name in encodings] == encodings
+
+
+@pytest.mark.parametrize("label", ["replacement", "hz-gb-2312", "iso-2022-cn", "iso-2022-kr", "csiso2022kr"])
+def test_labels_when_the_standard_reads_nothing_of_them_then_are_unknown(label: str) -> None:
+    assert find_encoding(label) is None
