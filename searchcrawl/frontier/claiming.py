@@ -1,4 +1,4 @@
-"""The claiming thread: keeps the window filled ahead of need, and knows when a crawl is over."""
+"""The claiming thread: fills the window ahead of need, and finds out when a crawl is over."""
 
 from __future__ import annotations
 
@@ -26,30 +26,31 @@ logger = logging.getLogger(__name__)
 
 _HOSTS_A_ROUND: Final = 64
 _IDLE_SECONDS: Final = 1.0
-#: So many rows are refused in one transaction.
+#: So many rows may be refused in one transaction.
 _MOST_REFUSED: Final = 500
-_ROWS_SIFTED: Final = 64
-#: No row is due by then.
+#: After a refusal so many rows are claimed at once.
+_ROWS_AFTER_REFUSAL: Final = 64
+#: Before this moment no row is due.
 _NEVER_MS: Final = -1
 
 
 @dataclass(slots=True)
-class _Look:
-    """One look at all hosts that have work, in one round or several."""
+class _Scan:
+    """One pass over all hosts that have rows to claim, in one round or several."""
 
-    #: nothing was outstanding when it began
-    quiet: bool
+    #: whether no row was outstanding when it began
+    began_idle: bool
     claimed: int = 0
-    #: the window holds enough rows of a host, though the table has more
+    #: whether the window had enough rows of a host, though the table has more
     held_back: bool = False
 
 
 class Claiming:
     """Claims rows of one run, host by host, in a thread of its own.
 
-    ``filled`` is called when claims came in, ``exhausted`` once when there is nothing left: a look
-    came back empty that began after the commit of the last outstanding row (architecture, decision
-    2). ``failed`` is called with the error of the store. All are called in the thread.
+    ``filled`` is called when claims may go, ``exhausted`` once when nothing is left: a scan found no row that began
+    after the commit of the last outstanding row. ``failed`` is called with the error of the store. All three are called
+    in this thread. The reactor calls ``start``, ``runs_low`` and ``stop``; any thread ``hold`` and ``committed``.
     """
 
     def __init__(
@@ -72,15 +73,14 @@ class Claiming:
         self._counting = threading.Lock()
         self._names: dict[int, str] = {}
         self._cursor = 0
-        self._look = _Look(quiet=False)
+        self._scan = _Scan(began_idle=False)
         self._refused = 0
         self._wake = threading.Event()
-        self._look_wanted = threading.Event()
-        self._next_look = 0.0
-        # There is nothing to claim for a slot.
+        self._scan_wanted = threading.Event()
+        self._next_scan = 0.0
         self._reservations = SlotReservations(run.database, window.hosts, wake=self._wake.set)
         self._stopping = False
-        self._dry = False
+        self._found_nothing = False
         self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
 
     def start(self) -> None:
@@ -88,35 +88,35 @@ class Claiming:
         self._thread.start()
 
     def runs_low(self) -> None:
-        """The window runs low: worth a look, unless the table had nothing more at the last one."""
-        if not self._dry:
-            self._look_now()
+        """The window runs low: scans, unless the last scan found that the table has nothing more."""
+        if not self._found_nothing:
+            self._scan_soon()
 
     def hold(self) -> Callable[[], None]:
-        """Keeps the run from being over, as an outstanding row does, until what is returned is called."""
+        """Keeps the run from being over, as an outstanding row does, until the returned function is called."""
         with self._counting:
             self._outstanding += 1
         return functools.partial(self.committed, 1)
 
     def committed(self, visits: int) -> None:
-        """So many claimed rows are settled in the store."""
+        """So many claimed rows have been settled in the store."""
         with self._counting:
             self._outstanding -= visits
             last = self._outstanding == 0
-        # New links may have come with them.
-        self._dry = False
+        # New links may have been stored with them.
+        self._found_nothing = False
         if last or self._window.runs_low:
-            self._look_now()
+            self._scan_soon()
 
     def stop(self) -> None:
-        """Ends the thread after its present round."""
+        """Ends the thread after its present round, and waits for that."""
         self._stopping = True
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
 
-    def _look_now(self) -> None:
-        self._look_wanted.set()
+    def _scan_soon(self) -> None:
+        self._scan_wanted.set()
         self._wake.set()
 
     def _work(self) -> None:
@@ -138,38 +138,38 @@ class Claiming:
             self._wake.wait(pause)
 
     def _step(self) -> float | None:
-        """Does what hosts want, and looks for claims where it is time; as ``_round``."""
+        """Updates the host table, and scans where it is time; returns as ``_round``."""
         if self._reservations.update():
             self._filled()
-        rest = self._next_look - clock.monotonic()
-        if rest > 0 and not self._look_wanted.is_set():
+        rest = self._next_scan - clock.monotonic()
+        if rest > 0 and not self._scan_wanted.is_set():
             return rest
-        # Before the look: who wants one meanwhile wants another.
-        self._look_wanted.clear()
+        # Before the scan: one that is requested meanwhile must come after it.
+        self._scan_wanted.clear()
         pause = self._round()
-        self._next_look = clock.monotonic() + (pause or 0.0)
+        self._next_scan = clock.monotonic() + (pause or 0.0)
         return pause
 
     def _round(self) -> float | None:
-        """Claims what is wanted; the seconds until the next look, None where nothing is left."""
+        """Claims rows of the next hosts; the seconds until the next round, None where nothing is left."""
         if self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
             return _IDLE_SECONDS
         if self._cursor == 0:
             with self._counting:
-                self._look = _Look(quiet=self._outstanding == 0)
-                self._dry = True
-        look, run = self._look, self._run
+                self._scan = _Scan(began_idle=self._outstanding == 0)
+                self._found_nothing = True
+        scan, run = self._scan, self._run
         hosts = run.read(self._hosts_with_work)
         self._cursor = hosts[-1] if len(hosts) == _HOSTS_A_ROUND else 0
         claimed = self._claim(hosts)
         if claimed:
-            look.claimed += claimed
-            self._dry = False
+            scan.claimed += claimed
+            self._found_nothing = False
             self._filled()
         if self._cursor:
             return 0.0
-        # What the window holds back is claimed once a commit, or the next look, finds it drained.
-        return _IDLE_SECONDS if look.claimed or look.held_back else self._pause(quiet=look.quiet)
+        # What was held back is claimed once the window runs low.
+        return _IDLE_SECONDS if scan.claimed or scan.held_back else self._idle_seconds(began_idle=scan.began_idle)
 
     def _hosts_with_work(self, transaction: Transaction) -> list[int]:
         run = self._run
@@ -180,15 +180,15 @@ class Claiming:
         return hosts
 
     def _horizon_ms(self) -> int:
-        """Settled rows due by then are claimed; none while it is not known which of them changed."""
+        """Settled rows that are due by this moment are claimed: none while it is not known which of them changed."""
         may_revisit = self._run.wires.may_revisit
         return self._run.row.horizon_ms if may_revisit is None or may_revisit() else _NEVER_MS
 
-    def _pause(self, *, quiet: bool) -> float | None:
+    def _idle_seconds(self, *, began_idle: bool) -> float | None:
         run = self._run
         due_ms = run.read(lambda transaction: url_table.next_due_ms(transaction, run.source_id))
         if due_ms is None:
-            return None if quiet else _IDLE_SECONDS
+            return None if began_idle else _IDLE_SECONDS
         return min(max((due_ms - clock.now_ms()) / 1000, 0.001), _IDLE_SECONDS)
 
     def _learn_names(self, transaction: Transaction, hosts: list[int]) -> None:
@@ -201,7 +201,7 @@ class Claiming:
     def _claim(self, hosts: list[int]) -> int:
         wanted = {host: self._window.count_wanted(self._names[host]) for host in hosts}
         wanted = {host: rows for host, rows in wanted.items() if rows}
-        self._look.held_back |= len(wanted) < len(hosts)
+        self._scan.held_back |= len(wanted) < len(hosts)
         if not wanted:
             return 0
         claims: dict[int, list[Claim]] = {}
@@ -235,14 +235,14 @@ class Claiming:
         return claims
 
     def _claim_host(self, transaction: Transaction, host: int, rows: int) -> list[Claim]:
-        """Claims rows; those of patterns that are cut are settled on the way (L8)."""
-        run, kept, most = self._run, list[Claim](), rows
-        while len(kept) < rows and self._refused < _MOST_REFUSED:
+        """Claims rows; those that a trap pattern refuses are settled at once (L8)."""
+        run, accepted, most = self._run, list[Claim](), rows
+        while len(accepted) < rows and self._refused < _MOST_REFUSED:
             found = url_table.claim(
                 transaction,
                 run.source_id,
                 host,
-                limit=most - len(kept),
+                limit=most - len(accepted),
                 now_ms=clock.now_ms(),
                 horizon_ms=self._horizon_ms(),
                 forced=bool(run.forced),
@@ -250,17 +250,17 @@ class Claiming:
             if run.wires.traps is None:
                 return found
             passed, refused = run.wires.traps.sifted(transaction, found)
-            kept += passed
+            accepted += passed
             if not refused:
                 break
-            url_table.settle(transaction, [_refused(claim, decision) for claim, decision in refused])
+            url_table.settle(transaction, [_build_refusal(claim, decision) for claim, decision in refused])
             self._refused += len(refused)
-            # More are likely to follow.
-            most = max(rows, _ROWS_SIFTED)
-        url_table.release(transaction, [claim.url_id for claim in kept[rows:]])
-        return kept[:rows]
+            # More refusals are likely to follow.
+            most = max(rows, _ROWS_AFTER_REFUSAL)
+        url_table.release(transaction, [claim.url_id for claim in accepted[rows:]])
+        return accepted[:rows]
 
 
-def _refused(claim: Claim, decision: Decision) -> Settled:
+def _build_refusal(claim: Claim, decision: Decision) -> Settled:
     rule = f"{decision.key}: {decision.rule}"
     return Settled(url_id=claim.url_id, code=refusal_code(decision), rule=rule, due_ms=None, fetched_ms=None)

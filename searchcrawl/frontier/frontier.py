@@ -1,4 +1,7 @@
-"""The frontier of one run: claims, what is in flight, and when it is over. No Scrapy here."""
+"""The frontier of one run: which claim goes next, what a visit says about its host, and when the run is over.
+
+There is no Scrapy here: the scheduler is its other half.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +27,24 @@ _WHY: Final = dict.fromkeys(BUSY, "as it asked, or is overloaded") | dict.fromke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """Whom the frontier tells; ``filled``, ``over`` and ``failed`` are called in the claiming thread."""
+    """What the frontier calls: ``over`` and ``settle`` in the reactor or the claiming thread, the others in a thread."""
 
-    #: claims came in
+    #: claims may go
     filled: Callable[[], None]
-    #: (reason) the crawl is to end
+    #: the crawl is to end, for this reason
     over: Callable[[str], None]
     #: the store failed
     failed: Callable[[Exception], None]
-    #: an outcome without a request: the row of a blocked host
+    #: settles the row of a blocked host, without a request
     settle: Callable[[Outcome], None]
     #: whether fetching may go on (the cache has room)
     may_claim: Callable[[], bool]
 
 
 class Frontier:
-    """Hands out claims and takes their ends; all but ``committed`` is called by the reactor.
+    """Hands out claims and takes back the ends of their visits.
+
+    The reactor calls it; any thread may call ``hold`` and ``committed``, and ``close`` is for a thread, as it may block.
 
     ``limit`` ends the run after so many fetched documents (0: none).
     """
@@ -63,7 +68,7 @@ class Frontier:
         )
 
     def start(self) -> None:
-        """Begins to claim."""
+        """Starts the claiming thread."""
         self._claiming.start()
 
     def next_claim(self) -> tuple[str, Claim] | None:
@@ -72,7 +77,7 @@ class Frontier:
             return None
         now = clock.monotonic()
         if self._run.database.outage_retry.away or now > self._run.lease_until:
-            # What is fetched now cannot be written down, and another process may hold the source.
+            # What is fetched now cannot be stored, and another process may have taken the source.
             return None
         found = self.window.pop(now)
         if self.window.runs_low:
@@ -111,11 +116,11 @@ class Frontier:
             self._settle_blocked()
 
     def hold(self) -> Callable[[], None]:
-        """Keeps the run from being over until what is returned is called; any thread may do both."""
+        """Keeps the run from being over until the returned function is called; any thread may call both."""
         return self._claiming.hold()
 
     def committed(self, visits: int) -> None:
-        """So many visits are settled in the store; any thread may call it."""
+        """So many visits have been settled in the store; any thread may call it."""
         self._claiming.committed(visits)
 
     def hand_out_no_more(self) -> None:
@@ -123,7 +128,7 @@ class Frontier:
         self._closed = True
 
     def close(self) -> None:
-        """Ends claiming; what was not handed out goes back into the table. Blocks while the store is away.
+        """Ends the claiming thread and puts the waiting claims back into the table. Blocks while the store is away.
 
         Where that fails the next run takes the rows back.
         """

@@ -1,7 +1,8 @@
-"""Scrapy's scheduler: it only pops from the window; the URL table is the queue (architecture, decision 1).
+"""Scrapy's scheduler: it hands out the claims of the window.
 
-Scrapy asks a scheduler that had nothing to give only after five seconds again, so a claim that
-falls due is handed in with ``engine.crawl``, which is public (decision 2).
+The queue itself is the URL table (docs: decisions/url-table-is-the-queue).
+A scheduler that had no request is asked again after five seconds only, so a claim that may go earlier is handed to
+``engine.crawl``, which is public (docs: decisions/waking-the-engine).
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ logger = logging.getLogger(__name__)
 
 
 class Scheduler(BaseScheduler):
-    """Gives the engine the claims of the spider's run.
+    """Hands the claims of the spider's run to the engine. Only ``_wake_from_thread`` and ``_stop`` may be called by threads.
 
-    Redirected claims come back through ``enqueue_request`` and take a turn at their new host.
-    Requests of users' own spider code are taken too, first in, first out, and remembered nowhere.
+    Redirected claims come back through ``enqueue_request`` and wait at their new host. Requests of users' own spider
+    code are accepted too, first in, first out; they are stored nowhere.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -126,27 +127,27 @@ class Scheduler(BaseScheduler):
         passing("shutdown.begin")
         if self._timer is not None:
             self._timer.cancel()
-        # In flight when the engine closed: handed out, but never sent. The redirected ones wait in the window.
+        # Handed to the engine, but never sent. Redirected claims are in the window already.
         for request in self._woken:
             self._release(request)
         self._frontier.hand_out_no_more()
         return deferred_from_coro(self._give_back())
 
     async def _give_back(self) -> None:
-        # In a thread: the store may have to be waited for.
+        # In a thread: this may wait for the store.
         await asyncio.to_thread(self._frontier.close)
         passing("shutdown.drain")
 
     def item_dropped(self, item: object, exception: Exception) -> None:
-        """A pipeline of a user's own says no: the page is not to be indexed."""
+        """A user's pipeline dropped the page: it is not to be indexed."""
         self._end_at(item, Code.NOT_INDEXED, rule=f"pipeline: {exception}")
 
     def item_error(self, item: object, failure: Failure) -> None:
-        """A pipeline failed at a page: what is known of it stays."""
+        """A pipeline failed at a page: what the store has of it stays."""
         self._end_at(item, Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
 
     def spider_error(self, failure: Failure, response: Response) -> None:
-        """The spider, or a middleware of a user's own, failed at an answer."""
+        """The spider, or a user's middleware, failed at a response."""
         claim: Claim | None = response.meta.get("claim")
         if claim is not None:
             self._end(Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=repr(failure.value)[:300]))
@@ -158,7 +159,7 @@ class Scheduler(BaseScheduler):
             self._end(item)
 
     def _end(self, outcome: Outcome) -> None:
-        """Settles a row that did not get as far as the writer: its run would never end (X-D3)."""
+        """Settles a row that did not reach the writer: without that the run would never end (X-D3)."""
         if self._frontier.window.host_of(outcome.claim.url_id) is not None:
             self._frontier.ended(outcome)
             self._settle(outcome)
@@ -208,7 +209,7 @@ class Scheduler(BaseScheduler):
         if settle is not None:
             settle(outcome)
         else:
-            # The writer has ended: what cannot be written down goes back into the table.
+            # The writer has ended: the claim goes back into the table with the waiting ones.
             self._frontier.window.fill_first(urls.host_and_port(outcome.claim.url), outcome.claim)
 
     def _stop(self, reason: str) -> None:
@@ -218,7 +219,7 @@ class Scheduler(BaseScheduler):
                 self._closing = True
                 self._close_task = asyncio.ensure_future(engine.close_spider_async(reason=reason))
 
-        # A log that fails at last has nothing to stop.
+        # Where the log fails at the very end there is nothing left to stop.
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(close)
 

@@ -1,4 +1,4 @@
-"""Ends visits whose page a component of a user's own kept to itself: their rows would be in flight for ever (D3)."""
+"""Ends visits whose page a user's component did not hand on: else their rows would be in flight for ever (X-D3)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from searchcrawl.items import Claim, Document, Outcome
 
 
 class SettlingMiddleware:
-    """The last spider middleware; wired only beside pipelines and spider middlewares of users' own.
+    """The last spider middleware; only there where users have pipelines or spider middlewares of their own.
 
-    What is known of a page that none of them handed on stays: the visit failed (903).
+    The visit of a page that none of them handed on has failed (903); what the store has of it stays.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -31,23 +31,23 @@ class SettlingMiddleware:
         return middleware
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Hands on what comes, and ends the visit where its page did not come."""
+        """Hands all items on, and ends the visit where the page is not among them."""
         claim = None if response.request is None else claim_of(response.request)
         missing = claim is not None
         async for item in result:
-            missing = missing and claim is not None and not _is_of(item, claim)
+            missing = missing and claim is not None and not _ends_visit(item, claim)
             yield item
         if missing and claim is not None:
             yield _failed(claim, "a spider middleware handed no page on")
 
     def item_scraped(self, item: object, response: Response | Failure | None) -> None:
-        """An item went through all pipelines: the writer has its page, or a pipeline made something else of it."""
+        """An item passed all pipelines: the writer has its page, or a pipeline made something else of it."""
         request = getattr(response, "request", None)
         claim = None if request is None else claim_of(request)
-        if claim is None or _is_of(item, claim):
+        if claim is None or _ends_visit(item, claim):
             return
         why = f"a pipeline made {type(item).__name__} of the page"
-        # The scheduler hears this one, and knows whether the visit is over already.
+        # The scheduler receives this signal, and knows whether the visit has ended already.
         self._crawler.signals.send_catch_log(
             signals.item_error,
             item=_failed(claim, why),
@@ -57,7 +57,7 @@ class SettlingMiddleware:
         )
 
 
-def _is_of(item: object, claim: Claim) -> bool:
+def _ends_visit(item: object, claim: Claim) -> bool:
     """Whether an item ends the visit of a row."""
     return isinstance(item, Document | Outcome) and item.claim.url_id == claim.url_id
 

@@ -42,7 +42,8 @@ class Window:
         self._lock = hosts.lock
         self._queues: dict[str, _HostQueue] = {}
         self._in_flight: dict[int, _HostQueue] = {}
-        #: hosts that may have a claim now; that wait for a moment (with that, and a number); that wait for the cap on hosts
+        #: hosts whose next claim may go now; that wait for a moment (a heap by moment and number); that wait for the
+        #: cap on hosts
         self._ready: deque[_HostQueue] = deque()
         self._delayed: list[tuple[float, int, _HostQueue]] = []
         self._capped: deque[_HostQueue] = deque()

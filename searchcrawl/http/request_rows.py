@@ -11,18 +11,18 @@ from searchcrawl.items import Claim
 
 
 def request_of(claim: Claim, host: str, *, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
-    """The request that visits a claimed row; its slot is the host, its claim rides in ``meta``."""
+    """The request that visits a claimed row; its download slot is the host, its claim is in ``meta``."""
     return Request(
         claim.url,
         callback=callback,
         errback=errback,
-        # Scrapy's filter would drop it without a word (X-D3).
+        # Scrapy's duplicate filter would drop it without notice (X-D3).
         dont_filter=True,
         meta={"claim": claim, "download_slot": host, "verbatim_url": True},
     )
 
 
 def claim_of(request: Request) -> Claim | None:
-    """The row a request visits; None for robots files and requests of users' own code."""
+    """The row that a request visits; None for side requests and those of users' own code."""
     claim: Claim | None = request.meta.get("claim")
     return claim

@@ -1,4 +1,4 @@
-"""Back-off: how long nothing is requested after a failure, and when a host is blocked for the rest of the run (L5, X-R10).
+"""Back-off: how long nothing is requested after a failure, and when a host is blocked for the run (L5, X-R10).
 
 A URL that failed is tried again after ``retry_pause_seconds``. A host that fails gets the pauses of ``HostBackoff``. A
 server may name the pause itself: ``parse_retry_after``.

@@ -73,7 +73,7 @@ def build_delay_schedule(
 
 
 def parse_days(text: str) -> frozenset[int]:
-    """The numbers of the days in ``mon-fri`` or ``sat,sun`` (0 is Monday); ``sat-mon`` goes over the end of the week."""
+    """The numbers of the days in ``mon-fri`` or ``sat,sun`` (0 is Monday); ``sat-mon`` is Saturday to Monday."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")

@@ -8,8 +8,9 @@ _IN_USE: Final = float("inf")
 
 
 class HostCap:
-    """Lets at most ``most`` hosts (0: any number) be in use, each while requests to it are under way and until its delay is over.
+    """Lets at most ``most`` hosts (0: any number) be in use at once.
 
+    A host is in use while requests to it are under way and, after the last one, until its delay is over.
     So no more than ``most`` requests go out in the time of one delay, however many hosts there are. Times are
     monotonic seconds; not thread-safe: HostRegistry locks.
     """

@@ -17,7 +17,7 @@ from searchcrawl.politeness.host_cap import HostCap
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.store.hosts.host_table import HostBlock, HostReport
 
-#: A slot that was not used this long after its start is reserved anew, so that requests of two processes keep the delay.
+#: A slot that is unused so long after its start is reserved anew: the next process counts its delay from that start.
 _LATE_SECONDS: Final = 0.05
 #: A side request that waits for others to end tries again so often, and one that waits for a delay at least so often.
 _RETRY_SECONDS: Final = 0.05
@@ -41,8 +41,8 @@ class HostRegistry:
     how long a request is under way must not shorten the pause that a host sees. ``schedule`` is there where the delay
     changes with the hour. ``sites`` caps the hosts that are requested at once (0: no cap, C3).
 
-    Any thread may call the methods with a ``name``; all are quick. Those with a ``HostState`` are for who holds
-    ``lock``: the window.
+    All methods are quick. Any thread may call those that take a ``name``; those that take a HostState are called by the
+    window, which holds ``lock``.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class HostRegistry:
         self.on_free(host)
 
     def await_side_request(self, name: str) -> None:
-        """A side request wants to go to a host: it calls ``try_side_request`` until it may, or ``cancel_side_request``."""
+        """A side request starts to wait: ``try_side_request`` is called until it may go, or ``cancel_side_request``."""
         with self.lock:
             self.find_or_add(name).side_waiting += 1
 
@@ -252,7 +252,7 @@ class HostRegistry:
             return start
 
     def take_reservation(self, name: str) -> float | None:
-        """The start of the slot reserved for the next claim of a host, for a side request in its place; None: there is none."""
+        """Takes the slot that is reserved for the next claim of a host, for a side request: its start, or None."""
         with self.lock:
             host = self.find_or_add(name)
             start, host.reserved_at = host.reserved_at, None

@@ -88,9 +88,8 @@ class HostState:
     def record_retry_after(self, code: int, seconds: float) -> None:
         """The host answered 429 or 503 with a Retry-After of so many seconds.
 
-        All requests to it wait, up to a minute. A longer pause blocks it for this run: at once after 429, which is about
-        us; after 503 once no page came between two of them, as one page that is always under repair must not cost the
-        others.
+        All requests to it wait, up to a minute. A longer pause blocks the host for this run: after 429 at once, as that
+        is about us; after 503 the second time in a row, as one page that is always under repair must not cost the others.
         """
         if seconds <= MAX_RETRY_PAUSE_SECONDS:
             self.pause(seconds, code=code)

@@ -23,7 +23,7 @@ class RateLimiter:
         """Waits until the delay of the host allows one more request, and reserves its slot."""
 
     async def acquire_request(self, host: str) -> None:
-        """Waits as ``wait_until_allowed``, and for one of the concurrent requests to the host, until ``release_request``.
+        """Waits as ``wait_until_allowed``, and until the number of requests under way to the host allows one more.
 
         Raises HostBlocked for a host that asked for a long pause.
         """
@@ -32,7 +32,7 @@ class RateLimiter:
         """The request of ``acquire_request`` has ended."""
 
     async def acquire_host(self, host: str) -> None:
-        """Waits until the host may be one of those that are requested at once (``fetch.sites``), until ``release_host``.
+        """Waits until the host may be among those that are requested at once (``fetch.sites``), for its robots.txt.
 
         Raises HostBlocked as ``acquire_request`` does.
         """
@@ -90,7 +90,7 @@ class SharedRateLimiter(RateLimiter):
 
     async def acquire_host(self, host: str) -> None:
         self._check(host)
-        while pause := self._hosts.try_robots_request(host, clock.monotonic()):  # noqa: ASYNC110  # no event of this loop
+        while pause := self._hosts.try_robots_request(host, clock.monotonic()):  # noqa: ASYNC110
             await asyncio.sleep(pause)
 
     def release_host(self, host: str) -> None:

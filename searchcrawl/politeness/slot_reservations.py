@@ -34,7 +34,7 @@ class SlotReservations:
         self._read_blocks()
 
     def update(self) -> bool:
-        """Reserves the slots that are asked for, writes reports and reads blocks; whether claims may go that could not before."""
+        """Reserves slots, writes reports and reads blocks; whether claims may go now that could not before."""
         requests, reports = self._hosts.take_slot_requests(), self._hosts.take_reports()
         if requests or reports:
             self._find_ids([*(request.name for request in requests), *reports])

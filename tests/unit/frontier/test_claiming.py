@@ -1,4 +1,4 @@
-"""The claiming thread: rows come in ahead of need, and an idle look costs next to nothing (decisions 1 and 2)."""
+"""The claiming thread: rows come in ahead of need, and an idle scan costs next to nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.answer_store import FilledStore
 
-#: Long enough for dozens of looks of a thread that does not rest.
+#: Long enough for dozens of scans of a thread that does not rest.
 _A_WHILE_SECONDS = 0.4
 _LIMIT_SECONDS = 20.0
 
@@ -34,12 +34,12 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 
 
 class Watched:
-    """A claiming thread whose looks are counted."""
+    """A claiming thread whose scans are counted."""
 
     def __init__(self, filled: FilledStore, *, delay_seconds: float) -> None:
         self.window = Window(HostRegistry(host_concurrency=4, delay_seconds=delay_seconds))
         self.exhausted = threading.Event()
-        self.looks = 0
+        self.scans = 0
         self.came = 0
         self.claiming = Claiming(
             filled.run,
@@ -54,7 +54,7 @@ class Watched:
         self.came += 1
 
     def _may_claim(self) -> bool:
-        self.looks += 1
+        self.scans += 1
         return True
 
     def run_for(self, seconds: float, *, until: Callable[[], bool] = lambda: True) -> None:
@@ -89,7 +89,7 @@ def test_claiming_when_the_window_holds_enough_of_each_host_then_it_rests(
 
     assert watched.window.size == waiting
     # Two rounds see 70 hosts.
-    assert watched.looks <= 4
+    assert watched.scans <= 4
 
 
 def test_claiming_when_there_is_nothing_to_do_then_the_crawl_is_over(filled: FilledStore) -> None:
