@@ -24,7 +24,16 @@ from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, 
 from searchcrawl.run import COUNTS
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
-from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
+from searchcrawl.store.states import (
+    BATCH_TRANSITIONS,
+    DOCUMENT_TRANSITIONS,
+    FETCH_TRANSITIONS,
+    BatchState,
+    DocumentState,
+    EndReason,
+    FetchState,
+    Transition,
+)
 
 #: A key that ends so has this unit.
 _UNITS: Final[Mapping[str, str]] = {
@@ -243,9 +252,23 @@ def exit_page() -> str:
 
 
 def state_page() -> str:
-    """A section for each kind of state."""
-    kinds = (FetchState, DocumentState, BatchState, EndReason)
-    return "\n".join(f"## {kind.__name__}\n\n{members_page(kind)}" for kind in kinds)
+    """A section for each kind of state, with its transitions, and one for the reasons why a run ends."""
+    kinds: Mapping[type[FetchState | DocumentState | BatchState], Sequence[Transition]] = {
+        FetchState: FETCH_TRANSITIONS,
+        DocumentState: DOCUMENT_TRANSITIONS,
+        BatchState: BATCH_TRANSITIONS,
+    }
+    sections = [f"## {kind.__name__}\n\n{_states_of(kind, transitions)}" for kind, transitions in kinds.items()]
+    return "\n".join([*sections, f"## {EndReason.__name__}\n\n{members_page(EndReason)}"])
+
+
+def _states_of(kind: type[FetchState | DocumentState | BatchState], transitions: Sequence[Transition]) -> str:
+    states = [(f"`{state.value} {state.name}`", state.facts.meaning) for state in kind]
+    changes = [
+        (", ".join(f"`{state.name}`" for state in before) or "(new)", f"`{after.name}`", reason, by)
+        for before, after, reason, by in transitions
+    ]
+    return "\n".join([*_grid(("value", "meaning"), states), *_grid(("from", "to", "why", "made by"), changes)])
 
 
 def members_page(kind: type[Enum]) -> str:

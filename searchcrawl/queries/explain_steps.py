@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
@@ -17,25 +17,9 @@ from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.queries.explain_context import Context
 from searchcrawl.rules.redirects import target_of
-from searchcrawl.store.states import BatchState, DocumentState, FetchState
+from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls.url_facts import UrlFacts
 from searchcrawl.store.urls.url_queries import ListedUrl
-
-_DELIVERIES: Final = {
-    BatchState.SEALED: "not yet acknowledged",
-    BatchState.ACKNOWLEDGED: "acknowledged",
-    BatchState.COMMITTED: "acknowledged and visible",
-}
-_DOCUMENTS: Final = {
-    DocumentState.NONE: "nothing is to be indexed",
-    DocumentState.CACHED: "the document waits to be sent",
-    DocumentState.SENDING: "the document is being sent",
-    DocumentState.PRESENT: "the document is there as it is",
-    DocumentState.WITHHELD: "the document is kept in the cache, and not sent",
-    DocumentState.REMOVING: "the document is being removed",
-    DocumentState.QUARANTINED: "its removal waits for an approval",
-    DocumentState.WANTED: "to be sent, and its copy is gone: it is fetched again",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +217,13 @@ def _describe_duplicates(facts: UrlFacts) -> Iterator[Step]:
 
 def _describe_index(context: Context, facts: UrlFacts) -> Step:
     listed = facts.listed
-    parts = [_DOCUMENTS[listed.document_state]] if listed.document_state is not None else []
+    state = listed.document_state
+    parts = [state.facts.title] if state is not None else []
     if listed.indexed_version is not None:
         version = f"version {listed.indexed_version}" if listed.indexed_version else "a version nobody knows"
         parts.append(f"the index has {version}")
     if listed.batch_id is not None and facts.batch_state is not None:
-        parts.append(f"delivery {listed.batch_id} is {_DELIVERIES[facts.batch_state]}")
+        parts.append(f"delivery {listed.batch_id} is {facts.batch_state.facts.title}")
     if listed.index_error is not None:
         parts.append(f"the index refused it: {listed.index_error}")
     parts.append(f"id {urls.document_id(context.source.name, listed.url)}")

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from searchcrawl.codes import WARNED
+from searchcrawl.store.states import PENDING, DocumentState, FetchState
 
 
 def is_one_of(column: str, values: Collection[int]) -> TextClause:
@@ -124,7 +125,7 @@ urls = Table(
         "depth",
         "id",
         "fetch_state",
-        sqlite_where=text("fetch_state = 0"),
+        sqlite_where=text(f"fetch_state = {FetchState.TODO}"),
     ),
     Index(
         "ix_urls_due",
@@ -132,12 +133,12 @@ urls = Table(
         "host_id",
         "due_ms",
         "fetch_state",
-        sqlite_where=text("fetch_state = 2 AND due_ms IS NOT NULL"),
+        sqlite_where=text(f"fetch_state = {FetchState.SETTLED} AND due_ms IS NOT NULL"),
     ),
     Index(
         "ix_urls_fetching",
         "source_id",
-        sqlite_where=text("fetch_state = 1"),
+        sqlite_where=text(f"fetch_state = {FetchState.FETCHING}"),
     ),
     # What `status` warns about: logins that failed, pages that are none.
     Index(
@@ -238,7 +239,7 @@ documents = Table(
         "ix_documents_copies",
         "source_id",
         "body_digest",
-        sqlite_where=text("code = 200 AND duplicate_of IS NULL AND state <> 0"),
+        sqlite_where=text(f"code = 200 AND duplicate_of IS NULL AND state <> {DocumentState.NONE}"),
     ),
     # What loses its record with a segment: without it each one that is given up would walk all documents. With the
     # source first, SQLite would take it wherever a record has to be there.
@@ -252,7 +253,7 @@ documents = Table(
         "ix_documents_pending",
         "source_id",
         "state",
-        sqlite_where=text("state IN (1, 2, 5, 6)"),
+        sqlite_where=is_one_of("state", PENDING),
     ),
     # What is in the index, and what of it the cache has no more: `status` counts both.
     Index(

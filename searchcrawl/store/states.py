@@ -1,51 +1,187 @@
-"""The two axes of a URL row, never one (requirements, decision 8), and the states of batches and runs."""
+"""The states of URL rows, documents, deliveries and runs: one table of each, with every transition and who makes it.
+
+A URL row has two states that are never one: how far its next visit is (``FetchState``), and how far its document
+is on the way to the index (``DocumentState``). Conditions in SQL and reference pages are derived from here.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import Final, NamedTuple, Self
 
 
-class FetchState(IntEnum):
-    """Where a URL stands on its way to being fetched."""
+@dataclass(frozen=True, slots=True)
+class StateFacts:
+    """What is known of one state; ``title`` is how answers show it, ``meaning`` a sentence for the reference."""
 
-    #: to be fetched once it is due
-    TODO = 0
-    #: handed out to the running process; after a crash it is TODO again
-    FETCHING = 1
-    #: the last visit ended with ``code``
-    SETTLED = 2
-
-
-class DocumentState(IntEnum):
-    """Where the document of a URL stands on its way to the index."""
-
-    #: nothing to be indexed
-    NONE = 0
-    #: in the cache, to be sent
-    CACHED = 1
-    #: in a sealed batch
-    SENDING = 2
-    #: the index acknowledged it
-    PRESENT = 3
-    #: in the cache, not to be sent: a copy of another, or refused by the index
-    WITHHELD = 4
-    #: its removal is being sent
-    REMOVING = 5
-    #: its removal waits for an approval
-    QUARANTINED = 6
-    #: to be sent, but its record is gone: the page is fetched again; the index may hold an earlier version
-    WANTED = 7
+    number: int
+    title: str
+    meaning: str
+    #: a delivery has to act on the document, or somebody has to approve its removal
+    pending: bool = False
+    #: the document belongs in the index, or is a copy of one that does
+    wanted: bool = False
+    #: the cache or the index has the document: a visit without changes keeps it
+    at_hand: bool = False
 
 
-class BatchState(IntEnum):
-    """Where a delivery stands; it goes on from there after a crash."""
+class _State(IntEnum):
+    facts: StateFacts
 
-    #: its documents and their versions are fixed; it may be sent
-    SEALED = 0
-    #: each of its documents has a receipt
-    ACKNOWLEDGED = 1
-    #: the index made it durable and visible
-    COMMITTED = 2
+    def __new__(cls, facts: StateFacts) -> Self:
+        """A member whose value is the number alone."""
+        state = int.__new__(cls, facts.number)
+        state._value_ = facts.number
+        state.facts = facts
+        return state
+
+
+class FetchState(_State):
+    """How far the next visit of a URL is."""
+
+    TODO = StateFacts(0, "to do", "The URL is to be visited once it is due.")
+    FETCHING = StateFacts(1, "fetching", "The running process has claimed the URL; after a crash it is to do again.")
+    SETTLED = StateFacts(2, "settled", "The last visit ended with the code of the row, or a rule refused the URL.")
+
+
+class DocumentState(_State):
+    """How far the document of a URL is on its way to the index."""
+
+    NONE = StateFacts(
+        0, "nothing is to be indexed", "There is no document; the index may hold an earlier version until its removal."
+    )
+    CACHED = StateFacts(
+        1,
+        "the document waits to be sent",
+        "The document is in the cache, and in no delivery yet.",
+        pending=True,
+        wanted=True,
+        at_hand=True,
+    )
+    SENDING = StateFacts(
+        2,
+        "the document is being sent",
+        "The document is in a sealed delivery, and has no receipt yet.",
+        pending=True,
+        wanted=True,
+        at_hand=True,
+    )
+    PRESENT = StateFacts(
+        3,
+        "the document is there as it is",
+        "The index has acknowledged the document as the cache has it.",
+        wanted=True,
+        at_hand=True,
+    )
+    WITHHELD = StateFacts(
+        4,
+        "the document is kept in the cache, and not sent",
+        "The document is in the cache and is not sent: it is a copy of another one, or the index refused it.",
+        wanted=True,
+        at_hand=True,
+    )
+    REMOVING = StateFacts(
+        5, "the document is being removed", "The removal is in a sealed delivery, and has no receipt yet.", pending=True
+    )
+    QUARANTINED = StateFacts(
+        6,
+        "its removal waits for an approval",
+        "There are more removals than the limits of the source allow at once: somebody has to approve this one.",
+        pending=True,
+        at_hand=True,
+    )
+    WANTED = StateFacts(
+        7,
+        "to be sent, and its copy is gone: it is fetched again",
+        "The document is to be sent, but the cache has lost it: its page is fetched again. The index may hold an "
+        "earlier version.",
+        wanted=True,
+    )
+
+
+class BatchState(_State):
+    """How far a delivery is; after a crash it goes on from here."""
+
+    SEALED = StateFacts(0, "not yet acknowledged", "The documents of the delivery are fixed; some have no receipt.")
+    ACKNOWLEDGED = StateFacts(1, "acknowledged", "Each document of the delivery has a receipt.")
+    COMMITTED = StateFacts(2, "acknowledged and visible", "The index has made the delivery durable and visible.")
+
+
+class Transition(NamedTuple):
+    """A change of state; ``before`` is empty for a row that is new. ``by`` is the package that makes it."""
+
+    before: tuple[_State, ...]
+    after: _State
+    reason: str
+    by: str
+
+
+_F, _D, _B = FetchState, DocumentState, BatchState
+#: A document in the index may leave it from each of these.
+_MAY_LEAVE: Final = (_D.NONE, _D.CACHED, _D.SENDING, _D.PRESENT, _D.WITHHELD, _D.WANTED)
+
+FETCH_TRANSITIONS: Final = (
+    Transition((), _F.TODO, "a page, a sitemap or the start list names a new URL that may be requested", "admission"),
+    Transition((), _F.SETTLED, "a new URL is refused by a rule: the row says which", "admission"),
+    Transition((_F.TODO, _F.SETTLED), _F.FETCHING, "the row is due and its host has room: it is claimed", "frontier"),
+    Transition((_F.FETCHING,), _F.SETTLED, "the visit ended, and what it brought is durable", "commit"),
+    Transition((_F.FETCHING,), _F.SETTLED, "a rule or a limit on traps refuses the claimed row", "frontier"),
+    Transition((_F.FETCHING,), _F.TODO, "the visit failed and is tried again after a pause", "commit"),
+    Transition((_F.FETCHING,), _F.TODO, "the run ends before the request is sent: the claim is released", "frontier"),
+    Transition((_F.FETCHING,), _F.TODO, "a process died: the next run of the source releases its claims", "run"),
+    Transition((_F.SETTLED,), _F.TODO, "a refused URL is allowed now: found nearer, or rules were edited", "admission"),
+    Transition((_F.SETTLED,), _F.TODO, "the document is to be sent and its record is gone", "commit"),
+    Transition((_F.SETTLED,), _F.TODO, "the record cannot be read for a delivery", "delivery"),
+    Transition((_F.TODO, _F.SETTLED), _F.SETTLED, "edited rules refuse a known URL", "commit"),
+)
+
+DOCUMENT_TRANSITIONS: Final = (
+    Transition((), _D.CACHED, "a page was fetched for the first time and is to be indexed", "commit"),
+    Transition((), _D.NONE, "a page was fetched for the first time and is not to be indexed", "commit"),
+    Transition(tuple(_D), _D.CACHED, "the page has changed", "commit"),
+    Transition(tuple(_D), _D.NONE, "the page has changed and is not to be indexed any more", "commit"),
+    Transition((_D.CACHED, _D.WITHHELD, _D.WANTED), _D.NONE, "evidence against what the index does not hold", "commit"),
+    Transition(
+        (_D.CACHED, _D.SENDING, _D.PRESENT, _D.WANTED), _D.WITHHELD, "another page is indexed in its place", "commit"
+    ),
+    Transition((_D.WITHHELD, _D.REMOVING), _D.CACHED, "no other page is indexed in its place any more", "commit"),
+    Transition((_D.WITHHELD, _D.REMOVING), _D.WANTED, "the same, and its record is gone", "commit"),
+    Transition((_D.WITHHELD,), _D.PRESENT, "a copy in the index has evidence of its own against it", "commit"),
+    Transition((_D.NONE, _D.REMOVING), _D.CACHED, "the page is back as it was, and its record is there", "commit"),
+    Transition((_D.QUARANTINED,), _D.PRESENT, "the page is back as it was: the removal is dropped", "commit"),
+    Transition((_D.QUARANTINED,), _D.CACHED, "the same, with a version that the index does not have yet", "commit"),
+    Transition((_D.PRESENT, _D.SENDING), _D.CACHED, "an indexed value besides the text has changed", "commit"),
+    Transition((_D.PRESENT, _D.SENDING), _D.WANTED, "the same, and its record is gone", "commit"),
+    Transition(
+        (_D.NONE, _D.CACHED), _D.WANTED, "the page is the document that it was, and its record is gone", "commit"
+    ),
+    Transition((_D.CACHED,), _D.SENDING, "a delivery is sealed", "commit and delivery"),
+    Transition((_D.PRESENT,), _D.SENDING, "everything is sent again", "delivery"),
+    Transition((_D.WITHHELD,), _D.CACHED, "everything is sent again, what the index refused included", "delivery"),
+    Transition((_D.SENDING,), _D.PRESENT, "the index acknowledges the document", "delivery"),
+    Transition((_D.SENDING,), _D.WITHHELD, "the index refuses the document", "delivery"),
+    Transition((_D.CACHED, _D.SENDING), _D.WANTED, "the record cannot be read", "delivery"),
+    Transition(_MAY_LEAVE, _D.REMOVING, "the run ends, and its removals are within the limits", "delivery"),
+    Transition(_MAY_LEAVE, _D.QUARANTINED, "the run ends, and its removals pass a limit", "delivery"),
+    Transition((_D.QUARANTINED,), _D.REMOVING, "somebody approves the removal", "operations"),
+    Transition((_D.QUARANTINED,), _D.PRESENT, "somebody rejects the removal", "operations"),
+    Transition((_D.REMOVING,), _D.NONE, "the index acknowledges the removal", "delivery"),
+    Transition((_D.REMOVING,), _D.WITHHELD, "the index acknowledges the removal of a copy", "delivery"),
+)
+
+BATCH_TRANSITIONS: Final = (
+    Transition((), _B.SEALED, "cached documents, or removals, are put into a delivery", "commit and delivery"),
+    Transition((_B.SEALED,), _B.ACKNOWLEDGED, "the last receipt is noted", "delivery"),
+    Transition((_B.ACKNOWLEDGED,), _B.COMMITTED, "the index has committed", "delivery"),
+)
+
+#: Documents that a delivery, or somebody's approval, has to act on.
+PENDING: Final = frozenset(state.value for state in DocumentState if state.facts.pending)
+#: Documents that belong in the index, or are copies of one that does.
+WANTED: Final = frozenset(state.value for state in DocumentState if state.facts.wanted)
+#: Documents that the cache or the index has.
+AT_HAND: Final = frozenset(state.value for state in DocumentState if state.facts.at_hand)
 
 
 class RunKind(StrEnum):
@@ -66,7 +202,7 @@ class EndReason(StrEnum):
     MAX_MINUTES = "max_minutes"
     #: a signal or a stop ended it
     STOPPED = "stopped"
-    #: the cache is full of what the index does not take
+    #: the cache is full of documents that the index does not take
     INDEX_AWAY = "index_away"
     #: the store or a disk failed
     STORE_FAILED = "store_failed"

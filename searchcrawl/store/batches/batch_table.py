@@ -11,10 +11,10 @@ from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select
 from searchcrawl.codes import Code
 from searchcrawl.store.documents.document_table import IS_COPY, OUT_OF_QUARANTINE
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import batches, documents, urls
-from searchcrawl.store.states import BatchState, DocumentState
+from searchcrawl.store.schema import batches, documents, is_one_of, urls
+from searchcrawl.store.states import PENDING, BatchState, DocumentState
 
-_PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
+_PENDING: Final = is_one_of("documents.state", PENDING)
 _LEAVING: Final = text("documents.leaving = 1")
 _SURPLUS: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
 

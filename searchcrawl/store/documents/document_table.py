@@ -10,15 +10,15 @@ from sqlalchemy import BigInteger, and_, bindparam, case, func, or_, select, tex
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import documents
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.schema import documents, is_one_of
+from searchcrawl.store.states import PENDING, DocumentState
 from searchcrawl.store.upsert import upsert
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
 _CHUNK: Final = 500
-_PENDING: Final = text("documents.state IN (1, 2, 5, 6)")
+_PENDING: Final = is_one_of("documents.state", PENDING)
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
 #: Another document is indexed instead.
 _STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)

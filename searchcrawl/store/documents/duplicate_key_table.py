@@ -26,24 +26,16 @@ from searchcrawl.store.among import among
 from searchcrawl.store.documents.document_table import IS_COPY, MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import WANTED, DocumentState
 
 _CHUNK: Final = 500
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
 #: The list of what a document stands for is part of it: of thousands of copies the first ones have to do.
 MOST_DUPLICATES: Final = 1000
-#: States in which a document is in the index, on its way there, or held for it.
-_HELD: Final = frozenset(
-    {
-        DocumentState.CACHED,
-        DocumentState.SENDING,
-        DocumentState.PRESENT,
-        DocumentState.WITHHELD,
-        DocumentState.WANTED,
-    }
-)
 # The literals let the planner use the partial index.
-_HEADS: Final = text("documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> 0")
+_HEADS: Final = text(
+    f"documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> {DocumentState.NONE}"
+)
 
 
 class Member(NamedTuple):
@@ -75,7 +67,7 @@ class Member(NamedTuple):
             return True
         # A copy may be leaving the index because of another document; that is no evidence.
         copy = self.state == DocumentState.REMOVING and self.duplicate_of is not None
-        return self.code in WITH_DOCUMENT and not self.leaving and (copy or self.state in _HELD)
+        return self.code in WITH_DOCUMENT and not self.leaving and (copy or self.state in WANTED)
 
 
 _MEMBERS: Final = select(

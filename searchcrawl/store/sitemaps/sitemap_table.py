@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select, text, update
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select, update
 
 from searchcrawl import urls as identities
 from searchcrawl.codes import READ, CodeClass, facts_of
@@ -14,13 +14,13 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.upsert import upsert
 from searchcrawl.store.urls.scanned import scanned
+from searchcrawl.store.urls.url_table import DUE
 
 _CHUNK: Final = 500
 #: Last codes of a sitemap whose list is known: read, or not changed since.
 _GOOD: Final = (200, 304)
 #: Codes of URL rows that a visit without a failure leaves.
 _VISITED: Final = sorted(code for code in READ if facts_of(code).kind is not CodeClass.DISPLAY)
-_SETTLED: Final = text("urls.fetch_state = 2 AND urls.due_ms IS NOT NULL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,7 @@ def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bo
             sitemaps.c.code.in_(_GOOD),
         )
         statement = update(urls).where(
-            _SETTLED,
+            DUE,
             # What these sitemaps list, and not all that is due.
             scanned(urls.c.source_id) == dates.source_id,
             urls.c.sitemap_id.in_(read),

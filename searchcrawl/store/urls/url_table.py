@@ -27,16 +27,16 @@ from searchcrawl.items import Claim
 from searchcrawl.store.among import among
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.states import AT_HAND, FetchState
 
 _CHUNK: Final = 500
 # No IN: its list cannot be expanded for many rows at once.
 _ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
 _REDIRECTING: Final = sorted(REDIRECTS | {int(Code.REDIRECT_LOOP)})
 # The literals let the planner use the partial indexes.
-_TODO: Final = text("urls.fetch_state = 0")
-_DUE: Final = text("urls.fetch_state = 2 AND urls.due_ms IS NOT NULL")
-_FETCHING: Final = text("urls.fetch_state = 1")
+_TODO: Final = text(f"urls.fetch_state = {FetchState.TODO}")
+DUE: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS NOT NULL")
+_FETCHING: Final = text(f"urls.fetch_state = {FetchState.FETCHING}")
 
 
 class KnownUrl(NamedTuple):
@@ -182,7 +182,7 @@ def _hosts_of(of_state: TextClause, *, due: bool) -> Select[int]:
 
 
 _HOSTS_TODO: Final = _hosts_of(_TODO, due=False)
-_HOSTS_DUE: Final = _hosts_of(_DUE, due=True)
+_HOSTS_DUE: Final = _hosts_of(DUE, due=True)
 
 
 def hosts_with_work(transaction: Transaction, source_id: int, horizon_ms: int, *, after: int, limit: int) -> list[int]:
@@ -239,19 +239,14 @@ def claim(
     todo = source.where(_TODO, here, urls.c.due_ms <= now_ms).order_by(urls.c.depth, urls.c.id).limit(limit)
     rows = list(transaction.execute(todo))
     if len(rows) < limit:
-        due = source.where(_DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
+        due = source.where(DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
         rows.extend(transaction.execute(due))
     _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
     return [_claim_of(row, forced=forced, now_ms=now_ms) for row in rows]
 
 
 def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
-    held = row.segment is not None or row.state not in (
-        None,
-        DocumentState.NONE,
-        DocumentState.REMOVING,
-        DocumentState.WANTED,
-    )
+    held = row.segment is not None or row.state in AT_HAND
     # It is to be in the index, and its record is given up: only the page itself can bring it there.
     gone = not held and row.document_code in WITH_DOCUMENT
     # The same bytes mean something else once the date is over that their author set.
@@ -307,7 +302,7 @@ def next_due_ms(transaction: Transaction, source_id: int) -> int | None:
 def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int:
     """How many rows are still to be visited in this run."""
     todo = select(func.count()).where(_TODO, urls.c.source_id == source_id).select_from(urls)
-    due = select(func.count()).where(_DUE, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms).select_from(urls)
+    due = select(func.count()).where(DUE, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms).select_from(urls)
     return int(transaction.execute(todo).scalar_one()) + int(transaction.execute(due).scalar_one())
 
 
