@@ -18,9 +18,10 @@ from typing import Any, Final, TypeVar
 from benchmarks.scale_table import LINKS_A_PAGE, SOURCE, fill, host_count, kind_of, url_of
 from searchcrawl import run
 from searchcrawl.admission.admit import Admission, Found
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import REFUSED
-from searchcrawl.commit.group_commit import GROUP_PAGES, GroupCommit, Listeners
+from searchcrawl.commit.group_commit import GROUP_PAGES, GroupCommit, Listeners, WriterQueue
 from searchcrawl.frontier import frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Link, Outcome
@@ -113,7 +114,7 @@ class Measuring:
                 filled.wait(1.0)
                 continue
             claimed.append(found[1])
-            line.ended(Outcome(claim=found[1], code=304))
+            line.end_visit(Outcome(claim=found[1], code=304))
         self.figures |= meter.rate("claims", len(claimed))
         line.close()
         return claimed
@@ -122,12 +123,17 @@ class Measuring:
         """Settles unchanged pages by the writer thread."""
         cache = DocumentCache(self._folder / "cache")
         listeners = Listeners(
-            committed=lambda _: None, listed=lambda _: None, sealed=lambda _: None, failed=self._failed
+            visit_ended=lambda _: None,
+            committed=lambda _: None,
+            listed=lambda _: None,
+            sealed=lambda _: None,
+            failed=self._failed,
         )
-        writer = GroupCommit(self._run, cache, self._admission(), in_flight=lambda: 1, listeners=listeners)
+        waiting = WriterQueue()
+        writer = GroupCommit(self._run, cache, self._admission(), waiting, in_flight=lambda: 1, listeners=listeners)
         meter = Meter()
         for claim in claims:
-            writer.submit(Outcome(claim=claim, code=304))
+            waiting.submit(Outcome(claim=claim, code=304))
         writer.finish()
         self.figures |= meter.rate("settles", len(claims))
 
@@ -189,16 +195,15 @@ class Measuring:
     def _frontier(self) -> tuple[frontier.Frontier, threading.Event]:
         """A frontier that has claimed once, and the event of its next claims."""
         filled = threading.Event()
-        window = Window(HostRegistry(delay_seconds=0, host_concurrency=16))
-        listeners = frontier.Listeners(
-            filled=filled.set,
-            over=lambda _: filled.set(),
-            failed=self._failed,
-            settle=lambda _: None,
-            may_claim=lambda: True,
+        line = frontier.Frontier(
+            self._run,
+            Window(HostRegistry(delay_seconds=0, host_concurrency=16)),
+            WriterQueue(),
+            TrapWatch(self._run.source_id, trap_after=0, max_urls_per_pattern=0),
+            has_room=lambda: True,
+            may_revisit=lambda: True,
         )
-        line = frontier.Frontier(self._run, window, listeners)
-        line.start()
+        line.start(filled.set)
         if not filled.wait(600):
             raise SystemExit("scale: no claim within ten minutes")
         return line, filled

@@ -13,6 +13,7 @@ from scrapy.settings import BaseSettings
 
 from searchcrawl.checksum.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
 from searchcrawl.commit.cache_pipeline import CachePipeline
+from searchcrawl.composition import compose, compose_dry_run
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.convert.fields_pipeline import FieldsPipeline
 from searchcrawl.delivery.delivery_extension import IndexExtension
@@ -33,6 +34,7 @@ from searchcrawl.http.proxy_middleware import ProxyMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.login.login_middleware import LoginMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
+from searchcrawl.run import Run
 from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
 from searchcrawl.sources.fetch_table import Fetch
@@ -95,7 +97,7 @@ COMPONENTS: Final[Mapping[str, _Wired]] = {
 
 
 class SearchcrawlAddon:
-    """Wires the crawler of a source; spiders of users' own keep Scrapy's components."""
+    """Adds our components to the crawler of a source; spiders of users' own keep Scrapy's components."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -106,42 +108,45 @@ class SearchcrawlAddon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Sets what a source says, and adds our components to Scrapy's lists."""
-        run = getattr(self._crawler.spider, "run", None)
+        spider: Any = self._crawler.spider
+        run = getattr(spider, "run", None)
         if run is None:
             with suppress(KeyError):  # A user took it out.
                 settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
             return
-        dry = getattr(self._crawler.spider, "dry", False)
-        fetch = run.source.fetch
-        values = {
-            # Not in settings.py: it hands out rows of the URL table, and spiders of users' own have none.
-            "SCHEDULER": Scheduler,
-            "USER_AGENT": run.project.user_agent_header,
-            "CONCURRENT_REQUESTS": fetch.concurrency,
-            "CONCURRENT_REQUESTS_PER_DOMAIN": fetch.concurrency,
-            "DOWNLOAD_TIMEOUT": fetch.timeout_seconds,
-            "DOWNLOAD_MAXSIZE": fetch.max_bytes,
-            "DOWNLOAD_VERIFY_CERTIFICATES": fetch.verify_certificates,
-            # Ours do their work, or nothing needs it; each costs every page.
-            "EXTENSIONS_BASE": {MemoryExtension: 0},
-            "LOG_FORMATTER": QuietLogFormatter,
-            "DOWNLOADER_MIDDLEWARES_BASE": {},
-            "SPIDER_MIDDLEWARES_BASE": {},
-        }
-        if dry:
-            # There is one request, and no row.
-            del values["SCHEDULER"]
-        for name, value in (values | conceal_credentials(run.source.settings)).items():
+        dry = getattr(spider, "dry", False)
+        for name, value in (_values_of(run, dry=dry) | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
-        _choose_handler(settings, fetch)
+        _choose_handler(settings, run.source.fetch)
         if not dry and any(settings.getdict(name) for name in _OF_USERS):
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         for name, components in COMPONENTS.items():
             for component, number in components:
-                if dry and component in _STORING:
-                    continue
-                settings.setdefault_in_component_priority_dict(name, component, number)
+                if not (dry and component in _STORING):
+                    settings.setdefault_in_component_priority_dict(name, component, number)
+        # Last: it reads settings.
+        spider.stages = compose_dry_run(self._crawler, run) if dry else compose(self._crawler, run)
+
+
+def _values_of(run: Run, *, dry: bool) -> dict[str, Any]:
+    """The settings that follow from a source; ``dry`` is a look at one page."""
+    fetch = run.source.fetch
+    values = {
+        "USER_AGENT": run.project.user_agent_header,
+        "CONCURRENT_REQUESTS": fetch.concurrency,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": fetch.concurrency,
+        "DOWNLOAD_TIMEOUT": fetch.timeout_seconds,
+        "DOWNLOAD_MAXSIZE": fetch.max_bytes,
+        "DOWNLOAD_VERIFY_CERTIFICATES": fetch.verify_certificates,
+        # Ours do their work, or nothing needs it; each costs every page.
+        "EXTENSIONS_BASE": {MemoryExtension: 0},
+        "LOG_FORMATTER": QuietLogFormatter,
+        "DOWNLOADER_MIDDLEWARES_BASE": {},
+        "SPIDER_MIDDLEWARES_BASE": {},
+    }
+    # Not in settings.py: it hands out rows of the URL table. A look at one page has none, nor have users' spiders.
+    return values if dry else values | {"SCHEDULER": Scheduler}
 
 
 def _choose_handler(settings: BaseSettings, fetch: Fetch) -> None:

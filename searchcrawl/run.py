@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.failpoints import passing
-from searchcrawl.items import Claim, Document, Outcome, SitemapPart
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import Named, Rewriting
@@ -29,7 +27,6 @@ from searchcrawl.sources.loading import (
     build_rewriting,
 )
 from searchcrawl.sources.project import Project
-from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs import run_table
@@ -59,88 +56,30 @@ COUNTS: Final[Mapping[str, str]] = {
 }
 
 
-class Politeness(Protocol):
-    """The clock of the host table, as the fetch stage asks it."""
+class Shutdown:
+    """Ends a crawl before everything is visited; any thread may ask for it.
 
-    async def wait_until_allowed(self, host: str) -> None:
-        """Waits until one more request to ``host:port`` is allowed, and books it."""
-
-    async def acquire_request(self, host: str) -> None:
-        """Waits for a turn and for a place among the requests to ``host:port``."""
-
-    def release_request(self, host: str) -> None:
-        """Gives that place back."""
-
-    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
-        """Keeps at least this delay to a host from now on (crawl-delay)."""
-
-    async def acquire_host(self, host: str) -> None:
-        """Waits until the robots.txt of ``host:port`` may be asked for under the cap on sites."""
-
-    def release_host(self, host: str) -> None:
-        """That robots.txt was had."""
-
-    def pause(self, host: str, *, seconds: float) -> None:
-        """Asks nothing of ``host:port`` for so long (Retry-After)."""
-
-    def start_delay(self, host: str) -> None:
-        """A request to the host is over: its delay begins now."""
-
-
-class RobotsRules(Protocol):
-    """The robots.txt in force at an origin."""
-
-    @property
-    def sitemaps(self) -> Sequence[str]:
-        """What its Sitemap lines name, absolute."""
-
-    def decide(self, url: str) -> Decision:
-        """Whether a URL of the origin may be requested."""
-
-
-class Traps(Protocol):
-    """The patterns of URLs that are cut or full (admission.trap_watch); any thread may ask."""
-
-    def refusal(self, claim: Claim) -> Decision | None:
-        """Why a claimed row is not to be requested."""
-
-    def sifted(
-        self, transaction: Transaction, claims: Sequence[Claim]
-    ) -> tuple[list[Claim], list[tuple[Claim, Decision]]]:
-        """Those of ``claims`` that may be requested, and those that may not."""
-
-
-@dataclass(slots=True)
-class Wires:
-    """Who tells whom: stages that must not know each other hear of each other here.
-
-    ``ended`` (a visit is over) is called by the reactor, ``committed`` (so many visits are in the
-    store), ``listed`` (a part of a sitemap is) and ``sealed`` (a batch may be sent) by the writer
-    thread, ``finished`` (with the reason, after the last delivery) at the end. The others are set
-    by the stage that can do it: ``settle`` takes an outcome that needed no request, ``list_urls`` a
-    part of a sitemap, ``in_flight`` counts requests, ``may_claim`` says whether the cache has room,
-    ``may_revisit`` whether rows that are due again may be claimed, ``stop`` ends the crawl for a
-    reason, ``hold`` keeps it from being over until what it answers is called; any thread may call
-    them. ``traps`` is None for as long as no pattern of URLs is cut or limited. ``robots_of`` (an
-    origin) is for the reactor, as is ``robots_read``: an origin, and what
-    its Sitemap lines name.
+    ``failure`` is the first error after which nothing could be written any more.
     """
 
-    ended: list[Callable[[Document | Outcome], None]] = field(default_factory=list)
-    committed: list[Callable[[int], None]] = field(default_factory=list)
-    listed: list[Callable[[SitemapPart], None]] = field(default_factory=list)
-    sealed: list[Callable[[SealedBatch], None]] = field(default_factory=list)
-    finished: list[Callable[[str], None]] = field(default_factory=list)
-    robots_read: list[Callable[[str, Sequence[str]], None]] = field(default_factory=list)
-    settle: Callable[[Outcome], None] | None = None
-    list_urls: Callable[[SitemapPart], None] | None = None
-    in_flight: Callable[[], int] | None = None
-    may_claim: Callable[[], bool] | None = None
-    may_revisit: Callable[[], bool] | None = None
-    hold: Callable[[], Callable[[], None]] | None = None
-    robots_of: Callable[[str], Awaitable[RobotsRules]] | None = None
-    stop: Callable[[str], None] | None = None
-    traps: Traps | None = None
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+        self._close: Callable[[str], None] | None = None
+
+    def open(self, close: Callable[[str], None]) -> None:
+        """The crawl begins: ``close`` (reason) ends it, in whatever thread it is called."""
+        self._close = close
+
+    def stop(self, reason: str) -> None:
+        """Ends the crawl for ``reason``, a value of EndReason; does nothing before it began."""
+        if self._close is not None:
+            self._close(reason)
+
+    def fail(self, error: Exception) -> None:
+        """Ends the crawl because nothing can be written any more."""
+        if self.failure is None:
+            self.failure = error
+        self.stop(EndReason.STORE_FAILED)
 
 
 @dataclass(slots=True)
@@ -148,8 +87,8 @@ class Run:
     """What all stages of one run share.
 
     ``forced`` names the changed keys where everything is processed again (D9), else it is empty.
-    ``counts`` is written with each group of pages; ``failure`` is the error that ended the run,
-    ``delivery_failure`` the one for which documents wait. ``limit`` ends it after so many documents.
+    ``counts`` is written with each group of pages; ``delivery_failure`` is the error for which documents
+    wait. ``limit`` ends the run after so many documents.
     """
 
     project: Project
@@ -168,9 +107,7 @@ class Run:
     rewriting: Rewriting = field(init=False)
     #: what became of the start URLs, once they were admitted
     starts: tuple[Named, ...] = ()
-    wires: Wires = field(default_factory=Wires)
-    politeness: Politeness | None = None
-    failure: Exception | None = None
+    shutdown: Shutdown = field(default_factory=Shutdown)
     delivery_failure: Exception | None = None
     limit: int = 0
     exit_code: int | None = None
@@ -210,13 +147,6 @@ class Run:
         """All counters, now."""
         with self._counting:
             return {name: self.counts[name] for name in COUNTS}
-
-    def fail(self, error: Exception) -> None:
-        """Ends the crawl because nothing can be written any more; any thread may call it."""
-        if self.failure is None:
-            self.failure = error
-        if self.wires.stop is not None:
-            self.wires.stop(EndReason.STORE_FAILED)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Calls ``work`` in a reading transaction and returns its result; see ``Database.read``."""

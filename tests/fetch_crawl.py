@@ -52,15 +52,18 @@ from twisted.python.failure import Failure
 
 from searchcrawl import urls
 from searchcrawl.addon import COMPONENTS
+from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.composition import add_fetching
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.run import Wires
 from searchcrawl.sources.config import Fetch, Keep, Robots, Start
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.project import Project
+from searchcrawl.stages import Stages
 
 HANDLERS = {
     "aiohttp": "searchcrawl.http.download_handler.GuardedHandler",
@@ -80,30 +83,21 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-class Politeness:
-    """Books every turn at once, and notes it."""
+class NotingRateLimiter(RateLimiter):
+    """Lets every request go at once, and notes it."""
 
     def __init__(self) -> None:
         self.turns: list[str] = []
         self.delays: dict[str, float] = {}
 
-    async def wait_until_allowed(self, origin: str) -> None:
-        self.turns.append(origin)
+    async def wait_until_allowed(self, host: str) -> None:
+        self.turns.append(host)
 
-    def set_crawl_delay(self, origin: str, *, delay_seconds: float) -> None:
-        self.delays[origin] = delay_seconds
+    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
+        self.delays[host] = delay_seconds
 
-    def start_delay(self, origin: str) -> None:
-        pass
-
-    async def acquire_host(self, origin: str) -> None:
-        pass
-
-    def release_host(self, origin: str) -> None:
-        pass
-
-    def pause(self, origin: str, *, seconds: float) -> None:
-        self.delays[origin] = seconds
+    def pause(self, host: str, *, seconds: float) -> None:
+        self.delays[host] = seconds
 
 
 class VisitingSpider(Spider):
@@ -115,7 +109,7 @@ class VisitingSpider(Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> VisitingSpider:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.run = SimpleNamespace(  # type: ignore[attr-defined]
+        run: Any = SimpleNamespace(
             source=SimpleNamespace(
                 fetch=Fetch(**JOB.get("fetch", {})),
                 robots=Robots(**JOB.get("robots", {})),
@@ -127,12 +121,14 @@ class VisitingSpider(Spider):
             keep=None,
             boundary=Boundary(**JOB.get("scope", {"allow_all": True})),
             rewriting=Rewriting(),
-            politeness=Politeness(),
             row=SimpleNamespace(horizon_ms=0),
             read=lambda work: None,
             write=lambda work: None,
-            wires=Wires(),
         )
+        spider.run = run  # type: ignore[attr-defined]  # the other handler's resolver asks for it
+        spider.stages = stages = Stages()  # type: ignore[attr-defined]
+        traps = TrapWatch(1, trap_after=0, max_urls_per_pattern=0)
+        add_fetching(stages, crawler, run, NotingRateLimiter(), traps)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
@@ -182,11 +178,11 @@ def main() -> None:
     crawler = process.create_crawler(VisitingSpider)
     process.crawl(crawler)
     process.start()
-    politeness = crawler.spider.run.politeness  # type: ignore[union-attr]
+    noted = crawler.spider.stages.get(RateLimiter)  # type: ignore[union-attr]
     answer = {
         "visits": VisitingSpider.visits,
-        "turns": politeness.turns,
-        "delays": politeness.delays,
+        "turns": noted.turns,
+        "delays": noted.delays,
         "lookups": LOOKUPS,
         "peak_rss_mb": peak_rss_mb(),
     }

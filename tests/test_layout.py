@@ -20,7 +20,7 @@ MAX_FUNCTION_LINES = 40
 SCRAPY_FILES = (
     r"(.*/)?\w+_(middleware|handler|pipeline|extension|spider|log_formatter)\.py"
     r"|frontier/scheduler\.py|spiders/spider_loader\.py|http/(visit_end|request_rows|twisted_resolver)\.py"
-    r"|cli/(.*/)?\w+\.py|addon\.py"
+    r"|cli/(.*/)?\w+\.py|(addon|composition|stages)\.py"
 )
 
 #: Third-party package → the only files of searchcrawl/ that may import it.

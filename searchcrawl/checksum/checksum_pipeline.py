@@ -11,6 +11,7 @@ from searchcrawl.html.robots_meta import list_robots_tags
 from searchcrawl.items import Document
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 
 class BodyDigestPipeline:
@@ -21,7 +22,7 @@ class BodyDigestPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BodyDigestPipeline:
-        run: Run = crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
+        run = stages_of(crawler).get(Run)
         return cls(run.attributes)
 
     def process_item(self, item: object) -> object:

@@ -49,10 +49,48 @@ MAX_BACKLOG: Final = 64
 Item = Document | Outcome | SitemapPart
 
 
+class WriterQueue:
+    """What waits for the writer thread; any thread may submit while the writer is there."""
+
+    def __init__(self) -> None:
+        self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+        self._is_open = False
+
+    @property
+    def backlog(self) -> int:
+        """How many items wait."""
+        return self._items.qsize()
+
+    def submit(self, item: Item) -> bool:
+        """Hands over the end of a visit, or a part of a sitemap; False where no writer takes it (any more)."""
+        if self._is_open:
+            self._items.put(item)
+        return self._is_open
+
+    def open(self) -> None:
+        """There is a writer from now on."""
+        self._is_open = True
+
+    def close(self) -> None:
+        """Nothing is taken from now on; the writer ends after what waits."""
+        self._is_open = False
+        self._items.put(None)
+
+    def take(self) -> Item | None:
+        """The next item, waited for; None: the queue was closed."""
+        return self._items.get()
+
+    def take_nowait(self) -> Item | None:
+        """The next item; raises queue.Empty where none waits."""
+        return self._items.get_nowait()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """Whom the writer thread tells: each is called in that thread."""
+    """Whom the writer tells; all but ``visit_ended`` are called in its thread."""
 
+    #: a visit is over, before its item is handed to the writer; called by the reactor
+    visit_ended: Callable[[Document | Outcome], None]
     #: (visits committed) after each group
     committed: Callable[[int], None]
     #: a part of a sitemap was committed
@@ -64,13 +102,17 @@ class Listeners:
 
 
 class GroupCommit:
-    """The writer of one run; ``submit`` is called by the reactor, the rest happens in a thread."""
+    """The writer of one run: a thread that makes durable what ``waiting`` brings.
+
+    ``in_flight`` answers how many requests are under way.
+    """
 
     def __init__(
         self,
         run: Run,
         cache: DocumentCache,
         admission: Admission,
+        waiting: WriterQueue,
         *,
         traps: TrapWatch | None = None,
         in_flight: Callable[[], int],
@@ -82,7 +124,7 @@ class GroupCommit:
         self._traps = traps
         self._in_flight = in_flight
         self._listeners = listeners
-        self._queue: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+        self._queue = waiting
         self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
         # Most sources have none: then nobody has to look for them.
         self._canonicals = run.read(lambda transaction: duplicate_key_table.any_canonical(transaction, run.source_id))
@@ -94,19 +136,11 @@ class GroupCommit:
         self._finishing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="writer", daemon=True)
         self._thread.start()
-
-    @property
-    def backlog(self) -> int:
-        """How many visits wait."""
-        return self._queue.qsize()
-
-    def submit(self, item: Item) -> None:
-        """Hands over a settled visit, or a part of a sitemap."""
-        self._queue.put(item)
+        waiting.open()
 
     def finish(self) -> None:
         """Writes what waits and ends the thread."""
-        self._queue.put(None)
+        self._queue.close()
         self._finishing.set()
         self._thread.join()
         self._writer.close()
@@ -147,7 +181,7 @@ class GroupCommit:
 
     def _next_group(self) -> tuple[list[Item], bool]:
         """Waits for a group: full, or old enough, or enough for a batch, or nothing else is in flight."""
-        first = self._queue.get()
+        first = self._queue.take()
         if first is None:
             return [], True
         group = [first]
@@ -155,7 +189,7 @@ class GroupCommit:
         deadline = clock.monotonic() + GROUP_SECONDS
         while len(group) < GROUP_PAGES and room > 0:
             try:
-                item = self._queue.get_nowait()
+                item = self._queue.take_nowait()
             except queue.Empty:
                 if self._in_flight() == 0 or clock.monotonic() >= deadline:
                     break
@@ -185,8 +219,6 @@ class GroupCommit:
         run.write_counted(lambda transaction: self._write(transaction, items, parts, listed, decided.copied(), places))
         passing("links.committed")
         self._admission.committed()
-        if self._traps is not None and self._traps.active:
-            run.wires.traps = self._traps
         self._sitemaps.committed()
         if self._displays is not None:
             self._displays.committed()

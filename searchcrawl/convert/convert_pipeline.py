@@ -18,6 +18,7 @@ from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import one_line
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class ConvertPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConvertPipeline:
-        run: Run = crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
+        run = stages_of(crawler).get(Run)
         return cls(
             crawler.stats,
             user_agent=run.source.robots.user_agent or run.project.user_agent,

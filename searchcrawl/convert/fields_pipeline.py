@@ -15,6 +15,7 @@ from searchcrawl.items import Document, Headers, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Value
 from searchcrawl.run import Run
 from searchcrawl.sources.attribute_table import FIXED
+from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class FieldsPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FieldsPipeline:
-        run: Run = crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
+        run = stages_of(crawler).get(Run)
         return cls(run.attributes, default_language=run.source.fetch.default_language.lower())
 
     def process_item(self, item: object) -> object:

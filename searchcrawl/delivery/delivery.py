@@ -56,8 +56,8 @@ class Delivery:
         if not self._unfinished():
             return True
         self._retry.limit_until_answer()
-        if run.delivery_failure is not None and run.wires.stop is not None:
-            run.wires.stop(EndReason.INDEX_AWAY)
+        if run.delivery_failure is not None:
+            run.shutdown.stop(EndReason.INDEX_AWAY)
         return False
 
     def _unfinished(self) -> list[SealedBatch]:
@@ -78,11 +78,11 @@ class Delivery:
         The receiver hears ``failed`` where documents wait too; ``reason`` is why the crawl ended.
         """
         self._retry.limit_to_end()
-        if self._run.failure is None:
+        if self._run.shutdown.failure is None:
             self._last_batch()
         self._queue.put(None)
         self._thread.join()
-        failed = self._run.failure or self._run.delivery_failure
+        failed = self._run.shutdown.failure or self._run.delivery_failure
         self._receiver.end("failed" if failed else "finished" if reason == EndReason.FINISHED else "stopped")
 
     def _last_batch(self) -> None:
@@ -91,27 +91,27 @@ class Delivery:
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
             logger.warning("the last batch cannot be sealed: %s", error)
-            self._run.fail(error)
+            self._run.shutdown.fail(error)
 
     def _work(self) -> None:
         run = self._run
         try:
             self._receiver.begin(run.source.name, run.id)
             removals.finish_removals(self._sender)
-            if run.failure is None:
+            if run.shutdown.failure is None:
                 delivery_queue.continue_resend(self._sender)
             # The batches of a run that failed stay sealed; the next run sends them.
             while (batch := self._queue.get()) is not None:
-                if run.failure is None:
+                if run.shutdown.failure is None:
                     delivery_queue.deliver_batch(self._sender, batch)
-            if run.failure is None:
+            if run.shutdown.failure is None:
                 removals.remove_documents(self._sender)
         except DeliveryError as error:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)
         except SearchcrawlError as error:
             logger.warning("the delivery stops: %s", error)
-            run.fail(error)
+            run.shutdown.fail(error)
         except Exception as error:
             logger.exception("the delivery stops")
-            run.fail(error)
+            run.shutdown.fail(error)

@@ -7,54 +7,64 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.delivery import Delivery
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.index.opening import open_index
 from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
+from searchcrawl.store.batches.batch_table import SealedBatch
 
 logger = logging.getLogger(__name__)
 
 
 class IndexExtension:
-    """Opens the project's index with the spider, closes it with the run."""
+    """Opens the project's index with the spider, closes it with the run.
 
-    def __init__(self, run: Run, *, retry_seconds: float) -> None:
+    ``finished`` are called in their order, in a thread, with the reason of the end once everything is delivered.
+    """
+
+    def __init__(self, run: Run, *, finished: Sequence[Callable[[str], None]], retry_seconds: float) -> None:
         self._run = run
+        self._finished = finished
         self._retry_seconds = retry_seconds
         self._delivery: Delivery | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> IndexExtension:
-        run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None:
-            raise NotConfigured("the spider is not that of a source")
-        extension = cls(run, retry_seconds=crawler.settings.getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"))
+        extension = stages_of(crawler).get(cls)
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
+
+    def submit(self, batch: SealedBatch) -> None:
+        """Takes a sealed batch; any thread may call it."""
+        if self._delivery is not None:
+            self._delivery.submit(batch)
+
+    def has_room(self) -> bool:
+        """Whether the cache may grow; any thread may ask."""
+        return self._delivery is None or self._delivery.has_room()
 
     async def spider_opened(self, spider: Spider) -> None:
         try:
             self._delivery = await asyncio.to_thread(self._open)
         except SearchcrawlError as error:
             logger.warning("the delivery cannot begin: %s", error)
-            self._run.fail(error)
+            self._run.shutdown.fail(error)
             return
         except Exception as error:
             logger.exception("the delivery cannot begin")
-            self._run.fail(error)
+            self._run.shutdown.fail(error)
             return
-        self._run.wires.sealed.append(self._delivery.submit)
-        self._run.wires.may_claim = self._delivery.has_room
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:
-        if self._delivery is None and self._run.failure is None:
+        if self._delivery is None and self._run.shutdown.failure is None:
             # Something else kept the crawl from beginning: the next run goes on with this one.
             return
         try:
@@ -62,8 +72,8 @@ class IndexExtension:
                 await asyncio.to_thread(self._delivery.finish, reason)
         except Exception as error:
             logger.exception("the delivery cannot end")
-            self._run.fail(error)
-        for tell in self._run.wires.finished:
+            self._run.shutdown.fail(error)
+        for tell in self._finished:
             # In a thread: the store may have to be waited for.
             await asyncio.to_thread(tell, reason)
 

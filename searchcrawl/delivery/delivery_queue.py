@@ -98,7 +98,7 @@ def continue_resend(sender: BatchSender) -> Sent:
         passing("batch.sealed")
         sent = sent.plus(deliver_batch(sender, chunk.batch))
         after = chunk.last
-        if run.failure is not None:
+        if run.shutdown.failure is not None:
             return sent
     run.write(lambda transaction: resend_table.end(transaction, run.source_id))
     # No segment was deleted while its records might still have to be sent.

@@ -7,11 +7,11 @@ import threading
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
 
 from searchcrawl.cache.disk_space import refuse_low
 from searchcrawl.exceptions import DiskFull, LeaseLost, StoreError
 from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 from searchcrawl.store.runs.lease import BEAT_SECONDS
 
 logger = logging.getLogger(__name__)
@@ -32,12 +32,8 @@ class HeartbeatExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HeartbeatExtension:
-        run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None:
-            raise NotConfigured("the spider is not that of a source")
-        extension = cls(run, min_free_bytes=round(crawler.settings.getfloat("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20)))
+        extension = stages_of(crawler).get(cls)
         crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
-        run.wires.finished.append(extension.finished)
         return extension
 
     def engine_started(self) -> None:
@@ -54,7 +50,7 @@ class HeartbeatExtension:
                 self._look_at_disks()
         except (LeaseLost, StoreError, DiskFull) as error:
             logger.warning("the heart stops: %s", error)
-            self._run.fail(error)
+            self._run.shutdown.fail(error)
 
     def _look_at_disks(self) -> None:
         if self._min_free_bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from collections.abc import Mapping
 from typing import Final
@@ -15,6 +14,7 @@ from scrapy.exceptions import NotConfigured
 from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
 from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 from searchcrawl.store.urls import url_table
 
 _PAUSE_SECONDS: Final = 0.5
@@ -38,14 +38,10 @@ class ProgressExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ProgressExtension:
-        run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None:
-            raise NotConfigured("the spider is not that of a source")
-        if not sys.stderr.isatty():
+        extension = stages_of(crawler).find(cls)
+        if extension is None:
             raise NotConfigured("standard error is no terminal")
-        extension = cls(run)
         crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
-        run.wires.finished.append(extension.finished)
         return extension
 
     def engine_started(self) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
 
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.queries import run_outcome
 from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
@@ -22,24 +22,19 @@ class ReportExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ReportExtension:
-        run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None:
-            raise NotConfigured("the spider is not that of a source")
-        extension = cls(run)
-        run.wires.finished.append(extension.finished)
-        return extension
+        return stages_of(crawler).get(cls)
 
     def finished(self, reason: str) -> None:
         run = self._run
         if run.attributes is not None:
             for attribute, count in sorted(run.attributes.unreadable.items()):
                 logger.warning("attribute %s: %d values could not be read, and were left out", attribute, count)
-        ended = run_outcome.end_reason(reason, failed=run.failure is not None)
+        ended = run_outcome.end_reason(reason, failed=run.shutdown.failure is not None)
         try:
             run.exit_code = run_outcome.exit_code(run, ended)
             run.end(ended, run.exit_code)
         except (StoreError, LeaseLost) as error:
             run.exit_code = run_outcome.STORE_FAILED
-            run.failure = run.failure or error
+            run.shutdown.failure = run.shutdown.failure or error
             logger.warning("the end of the run could not be written: %s", error)
         logger.info("run %d of %s ended: %s, exit %s", run.id, run.source.name, ended, run.exit_code)

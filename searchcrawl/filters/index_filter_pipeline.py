@@ -19,6 +19,7 @@ from searchcrawl.rules.index_filter import FetchedFacts, IndexFilter
 from searchcrawl.rules.redirects import moved_to
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 
 class FetchedFilterPipeline:
@@ -32,7 +33,7 @@ class FetchedFilterPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FetchedFilterPipeline:
-        run: Run = crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
+        run = stages_of(crawler).get(Run)
         if run.index_filter is None:
             raise NotConfigured
         return cls(run.index_filter)
@@ -77,7 +78,7 @@ class PageFilterPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PageFilterPipeline:
-        run: Run = crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
+        run = stages_of(crawler).get(Run)
         return cls(
             boundary=run.boundary,
             rewriting=run.rewriting,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl import clock
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from searchcrawl.items import Claim
@@ -46,29 +47,34 @@ class _Scan:
 
 
 class Claiming:
-    """Claims rows of one run, host by host, in a thread of its own.
+    """Claims rows of one run, host by host, in a thread of its own; ``traps`` refuses some of them.
 
     ``filled`` is called when claims may go, ``exhausted`` once when nothing is left: a scan found no row that began
-    after the commit of the last outstanding row. ``failed`` is called with the error of the store. All three are called
-    in this thread. The reactor calls ``start``, ``runs_low`` and ``stop``; any thread ``hold`` and ``committed``.
+    after the commit of the last outstanding row. ``failed`` is called with the error of the store. ``may_claim``
+    answers whether the cache has room, ``may_revisit`` whether rows that are due again may be claimed. All five are
+    called in this thread. The reactor calls ``start``, ``runs_low`` and ``stop``; any thread ``hold`` and ``committed``.
     """
 
     def __init__(
         self,
         run: Run,
         window: Window,
+        traps: TrapWatch,
         *,
         filled: Callable[[], None],
         exhausted: Callable[[], None],
         failed: Callable[[Exception], None],
         may_claim: Callable[[], bool],
+        may_revisit: Callable[[], bool],
     ) -> None:
         self._run = run
         self._window = window
+        self._traps = traps
         self._filled = filled
         self._exhausted = exhausted
         self._failed = failed
         self._may_claim = may_claim
+        self._may_revisit = may_revisit
         self._outstanding = 0
         self._counting = threading.Lock()
         self._names: dict[int, str] = {}
@@ -181,8 +187,7 @@ class Claiming:
 
     def _horizon_ms(self) -> int:
         """Settled rows that are due by this moment are claimed: none while it is not known which of them changed."""
-        may_revisit = self._run.wires.may_revisit
-        return self._run.row.horizon_ms if may_revisit is None or may_revisit() else _NEVER_MS
+        return self._run.row.horizon_ms if self._may_revisit() else _NEVER_MS
 
     def _idle_seconds(self, *, began_idle: bool) -> float | None:
         run = self._run
@@ -205,17 +210,19 @@ class Claiming:
         if not wanted:
             return 0
         claims: dict[int, list[Claim]] = {}
+        # Asked once: another thread may cut a pattern meanwhile.
+        trapped = self._traps.active
 
         def claim(transaction: Transaction) -> dict[str, int]:
             nonlocal claims
             self._refused = 0
-            claims = self._claim_hosts(transaction, wanted)
+            claims = self._claim_hosts(transaction, wanted, trapped=trapped)
             return {"rejected": self._refused}
 
-        if self._run.wires.traps is None:
-            self._run.write(claim)
-        else:
+        if trapped:
             self._run.write_counted(claim)
+        else:
+            self._run.write(claim)
         total = sum(len(rows) for rows in claims.values())
         with self._counting:
             self._outstanding += total
@@ -224,17 +231,19 @@ class Claiming:
                 self._window.fill(self._names[host], host_claims)
         return total
 
-    def _claim_hosts(self, transaction: Transaction, wanted: Mapping[int, int]) -> dict[int, list[Claim]]:
+    def _claim_hosts(
+        self, transaction: Transaction, wanted: Mapping[int, int], *, trapped: bool
+    ) -> dict[int, list[Claim]]:
         claims: dict[int, list[Claim]] = {}
         room = WINDOW_ROWS - self._window.size
         for host, rows in wanted.items():
-            claims[host] = self._claim_host(transaction, host, min(rows, room))
+            claims[host] = self._claim_host(transaction, host, min(rows, room), trapped=trapped)
             room -= len(claims[host])
             if room <= 0:
                 break
         return claims
 
-    def _claim_host(self, transaction: Transaction, host: int, rows: int) -> list[Claim]:
+    def _claim_host(self, transaction: Transaction, host: int, rows: int, *, trapped: bool) -> list[Claim]:
         """Claims rows; those that a trap pattern refuses are settled at once (L8)."""
         run, accepted, most = self._run, list[Claim](), rows
         while len(accepted) < rows and self._refused < _MOST_REFUSED:
@@ -247,9 +256,9 @@ class Claiming:
                 horizon_ms=self._horizon_ms(),
                 forced=bool(run.forced),
             )
-            if run.wires.traps is None:
+            if not trapped:
                 return found
-            passed, refused = run.wires.traps.sifted(transaction, found)
+            passed, refused = self._traps.sifted(transaction, found)
             accepted += passed
             if not refused:
                 break

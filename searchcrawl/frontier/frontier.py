@@ -6,11 +6,12 @@ There is no Scrapy here: the scheduler is its other half.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
+from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
@@ -25,55 +26,64 @@ _WHY: Final = dict.fromkeys(BUSY, "as it asked, or is overloaded") | dict.fromke
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listeners:
-    """What the frontier calls: ``over`` and ``settle`` in the reactor or the claiming thread, the others in a thread."""
-
-    #: claims may go
-    filled: Callable[[], None]
-    #: the crawl is to end, for this reason
-    over: Callable[[str], None]
-    #: the store failed
-    failed: Callable[[Exception], None]
-    #: settles the row of a blocked host, without a request
-    settle: Callable[[Outcome], None]
-    #: whether fetching may go on (the cache has room)
-    may_claim: Callable[[], bool]
-
-
 class Frontier:
     """Hands out claims and takes back the ends of their visits.
 
-    The reactor calls it; any thread may call ``hold`` and ``committed``, and ``close`` is for a thread, as it may block.
+    The reactor calls it; any thread may call ``hold``, ``wake``, ``settle``, ``in_flight`` and ``committed``, and
+    ``close`` is for a thread, as it may block.
 
-    ``limit`` ends the run after so many fetched documents (0: none).
+    ``waiting`` takes the outcomes of rows whose host is blocked. ``has_room`` answers whether the cache may
+    grow, ``may_revisit`` whether rows that are due again may be claimed; both are asked in a thread.
     """
 
-    def __init__(self, run: Run, window: Window, listeners: Listeners, *, limit: int = 0) -> None:
+    def __init__(
+        self,
+        run: Run,
+        window: Window,
+        waiting: WriterQueue,
+        traps: TrapWatch,
+        *,
+        has_room: Callable[[], bool],
+        may_revisit: Callable[[], bool],
+    ) -> None:
         self._run = run
         self.window = window
-        self._listeners = listeners
-        self._limit = limit
+        self._waiting = waiting
         self._documents = 0
         self._closed = False
+        self._redirected: dict[int, Any] = {}
+        self._wake: Callable[[], None] | None = None
         #: whether everything is done
         self.exhausted = False
         self._claiming = Claiming(
             run,
-            self.window,
+            window,
+            traps,
             filled=self._claims_came,
             exhausted=self._nothing_left,
-            failed=listeners.failed,
-            may_claim=listeners.may_claim,
+            failed=run.shutdown.fail,
+            may_claim=has_room,
+            may_revisit=may_revisit,
         )
 
-    def start(self) -> None:
-        """Starts the claiming thread."""
+    def in_flight(self) -> int:
+        """How many claims were handed out and have not ended; any thread may ask."""
+        return self.window.in_flight
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Starts the claiming thread; ``wake`` is called, in any thread, when there may be a next claim."""
+        self._wake = wake
         self._claiming.start()
+
+    def wake(self) -> None:
+        """There may be a next claim; any thread may say so."""
+        if self._wake is not None:
+            self._wake()
 
     def next_claim(self) -> tuple[str, Claim] | None:
         """The next claim that may go now, with its host."""
-        if self._closed or (self._limit and self._documents + self.window.in_flight >= self._limit):
+        limit = self._run.limit
+        if self._closed or (limit and self._documents + self.window.in_flight >= limit):
             return None
         now = clock.monotonic()
         if self._run.database.outage_retry.away or now > self._run.lease_until:
@@ -84,18 +94,23 @@ class Frontier:
             self._claiming.runs_low()
         return found
 
-    def redirected(self, claim: Claim, host: str) -> None:
-        """A claim goes on at another host (or the same): it waits there before all others."""
+    def redirect(self, claim: Claim, host: str, request: Any) -> None:
+        """A claim goes on at another host (or the same) with ``request``: it waits there before all others."""
+        self._redirected[claim.url_id] = request
         self.window.release(claim.url_id)
         self.window.fill_first(host, claim)
 
-    def ended(self, item: Document | Outcome) -> None:
+    def take_redirected(self, claim: Claim) -> Any | None:
+        """The request with which a claim goes on; None where it begins."""
+        return self._redirected.pop(claim.url_id, None)
+
+    def end_visit(self, item: Document | Outcome) -> None:
         """A visit ended; to be called before its item is handed to the writer."""
         host = self.window.host_of(item.claim.url_id)
         self.window.release(item.claim.url_id)
         if isinstance(item, Document):
             self._documents += 1
-            if self._limit and self._documents >= self._limit:
+            if self._run.limit and self._documents >= self._run.limit:
                 self._close(EndReason.LIMIT)
         if host is not None:
             self._record(host, item)
@@ -114,6 +129,13 @@ class Frontier:
             return
         if hosts.blocked_code(host) is not None:
             self._settle_blocked()
+
+    def settle(self, outcome: Outcome) -> None:
+        """Ends a row without a request; any thread may call it."""
+        self._redirected.pop(outcome.claim.url_id, None)
+        if not self._waiting.submit(outcome):
+            # The writer has ended: what cannot be written down goes back into the table.
+            self.window.fill_first(urls.host_and_port(outcome.claim.url), outcome.claim)
 
     def hold(self) -> Callable[[], None]:
         """Keeps the run from being over until the returned function is called; any thread may call both."""
@@ -135,21 +157,21 @@ class Frontier:
         self._closed = True
         self._claiming.stop()
         waiting = [claim.url_id for claim in self.window.drain()]
-        if waiting and self._run.failure is None:
+        if waiting and self._run.shutdown.failure is None:
             try:
                 self._run.write(lambda transaction: url_table.release(transaction, waiting))
             except (StoreError, LeaseLost) as error:
-                self._listeners.failed(error)
+                self._run.shutdown.fail(error)
 
     def _claims_came(self) -> None:
         """In the claiming thread: there are new claims, perhaps of a host that is blocked."""
         self._settle_blocked()
-        self._listeners.filled()
+        self.wake()
 
     def _settle_blocked(self) -> None:
         for host, code, claim in self.window.take_blocked():
             why = _WHY.get(code, "after failed connections in a row")
-            self._listeners.settle(Outcome(claim=claim, code=code, error=f"{host}: blocked for this run {why}"))
+            self.settle(Outcome(claim=claim, code=code, error=f"{host}: blocked for this run {why}"))
 
     def _nothing_left(self) -> None:
         self.exhausted = True
@@ -158,4 +180,4 @@ class Frontier:
     def _close(self, reason: str) -> None:
         if not self._closed:
             self._closed = True
-            self._listeners.over(reason)
+            self._run.shutdown.stop(reason)

@@ -20,17 +20,14 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from searchcrawl import clock, urls
+from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
-from searchcrawl.frontier.frontier import Frontier, Listeners
-from searchcrawl.frontier.window import Window
+from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.http.request_rows import claim_of, request_of
 from searchcrawl.items import Claim, Document, Outcome
-from searchcrawl.politeness.delay_schedule import build_delay_schedule
-from searchcrawl.politeness.host_registry import HostRegistry
-from searchcrawl.politeness.rate_limiter import SharedRateLimiter
 from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 from searchcrawl.store.states import EndReason
 
 logger = logging.getLogger(__name__)
@@ -43,58 +40,34 @@ class Scheduler(BaseScheduler):
     code are accepted too, first in, first out; they are stored nowhere.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, run: Run, frontier: Frontier) -> None:
         self._crawler = crawler
+        self._run = run
+        self._frontier = frontier
         self._others: deque[Request] = deque()
-        self._redirected: dict[int, Request] = {}
         self._woken: deque[Request] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._started = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
-        scheduler = cls(crawler)
+        stages = stages_of(crawler)
+        scheduler = cls(crawler, stages.get(Run), stages.get(Frontier))
         crawler.signals.connect(scheduler.item_dropped, signal=signals.item_dropped)
         crawler.signals.connect(scheduler.item_error, signal=signals.item_error)
         crawler.signals.connect(scheduler.spider_error, signal=signals.spider_error)
         return scheduler
 
     def open(self, spider: Spider) -> None:
-        run: Run = spider.run  # type: ignore[attr-defined]  # our spiders have one
-        self._run = run
+        run = self._run
         self._spider = spider
         self._loop = asyncio.get_running_loop()
-        fetch = run.source.fetch
-        hosts = HostRegistry(
-            delay_seconds=fetch.delay_seconds,
-            host_concurrency=fetch.host_concurrency,
-            sites=fetch.sites,
-            schedule=build_delay_schedule(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds),
-        )
-        window = Window(hosts)
-        wires = run.wires
-        self._frontier = Frontier(
-            run,
-            window,
-            Listeners(
-                filled=self._wake_from_thread,
-                over=self._stop,
-                failed=run.fail,
-                settle=self._settle,
-                may_claim=lambda: wires.may_claim is None or wires.may_claim(),
-            ),
-            limit=run.limit,
-        )
-        run.politeness = SharedRateLimiter(run.database, hosts, changed=self._wake)
-        wires.ended.append(self._frontier.ended)
-        wires.committed.append(self._frontier.committed)
-        wires.in_flight = lambda: window.in_flight
-        wires.hold = self._frontier.hold
-        wires.stop = self._stop
+        run.shutdown.open(self._stop)
         # Nothing was handed out while the store was away.
         run.database.outage_retry.on_return.append(self._wake_from_thread)
-        if fetch.max_minutes:
-            self._loop.call_later(fetch.max_minutes * 60, self._stop, EndReason.MAX_MINUTES)
+        max_minutes = run.source.fetch.max_minutes
+        if max_minutes:
+            self._loop.call_later(max_minutes * 60, self._stop, EndReason.MAX_MINUTES)
 
     def has_pending_requests(self) -> bool:
         return not self._frontier.exhausted
@@ -106,14 +79,13 @@ class Scheduler(BaseScheduler):
         elif request.meta.pop("woken", False):
             self._woken.append(request)
         else:
-            self._redirected[claim.url_id] = request
-            self._frontier.redirected(claim, request.meta["download_slot"])
+            self._frontier.redirect(claim, request.meta["download_slot"], request)
         return True
 
     def next_request(self) -> Request | None:
         if not self._started:
             self._started = True
-            self._frontier.start()
+            self._frontier.start(self._wake_from_thread)
         if self._woken:
             return self._woken.popleft()
         if self._others:
@@ -161,15 +133,16 @@ class Scheduler(BaseScheduler):
     def _end(self, outcome: Outcome) -> None:
         """Settles a row that did not reach the writer: without that the run would never end (X-D3)."""
         if self._frontier.window.host_of(outcome.claim.url_id) is not None:
-            self._frontier.ended(outcome)
-            self._settle(outcome)
+            self._frontier.end_visit(outcome)
+            self._frontier.settle(outcome)
 
     def _next(self) -> Request | None:
         found = self._frontier.next_claim()
         if found is None:
             return None
         host, claim = found
-        return self._redirected.pop(claim.url_id, None) or self._request(host, claim)
+        redirected: Request | None = self._frontier.take_redirected(claim)
+        return redirected or self._request(host, claim)
 
     def _request(self, host: str, claim: Claim) -> Request:
         spider: Any = self._spider
@@ -202,15 +175,6 @@ class Scheduler(BaseScheduler):
         claim = claim_of(request)
         if claim is not None:
             self._frontier.window.fill_first(request.meta["download_slot"], claim)
-
-    def _settle(self, outcome: Outcome) -> None:
-        self._redirected.pop(outcome.claim.url_id, None)
-        settle = self._run.wires.settle
-        if settle is not None:
-            settle(outcome)
-        else:
-            # The writer has ended: the claim goes back into the table with the waiting ones.
-            self._frontier.window.fill_first(urls.host_and_port(outcome.claim.url), outcome.claim)
 
     def _stop(self, reason: str) -> None:
         def close() -> None:

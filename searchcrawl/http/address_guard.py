@@ -13,8 +13,10 @@ from ipaddress import (
     ip_network,
 )
 from typing import Final
+from urllib.parse import urlsplit
 
 from searchcrawl.rules.decision import ALLOWED, Decision
+from searchcrawl.sources.fetch_table import Fetch
 
 _KEY: Final = "fetch.private_networks"
 #: IANA's special-purpose registry, multicast, reserved space, and a metadata service with a public look.
@@ -128,6 +130,12 @@ class AddressGuard:
             if ip in network:
                 return _refusal(f"{network} {name}")
         return ALLOWED
+
+
+def build_guard(fetch: Fetch) -> AddressGuard:
+    """The policy on addresses of a source."""
+    host = urlsplit(fetch.proxy).hostname if fetch.proxy else None
+    return AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve, proxy_host=host)
 
 
 def _judge_v4(ip: IPv4Address) -> Decision:

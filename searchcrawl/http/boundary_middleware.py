@@ -5,11 +5,13 @@ from __future__ import annotations
 from scrapy import Request
 from scrapy.crawler import Crawler
 
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.http.run_state import Wires, run_of
 from searchcrawl.http.visit_end import claim_of, ended, trail_of
 from searchcrawl.rules.boundary import Boundary, refusal_code
+from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 
 class BoundaryMiddleware:
@@ -18,14 +20,14 @@ class BoundaryMiddleware:
     The target of a followed redirect may lie anywhere (requirements.md, decision 3), but on http(s).
     """
 
-    def __init__(self, boundary: Boundary, wires: Wires) -> None:
+    def __init__(self, boundary: Boundary, traps: TrapWatch) -> None:
         self._boundary = boundary
-        self._wires = wires
+        self._traps = traps
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BoundaryMiddleware:
-        run = run_of(crawler.spider)
-        return cls(run.boundary, run.wires)
+        stages = stages_of(crawler)
+        return cls(stages.get(Run).boundary, stages.get(TrapWatch))
 
     def process_request(self, request: Request) -> None:
         claim = claim_of(request)
@@ -39,10 +41,9 @@ class BoundaryMiddleware:
             decision = self._boundary.decide(claim.url, claim.depth)
         except InvalidUrl as error:
             raise ended(request, claim, Code.MALFORMED_URL, error=str(error)) from error
-        traps = self._wires.traps
-        if decision.allowed and traps is not None:
-            # Its pattern was cut after it had been claimed.
-            decision = traps.refusal(claim) or decision
+        if decision.allowed:
+            # Its pattern may have been cut after it had been claimed.
+            decision = self._traps.refusal(claim) or decision
         if not decision.allowed:
             rule = f"{decision.key}: {decision.rule}"
             raise ended(request, claim, refusal_code(decision), rule=rule, error=f"outside the boundary ({rule})")

@@ -12,10 +12,11 @@ from scrapy.http import Response
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.html.robots_meta import robots_directives
-from searchcrawl.http.run_state import run_of
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import NOINDEX_RULE, IndexFilter, read_last_modified
+from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 
 class ConditionalMiddleware:
@@ -32,7 +33,7 @@ class ConditionalMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ConditionalMiddleware:
-        run = run_of(crawler.spider)
+        run = stages_of(crawler).get(Run)
         agent = run.source.robots.user_agent or run.project.user_agent
         return cls(run.index_filter, user_agent=agent if run.source.keep.meta_robots else None)
 

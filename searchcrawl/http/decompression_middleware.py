@@ -13,9 +13,10 @@ from scrapy.utils.asyncio import run_in_thread
 from searchcrawl.codes import Code
 from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, codings_of, undo
 from searchcrawl.http.outcome_middleware import PAGES
-from searchcrawl.http.run_state import run_of
 from searchcrawl.http.visit_end import claim_of, ended
 from searchcrawl.items import Claim
+from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 #: Larger coded bodies are undone off the reactor.
 _THREAD_FROM_BYTES: Final = 256 * 1024
@@ -29,7 +30,7 @@ class DecompressionMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DecompressionMiddleware:
-        return cls(max_bytes=run_of(crawler.spider).source.fetch.max_bytes)
+        return cls(max_bytes=stages_of(crawler).get(Run).source.fetch.max_bytes)
 
     def process_request(self, request: Request) -> None:
         dict.setdefault(request.headers, b"Accept-Encoding", [ACCEPTED])

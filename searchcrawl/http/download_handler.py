@@ -29,9 +29,13 @@ from scrapy.http import Headers, HtmlResponse, Response, TextResponse, XmlRespon
 
 from searchcrawl import clock
 from searchcrawl.failpoints import passing
+from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.connector import Forbidden, GuardedConnector
-from searchcrawl.http.run_state import guard_of, proxy_of, run_of
+from searchcrawl.http.proxy_route import ProxyRoute
 from searchcrawl.http.visit_end import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 MAX_HEADER_LINE_BYTES: Final = 16 * 1024
 MAX_HEADER_BYTES: Final = 64 * 1024
@@ -64,14 +68,16 @@ class GuardedHandler(BaseDownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._run = run = run_of(crawler.spider)
+        stages = stages_of(crawler)
+        run = stages.get(Run)
         fetch = run.source.fetch
+        self._rate_limiter = stages.get(RateLimiter)
         self._timeout_seconds = float(fetch.timeout_seconds)
         self._max_bytes = int(fetch.max_bytes)
-        self._guard = guard_of(run)
+        self._guard = stages.get(AddressGuard)
         self._verify = fetch.verify_certificates
         self._tls_files = fetch.tls_files(run.project.root)
-        route = proxy_of(run)
+        route = stages.find(ProxyRoute)
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_auth = None
         if route is not None and route.username is not None:
@@ -106,8 +112,7 @@ class GuardedHandler(BaseDownloadHandler):
         except (aiohttp.ClientError, ValueError, TimeoutError) as error:
             _raise_scrapys(error, request.url, seconds)
         finally:
-            if self._run.politeness is not None:
-                self._run.politeness.start_delay(meta["download_slot"])
+            self._rate_limiter.start_delay(meta["download_slot"])
 
     async def close(self) -> None:
         """Closes all connections."""

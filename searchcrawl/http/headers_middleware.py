@@ -9,8 +9,9 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from searchcrawl import urls
-from searchcrawl.http.run_state import run_of
 from searchcrawl.http.visit_end import claim_of, trail_of
+from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 _ACCEPT: Final = "text/html,application/xhtml+xml,application/pdf,text/plain;q=0.9,*/*;q=0.8"
 
@@ -27,7 +28,7 @@ class HeadersMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HeadersMiddleware:
-        run = run_of(crawler.spider)
+        run = stages_of(crawler).get(Run)
         return cls(
             user_agent=run.project.user_agent_header,
             headers=run.source.fetch.headers,

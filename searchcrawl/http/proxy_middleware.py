@@ -9,8 +9,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl.http.proxy_route import ProxyRoute
-from searchcrawl.http.run_state import proxy_of, run_of
 from searchcrawl.http.visit_end import ForbiddenAddress
+from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class ProxyMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ProxyMiddleware:
-        route = proxy_of(run_of(crawler.spider))
+        route = stages_of(crawler).find(ProxyRoute)
         if route is None:
             raise NotConfigured
         handler = str(crawler.settings["DOWNLOAD_HANDLERS"].get("https"))

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from searchcrawl import urls
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.rules.decision import ALLOWED, Decision
+from searchcrawl.sources.fetch_table import Fetch
 
 
 class ProxyRoute:
@@ -42,6 +43,13 @@ class ProxyRoute:
             if not decision.allowed:
                 return decision
         return ALLOWED
+
+
+def build_proxy_route(fetch: Fetch) -> ProxyRoute | None:
+    """The proxy of a source; None where there is none."""
+    if not fetch.proxy:
+        return None
+    return ProxyRoute(fetch.proxy, AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve))
 
 
 def _literal(host: str) -> list[str]:

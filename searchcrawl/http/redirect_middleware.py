@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +11,16 @@ from scrapy.http import Response
 
 from searchcrawl import urls
 from searchcrawl.codes import BUSY, Code
-from searchcrawl.http.run_state import Politeness, run_of
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
 from searchcrawl.items import Claim
 from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS, parse_retry_after
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules import redirects
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.redirects import Redirect, RedirectKind
 from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
 
 
 class RedirectMiddleware:
@@ -36,22 +37,22 @@ class RedirectMiddleware:
         boundary: Boundary,
         max_redirects: int,
         rewriting: Rewriting,
-        politeness: Callable[[], Politeness | None] = lambda: None,
+        rate_limiter: RateLimiter,
     ) -> None:
         self._boundary = boundary
         self._rewriting = rewriting
-        self._politeness = politeness
+        self._rate_limiter = rate_limiter
         self._max_redirects = max_redirects
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RedirectMiddleware:
-        run = run_of(crawler.spider)
+        stages = stages_of(crawler)
+        run = stages.get(Run)
         return cls(
             boundary=run.boundary,
             max_redirects=run.source.fetch.max_redirects,
             rewriting=run.rewriting,
-            # Asked for each time: the host table's clock starts after the middlewares.
-            politeness=lambda: run.politeness,
+            rate_limiter=stages.get(RateLimiter),
         )
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
@@ -86,10 +87,9 @@ class RedirectMiddleware:
         429 and 503 for a page may mean more; the frontier hears of them with the end of the visit.
         """
         seconds = parse_retry_after(response.headers.get(b"Retry-After"))
-        politeness = self._politeness()
         told_otherwise = response.status in BUSY and claim_of(request) is not None
-        if seconds and politeness is not None and not told_otherwise:
-            politeness.pause(slot_of(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
+        if seconds and not told_otherwise:
+            self._rate_limiter.pause(slot_of(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
 
 
 def _following(request: Request, target: str, verdict: Redirect) -> Request:

@@ -6,7 +6,7 @@ Twisted asks its resolver for every host, literals too, and connects to nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
@@ -15,9 +15,8 @@ from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IHostnameResolver, IHostResolution, IResolutionReceiver
 from zope.interface import implementer
 
-from searchcrawl.http.address_guard import AddressGuard
+from searchcrawl.http.address_guard import AddressGuard, build_guard
 from searchcrawl.http.dns_cache import DnsCache
-from searchcrawl.http.run_state import guard_of, run_of
 
 
 class _Runner(Protocol):
@@ -134,8 +133,8 @@ class _PoliciesOf:
     def _guard(self, crawler: Crawler) -> AddressGuard:
         guard = self._guards.get(crawler)
         if guard is None:
-            spider = crawler.spider
-            guard = guard_of(run_of(spider)) if hasattr(spider, "run") else self._strict
+            spider: Any = crawler.spider
+            guard = build_guard(spider.run.source.fetch) if hasattr(spider, "run") else self._strict
             self._guards[crawler] = guard
         return guard
 

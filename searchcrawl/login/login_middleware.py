@@ -27,9 +27,11 @@ from searchcrawl.login import http_auth
 from searchcrawl.login.form import LoginFailed, Wanted
 from searchcrawl.login.http_auth import Challenge
 from searchcrawl.login.session import Answer, LoginSession, Plan
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.login import Login
+from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +238,8 @@ class LoginMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LoginMiddleware:
-        run: Run = crawler.spider.run  # type: ignore[union-attr]  # our spiders have one
+        stages = stages_of(crawler)
+        run = stages.get(Run)
         login = run.source.login
         if login.type is None:
             raise NotConfigured
@@ -249,7 +252,7 @@ class LoginMiddleware:
             return cls(DigestLogin(frozenset(at_login), login))
         origins = frozenset([*at_login, *at_start])
         jar = CookieJar(origins)
-        asker = _Asker(crawler, run, frozenset(at_start))
+        asker = _Asker(crawler, run, stages.get(RateLimiter), frozenset(at_start))
         plan = plan_of(login, cookie_origins=at_login, start=starts[0] if starts else None)
         return cls(SessionLogin(origins, LoginSession(plan, jar, asker), jar))
 
@@ -279,17 +282,15 @@ def plan_of(login: Login, *, cookie_origins: list[str], start: str | None) -> Pl
 class _Asker:
     """Sends the requests of a login through the downloader, in turn with all others to the host."""
 
-    def __init__(self, crawler: Crawler, run: Run, own_origins: frozenset[str]) -> None:
+    def __init__(self, crawler: Crawler, run: Run, rate_limiter: RateLimiter, own_origins: frozenset[str]) -> None:
         self._crawler = crawler
         self._run = run
+        self._rate_limiter = rate_limiter
         self._own_origins = own_origins
 
     async def __call__(self, url: str, form: bytes | None = None, *, referrer: str | None = None) -> Answer:
-        engine, politeness = self._crawler.engine, self._run.politeness
-        if engine is None or politeness is None:
-            raise LoginFailed("the crawl has not begun", transient=True)
         slot = slot_of(url)
-        await politeness.wait_until_allowed(slot)
+        await self._rate_limiter.wait_until_allowed(slot)
         meta: dict[str, Any] = {
             "login": True,
             "own_headers": urls.origin_of(url) in self._own_origins,
@@ -308,7 +309,7 @@ class _Asker:
         method = "GET" if form is None else "POST"
         request = Request(url, method=method, headers=headers, body=form or b"", meta=meta, dont_filter=True)
         try:
-            response = await engine.download_async(request)
+            response = await self._crawler.engine.download_async(request)
         except Exception as error:
             failing = failing_of(error)
             if failing is None:

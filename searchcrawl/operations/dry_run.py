@@ -84,7 +84,7 @@ def dry_run(project: Project, source: Source, database: Database) -> DryRun:
     """A run for looking at pages of a source; raises ConfigurationError, StoreError."""
     source_id = database.read(lambda transaction: run_table.find_source(transaction, source.name)) or 0
     now_ms = clock.now_ms()
-    run = DryRun(
+    return DryRun(
         project=project,
         source=source,
         database=database,
@@ -104,5 +104,3 @@ def dry_run(project: Project, source: Source, database: Database) -> DryRun:
         ),
         fingerprint="",
     )
-    run.politeness = DryRunRateLimiter(run)
-    return run

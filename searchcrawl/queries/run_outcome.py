@@ -32,7 +32,7 @@ def end_reason(reason: str, *, failed: bool) -> str:
 
 def exit_code(run: Run, reason: str) -> int:
     """The exit code of a run that ended for ``reason``; raises StoreError."""
-    if run.failure is not None:
+    if run.shutdown.failure is not None:
         return STORE_FAILED
     if run.delivery_failure is not None:
         return INDEX_AWAY

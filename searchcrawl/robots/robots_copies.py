@@ -8,7 +8,7 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.exceptions import SearchcrawlError
-from searchcrawl.http.run_state import Store
+from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import robots_table
 
@@ -24,8 +24,8 @@ class RobotsCopies:
     A run of its own asks anew, and what it cannot have forbids.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._swept = False
 
     async def keep(self, origin: str, body: bytes | None) -> None:
@@ -40,19 +40,19 @@ class RobotsCopies:
 
     async def recall(self, origin: str) -> bytes | None:
         """The last good answer of an origin; None without one. Raises SearchcrawlError."""
-        since_ms = max(self._store.row.horizon_ms, clock.now_ms() - _MAX_AGE_MS)
+        since_ms = max(self._run.row.horizon_ms, clock.now_ms() - _MAX_AGE_MS)
 
         def find(transaction: Transaction) -> bytes | None:
             return robots_table.find(transaction, origin, since_ms=since_ms)
 
-        return await asyncio.to_thread(self._store.read, find)
+        return await asyncio.to_thread(self._run.read, find)
 
     def _keep(self, origin: str, body: bytes | None) -> None:
         if body is not None:
-            self._store.write(lambda transaction: self._save(transaction, origin, body))
+            self._run.write(lambda transaction: self._save(transaction, origin, body))
         # Most have none: the lock of a writer would cost each of them more than this look.
-        elif self._store.read(lambda transaction: robots_table.find(transaction, origin)) is not None:
-            self._store.write(lambda transaction: robots_table.drop(transaction, origin))
+        elif self._run.read(lambda transaction: robots_table.find(transaction, origin)) is not None:
+            self._run.write(lambda transaction: robots_table.drop(transaction, origin))
 
     def _save(self, transaction: Transaction, origin: str, body: bytes) -> None:
         now_ms = clock.now_ms()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -19,12 +19,13 @@ from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import BrokenCoding, codings_of, undo_prefix
 from searchcrawl.http.outcome_middleware import described, status_line
 from searchcrawl.http.redirect_middleware import slot_of
-from searchcrawl.http.run_state import Politeness, Run, run_of
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, failing_of
 from searchcrawl.items import Claim
 from searchcrawl.politeness.backoff import parse_retry_after
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.robots.robots_copies import RobotsCopies
+from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
@@ -53,16 +54,6 @@ class _Copy:
     memory_bytes: int = 0
 
 
-class Copies(Protocol):
-    """Where good answers are kept by origin."""
-
-    async def keep(self, origin: str, body: bytes | None) -> None:
-        """Keeps a good answer, None for one without a file."""
-
-    async def recall(self, origin: str) -> bytes | None:
-        """The last one, None without."""
-
-
 class RobotsUnavailable(Exception):
     """The robots.txt of an origin cannot be had now; ``pause_seconds`` is when to ask again, None: not at all."""
 
@@ -77,27 +68,25 @@ class RobotsMiddleware:
 
     Where it answers 5xx or 429, all visits of that origin end with 951 and ``robots.unavailable``;
     where the host cannot be reached, with the code of that; both are asked again after a pause.
-    ``download`` fetches a robots request through the downloader; ``read`` are told of each file that
-    was read: its origin, and the sitemaps that it names. ``copies`` outlive the process.
+    ``download`` fetches a robots request through the downloader. ``copies`` outlive the process.
     """
 
     def __init__(
         self,
         *,
         download: Callable[[Request], Awaitable[Response]],
-        politeness: Callable[[], Politeness | None],
+        rate_limiter: RateLimiter,
         user_agent: str,
         obey: bool,
         max_crawl_delay_seconds: float | None,
-        read: Sequence[Callable[[str, Sequence[str]], None]] = (),
-        copies: Copies | None = None,
+        copies: RobotsCopies | None = None,
         pause_seconds: float = _PAUSE_SECONDS,
         max_memory_bytes: int = _MAX_MEMORY_BYTES,
     ) -> None:
         self._download = download
-        self._tell = read
+        self._listeners: list[Callable[[str], None]] = []
         self._stored = copies
-        self._politeness = politeness
+        self._rate_limiter = rate_limiter
         self._user_agent = user_agent
         self._obey = obey
         self._max_crawl_delay_seconds = max_crawl_delay_seconds
@@ -114,26 +103,11 @@ class RobotsMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RobotsMiddleware:
-        run: Run = run_of(crawler.spider)
-        robots = run.source.robots
+        return stages_of(crawler).get(cls)
 
-        async def download(request: Request) -> Response:
-            if crawler.engine is None:
-                raise RuntimeError("robots.txt was asked for before the engine started")
-            return await crawler.engine.download_async(request)
-
-        middleware = cls(
-            download=download,
-            read=run.wires.robots_read,
-            # Asked for each time: the host table's clock starts after the middlewares.
-            politeness=lambda: run.politeness,
-            user_agent=robots.user_agent or run.project.user_agent,
-            obey=robots.obey,
-            max_crawl_delay_seconds=robots.max_crawl_delay_seconds if robots.crawl_delay else None,
-            copies=RobotsCopies(run) if robots.obey else None,
-        )
-        run.wires.robots_of = middleware.file_of if robots.obey else None
-        return middleware
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Has ``listener`` called with the origin of each file that is read from now on."""
+        self._listeners.append(listener)
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         if not self._obey:
@@ -199,9 +173,7 @@ class RobotsMiddleware:
         )
 
     async def _turn(self, url: str) -> None:
-        politeness = self._politeness()
-        if politeness is not None:
-            await politeness.wait_until_allowed(slot_of(url))
+        await self._rate_limiter.wait_until_allowed(slot_of(url))
 
     async def _ask(self, origin: str) -> _Copy:
         url = f"{origin}/robots.txt"
@@ -221,8 +193,8 @@ class RobotsMiddleware:
         copy = await self._or_last_good(origin, copy)
         self._keep(origin, copy)
         if copy.file is not None:
-            for tell in self._tell:
-                tell(origin, copy.file.sitemaps)
+            for listener in self._listeners:
+                listener(origin)
         return copy
 
     async def _or_last_good(self, origin: str, copy: _Copy) -> _Copy:
@@ -240,15 +212,12 @@ class RobotsMiddleware:
 
     async def _fetch_in_turn(self, url: str) -> Response:
         """The same under the cap on sites; where it redirects to another host, that one needs no slot of its own."""
-        politeness = self._politeness()
-        if politeness is None:
-            return await self._fetch(url)
         slot = slot_of(url)
-        await politeness.acquire_host(slot)
+        await self._rate_limiter.acquire_host(slot)
         try:
             return await self._fetch(url)
         finally:
-            politeness.release_host(slot)
+            self._rate_limiter.release_host(slot)
 
     async def _fetch(self, url: str) -> Response:
         """The answer after at most five redirects; the last redirect itself where there are more."""
@@ -300,9 +269,10 @@ class RobotsMiddleware:
         return RobotsFile.from_answer(status, body, self._user_agent, url=url).prepare()
 
     def _pass_on_delay(self, file: RobotsFile, url: str) -> None:
-        seconds, politeness = file.crawl_delay_seconds, self._politeness()
-        if seconds and self._max_crawl_delay_seconds is not None and politeness is not None:
-            politeness.set_crawl_delay(slot_of(url), delay_seconds=min(seconds, self._max_crawl_delay_seconds))
+        seconds = file.crawl_delay_seconds
+        if seconds and self._max_crawl_delay_seconds is not None:
+            delay_seconds = min(seconds, self._max_crawl_delay_seconds)
+            self._rate_limiter.set_crawl_delay(slot_of(url), delay_seconds=delay_seconds)
             self._slowed.add(_origin(url))
 
     def _keep(self, origin: str, copy: _Copy) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,8 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.items import SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
-from searchcrawl.run import RobotsRules, Run
+from searchcrawl.robots.parser import RobotsFile
+from searchcrawl.run import Run
 from searchcrawl.sitemaps.parts import Answer, Parsed, PartSender, ReadingStopped, parse
 from searchcrawl.sitemaps.queue import SitemapQueue, Wanted, child_of
 from searchcrawl.store.engine.database import Transaction
@@ -53,11 +55,17 @@ class Means:
     ``fetch`` asks for a sitemap with these validators (etag, last_modified) and answers None for
     304; it raises SitemapFailed. ``robots_of`` answers the rules of an origin or raises
     SitemapFailed; it is None where robots.txt is not obeyed. ``later`` calls after so many seconds.
+    ``submit`` hands a part to the writer, and answers False where there is none any more. ``hold`` keeps
+    the crawl from being over until what it returns is called. ``revisits`` is set once the sitemaps known
+    so far were read, so that what they say of due rows is known.
     """
 
     fetch: Callable[[str, tuple[str | None, str | None]], Awaitable[Answer | None]]
-    robots_of: Callable[[str], Awaitable[RobotsRules]] | None
+    robots_of: Callable[[str], Awaitable[RobotsFile]] | None
     later: Callable[[float, Callable[[], None]], object]
+    submit: Callable[[SitemapPart], bool]
+    hold: Callable[[], Callable[[], None]]
+    revisits: threading.Event
 
 
 class SitemapReading:
@@ -81,21 +89,15 @@ class SitemapReading:
         self._settling = 0
         self._release: Callable[[], None] | None = None
         self._stopped = False
-        self._read_once = False
         #: read, and their dates not looked at yet
         self._undecided: list[str] = []
         self._committed: dict[str, asyncio.Future[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    @property
-    def may_revisit(self) -> bool:
-        """Whether the sitemaps known so far were read, so that what they say of due rows is known."""
-        return self._read_once
-
     def hold(self) -> None:
         """From now on the crawl is not over until everything is read."""
-        if self._release is None and self._run.wires.hold is not None:
-            self._release = self._run.wires.hold()
+        if self._release is None:
+            self._release = self._means.hold()
 
     def start(self, start_urls: Sequence[str], roots: Sequence[str]) -> None:
         """Begins to read; ``roots`` are the sitemaps of earlier runs whose dates due rows have to wait for."""
@@ -162,7 +164,7 @@ class SitemapReading:
         try:
             await job()
         except (StoreError, LeaseLost) as error:
-            self._run.fail(error)
+            self._run.shutdown.fail(error)
         except ReadingStopped:
             return
         except Exception:
@@ -189,13 +191,13 @@ class SitemapReading:
         try:
             await self._decide()
         except (StoreError, LeaseLost) as error:
-            self._run.fail(error)
+            self._run.shutdown.fail(error)
         finally:
             self._settling -= 1
         if self._pending or self._settling or self._stopped:
             # An origin was met meanwhile.
             return
-        self._read_once = True
+        self._means.revisits.set()
         release, self._release = self._release, None
         if release is not None:
             release()
@@ -329,7 +331,5 @@ class SitemapReading:
             future.set_result(None)
 
     def _submit(self, part: SitemapPart) -> None:
-        submit = self._run.wires.list_urls
-        if submit is None:
+        if not self._means.submit(part):
             raise ReadingStopped
-        submit(part)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 from scrapy import Request, Spider, signals
@@ -22,12 +24,16 @@ from searchcrawl.http.content_coding import codings_of
 from searchcrawl.http.outcome_middleware import PAGES, described, status_line
 from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.visit_end import failing_of, one_line
+from searchcrawl.items import SitemapPart
 from searchcrawl.politeness.backoff import parse_retry_after
-from searchcrawl.robots.robots_middleware import RobotsUnavailable
-from searchcrawl.run import RobotsRules, Run
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.parser import RobotsFile
+from searchcrawl.robots.robots_middleware import RobotsMiddleware, RobotsUnavailable
+from searchcrawl.run import Run
 from searchcrawl.sitemaps.formats import MAX_BYTES
 from searchcrawl.sitemaps.parts import Answer, ReadingStopped
 from searchcrawl.sitemaps.reading import Means, SitemapFailed, SitemapReading
+from searchcrawl.stages import stages_of
 from searchcrawl.store.sitemaps import sitemap_table
 
 logger = logging.getLogger(__name__)
@@ -40,32 +46,38 @@ _MAX_VALIDATOR_CHARACTERS: Final = 1000
 class SitemapExtension:
     """Begins to read with the engine, and ends with the spider."""
 
-    def __init__(self, crawler: Crawler, run: Run) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        run: Run,
+        rate_limiter: RateLimiter,
+        robots: RobotsMiddleware,
+        *,
+        submit: Callable[[SitemapPart], bool],
+        hold: Callable[[], Callable[[], None]],
+        revisits: threading.Event,
+    ) -> None:
         self._crawler = crawler
         self._run = run
-        self._reading = SitemapReading(
+        self._rate_limiter = rate_limiter
+        self._robots = robots
+        self.reading = SitemapReading(
             run,
             Means(
                 fetch=self._fetch,
                 robots_of=self._robots_of if run.source.robots.obey else None,
                 later=lambda seconds, call: asyncio.get_running_loop().call_later(seconds, call),
+                submit=submit,
+                hold=hold,
+                revisits=revisits,
             ),
         )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> SitemapExtension:
-        run: Run | None = getattr(crawler.spider, "run", None)
-        if run is None:
-            raise NotConfigured("the spider is not that of a source")
-        if run.source.start.sitemaps == "off":
+        extension = stages_of(crawler).find(cls)
+        if extension is None:
             raise NotConfigured("start.sitemaps is off")
-        extension = cls(crawler, run)
-        reading = extension._reading
-        run.wires.listed.append(reading.committed)
-        if run.source.start.sitemaps == "auto":
-            run.wires.robots_read.append(lambda origin, _: reading.met(origin))
-        if run.source.lifecycle.trust_sitemap and not run.forced:
-            run.wires.may_revisit = lambda: reading.may_revisit
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
@@ -73,7 +85,7 @@ class SitemapExtension:
 
     def spider_opened(self, spider: Spider) -> None:
         # Before the first claim: an empty table must not end the crawl.
-        self._reading.hold()
+        self.reading.hold()
 
     async def engine_started(self) -> None:
         run = self._run
@@ -85,21 +97,18 @@ class SitemapExtension:
                 )
         except SearchcrawlError as error:
             # Nobody else would end the crawl, which is held.
-            run.fail(error)
+            run.shutdown.fail(error)
             return
         named = [start.url for start in run.starts if not start.code]
-        self._reading.start([url for url in named if run.boundary.decide(url, 0).allowed], roots)
+        self.reading.start([url for url in named if run.boundary.decide(url, 0).allowed], roots)
 
     async def spider_closed(self, spider: Spider) -> None:
-        await self._reading.stop()
+        await self.reading.stop()
 
-    async def _robots_of(self, origin: str) -> RobotsRules:
-        ask = self._run.wires.robots_of
+    async def _robots_of(self, origin: str) -> RobotsFile:
         self._check_open()
-        if ask is None:
-            raise ReadingStopped
         try:
-            return await ask(origin)
+            return await self._robots.file_of(origin)
         except RobotsUnavailable as error:
             pause = error.pause_seconds
             raise SitemapFailed(
@@ -139,11 +148,9 @@ class SitemapExtension:
             if value is not None and value.isascii() and value.isprintable()
         }
         request = Request(url, headers=headers, meta=meta, dont_filter=True)
-        politeness, slot = self._run.politeness, slot_of(url)
-        if politeness is None:
-            raise ReadingStopped
+        slot = slot_of(url)
         try:
-            await politeness.acquire_request(slot)
+            await self._rate_limiter.acquire_request(slot)
         except HostBlocked as error:
             raise SitemapFailed(str(error), code=error.code) from error
         try:
@@ -156,7 +163,7 @@ class SitemapExtension:
             text = one_line(described(failing.code, error))
             raise SitemapFailed(text, code=failing.code, transient=failing.transient) from error
         finally:
-            politeness.release_request(slot)
+            self._rate_limiter.release_request(slot)
 
     def _check_open(self) -> None:
         """Raises ReadingStopped once the spider is being closed: one more request would keep it open.

@@ -24,10 +24,12 @@ from searchcrawl.http.content_coding import BrokenCoding, codings_of, undo_prefi
 from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.visit_end import failing_of
 from searchcrawl.items import Document, Outcome, Page
-from searchcrawl.robots.robots_middleware import RobotsUnavailable
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.robots_middleware import RobotsMiddleware, RobotsUnavailable
 from searchcrawl.run import Run
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
 from searchcrawl.sources.loading import read_start_urls
+from searchcrawl.stages import stages_of
 from searchcrawl.store.hosts import host_table
 
 logger = logging.getLogger(__name__)
@@ -78,15 +80,18 @@ class PlaceholderPagePipeline:
     question is enough for the run, unless two known pages turn into one.
     """
 
-    def __init__(self, crawler: Crawler, run: Run) -> None:
+    def __init__(self, crawler: Crawler, run: Run, rate_limiter: RateLimiter, robots: RobotsMiddleware) -> None:
         self._crawler = crawler
         self._run = run
+        self._rate_limiter = rate_limiter
+        self._robots = robots
         self._hosts: dict[str, _Host] = {}
         self._starts = frozenset(read_start_urls(run.project, run.source))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PlaceholderPagePipeline:
-        return cls(crawler, crawler.spider.run)  # type: ignore[union-attr]  # our spiders have one
+        stages = stages_of(crawler)
+        return cls(crawler, stages.get(Run), stages.get(RateLimiter), stages.get(RobotsMiddleware))
 
     def process_item(self, item: object) -> object:
         """The item, or how its visit ends; an awaitable of it where the host has to be asked first."""
@@ -120,14 +125,14 @@ class PlaceholderPagePipeline:
 
     async def close_spider(self) -> None:
         noted = [slot_of(origin) for origin, host in self._hosts.items() if host.has_own_pages and not host.answers_any]
-        if not noted or self._run.failure is not None:
+        if not noted or self._run.shutdown.failure is not None:
             return
         try:
             await asyncio.to_thread(
                 self._run.write, lambda transaction: host_table.note_answers_any(transaction, noted)
             )
         except (StoreError, LeaseLost) as error:
-            self._run.fail(error)
+            self._run.shutdown.fail(error)
 
     def _is_worth_asking(self, document: Document) -> bool:
         if "html" not in document.mimetype and not document.mimetype.startswith("text/"):
@@ -189,7 +194,7 @@ class PlaceholderPagePipeline:
         except _NoAnswer:
             host.tries = -1
         except StoreError as error:
-            self._run.fail(error)
+            self._run.shutdown.fail(error)
         except Exception as error:
             # The edge of the stage: what cannot be asked is no evidence.
             host.tries += 1
@@ -226,16 +231,13 @@ class PlaceholderPagePipeline:
         return _Answer(asked=asked, url=url, page=page)
 
     async def _request(self, url: str, *, asked_for: str) -> Response:
-        wires, politeness, engine = self._run.wires, self._run.politeness, self._crawler.engine
-        if politeness is None or engine is None:
-            raise _NoAnswer
-        if wires.robots_of is not None:
-            rules = await wires.robots_of(urls.origin_of(url))
+        if self._run.source.robots.obey:
+            rules = await self._robots.file_of(urls.origin_of(url))
             if not rules.decide(url).allowed:
                 raise _NoAnswer
         slot = slot_of(url)
         # In the place of the page that waits for it.
-        await politeness.wait_until_allowed(slot)
+        await self._rate_limiter.wait_until_allowed(slot)
         meta: dict[str, Any] = {
             "sentinel": True,
             "asked_for": asked_for,
@@ -244,7 +246,7 @@ class PlaceholderPagePipeline:
             "verbatim_url": True,
             "body_prefix_bytes": _MAX_BYTES,
         }
-        return await engine.download_async(Request(url, meta=meta, dont_filter=True))
+        return await self._crawler.engine.download_async(Request(url, meta=meta, dont_filter=True))
 
     def _page_of(self, response: Response) -> Page:
         headers = response.headers

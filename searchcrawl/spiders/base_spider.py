@@ -17,6 +17,7 @@ from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
+from searchcrawl.stages import Stages
 from searchcrawl.store.engine.database import Database
 
 
@@ -30,6 +31,8 @@ class SourceSpider(Spider):
     source: Source
     project: Project
     run: Run
+    #: set by the add-on
+    stages: Stages
 
     @classmethod
     def from_crawler(

@@ -16,6 +16,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.request_rows import request_of
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.operations.dry_run import DryRun
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.spiders.web_spider import WebSpider
 
 
@@ -40,9 +41,9 @@ class PageSpider(WebSpider):
     async def start(self) -> AsyncIterator[Any]:
         """The one request."""
         host = urls.host_and_port(self.claim.url)
-        if self.run.politeness is not None and not self.source.robots.obey:
-            # Where robots.txt is asked first, that takes the turns.
-            await self.run.politeness.wait_until_allowed(host)
+        if not self.source.robots.obey:
+            # Otherwise the request for robots.txt waits.
+            await self.stages.get(RateLimiter).wait_until_allowed(host)
         yield request_of(self.claim, host, callback=self.visited, errback=self.failed)
 
     def _scraped(self, item: object, response: Response | None) -> None:

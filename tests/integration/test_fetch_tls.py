@@ -15,10 +15,14 @@ from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Response
 from scrapy.settings import Settings
 
+from searchcrawl.http.address_guard import build_guard
 from searchcrawl.http.download_handler import GuardedHandler
 from searchcrawl.http.visit_end import CertificateRefused
-from searchcrawl.sources.config import Fetch
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.run import Run
+from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.project import Project
+from searchcrawl.stages import Stages
 from tests.certificates import DAY, write_certificate
 from tests.hostile_server import PAGE, HostileServer
 
@@ -32,17 +36,18 @@ def server_with(certificate: Path) -> HostileServer:
 def fetched(url: str, **fetch: Any) -> Response:
     settings = {"private_networks": ["127.0.0.1/32"], "resolve": {"site.test": "127.0.0.1"}, "timeout_seconds": 5}
     spider = Spider("tls")
-    spider.run = SimpleNamespace(  # type: ignore[attr-defined]
-        source=SimpleNamespace(fetch=Fetch(**settings | fetch)),
-        project=Project(root=Path("/nowhere"), contact="crawl@example.test"),
-        politeness=None,
-    )
+    values = Fetch(**settings | fetch)
+    project = Project(root=Path("/nowhere"), contact="crawl@example.test")
+    spider.stages = stages = Stages()  # type: ignore[attr-defined]
+    stages.add(SimpleNamespace(source=SimpleNamespace(fetch=values), project=project), Run)
+    stages.add(build_guard(values))
+    stages.add(RateLimiter())
     crawler: Any = SimpleNamespace(settings=Settings(), spider=spider)
 
     async def fetch_once() -> Response:
         handler = GuardedHandler(crawler)
         try:
-            return await handler.download_request(Request(url))
+            return await handler.download_request(Request(url, meta={"download_slot": "site.test"}))
         finally:
             await handler.close()
 

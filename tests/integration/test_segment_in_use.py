@@ -11,7 +11,7 @@ from searchcrawl.admission.admit import Admission
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import group_rows
-from searchcrawl.commit.group_commit import GroupCommit, Listeners
+from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.delivery.batch_sender import free_segments
 from searchcrawl.items import Document
 from searchcrawl.store.runs import run_table
@@ -42,18 +42,25 @@ def frozen(cache: DocumentCache) -> Iterator[SegmentWriter]:
     writer.close()
 
 
-def taken_over(filled: FilledStore, cache: DocumentCache) -> GroupCommit:
+def taken_over(filled: FilledStore, cache: DocumentCache, waiting: WriterQueue) -> GroupCommit:
     run = filled.run
 
     def failed(error: Exception) -> None:
-        run.failure = error
+        run.shutdown.failure = error
 
     return GroupCommit(
         run,
         cache,
         Admission(source_id=run.source_id, boundary=run.boundary, max_urls=0, known_urls=0),
+        waiting,
         in_flight=lambda: 0,
-        listeners=Listeners(committed=lambda _: None, listed=lambda _: None, sealed=lambda _: None, failed=failed),
+        listeners=Listeners(
+            visit_ended=lambda _: None,
+            committed=lambda _: None,
+            listed=lambda _: None,
+            sealed=lambda _: None,
+            failed=failed,
+        ),
     )
 
 
@@ -76,8 +83,9 @@ def place_of(filled: FilledStore, path: str) -> Place:
 def test_record_when_a_frozen_process_goes_on_writing_then_it_is_whole(
     filled: FilledStore, cache: DocumentCache, frozen: SegmentWriter
 ) -> None:
-    writer = taken_over(filled, cache)
-    writer.submit(visited(filled, "/taken-over"))
+    waiting = WriterQueue()
+    writer = taken_over(filled, cache, waiting)
+    waiting.submit(visited(filled, "/taken-over"))
     writer.finish()
 
     for number in range(3):
@@ -86,7 +94,7 @@ def test_record_when_a_frozen_process_goes_on_writing_then_it_is_whole(
 
     page = cache.read_page(place_of(filled, "/taken-over"), url=f"{SITE}/taken-over")
     assert page.body == b"page /taken-over"
-    assert filled.run.failure is None
+    assert filled.run.shutdown.failure is None
 
 
 def test_segment_when_it_is_begun_in_place_of_another_then_it_is_not_given_up(
@@ -95,11 +103,12 @@ def test_segment_when_it_is_begun_in_place_of_another_then_it_is_not_given_up(
     project = filled.run.project
     without_preserve = project.cache.model_copy(update={"preserve": False})
     filled.run.project = project.model_copy(update={"cache": without_preserve})
-    writer = taken_over(filled, cache)
+    waiting = WriterQueue()
+    writer = taken_over(filled, cache, waiting)
 
     # An earlier batch was delivered before the first page came.
     free_segments(filled.run, cache)
-    writer.submit(visited(filled, "/page"))
+    waiting.submit(visited(filled, "/page"))
     writer.finish()
 
     assert cache.read_page(place_of(filled, "/page"), url=f"{SITE}/page").body == b"page /page"

@@ -35,4 +35,4 @@ def test_delivery_when_a_process_died_before_a_copy_was_removed_then_the_next_on
     delivery.finish("finished")
 
     assert filled.indexed_urls() == ["/a"]
-    assert filled.run.failure is None
+    assert filled.run.shutdown.failure is None

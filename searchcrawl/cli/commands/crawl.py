@@ -85,7 +85,7 @@ class CrawlCommand(Command):
         database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
         run = begin(spider.project, spider.source, database, VERSIONS)
         for log in logs:
-            log.on_failure(run.fail)
+            log.on_failure(run.shutdown.fail)
         if not self._crawl(spider, {**arguments, "run": run}):
             raise StoreError(f"the crawl of {args[0]} could not begin: see its log in {spider.project.logs_dir}")
         return self._report(run, as_json=opts.json)
@@ -139,18 +139,18 @@ class CrawlCommand(Command):
 
     def _report(self, run: Run, *, as_json: bool) -> int:
         # Why documents wait was said when the delivery stopped.
-        if isinstance(run.failure, SearchcrawlError):
-            print_error(run.failure)
+        if isinstance(run.shutdown.failure, SearchcrawlError):
+            print_error(run.shutdown.failure)
         try:
             self._show_status(run, as_json=as_json)
         except StoreError as error:
             # That the store is gone was said already, where it ended the run.
-            if run.failure is None:
+            if run.shutdown.failure is None:
                 print_error(error)
         if run.exit_code is None:
             _leave_at_once()
         run.database.close()
-        return run.exit_code if run.failure is None else Exit.STORE_FAILED
+        return run.exit_code if run.shutdown.failure is None else Exit.STORE_FAILED
 
     def _show_status(self, run: Run, *, as_json: bool) -> None:
         status = status_of(run.source, run.database, VERSIONS, preserve=run.project.cache.preserve)

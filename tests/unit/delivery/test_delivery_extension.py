@@ -27,8 +27,7 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 def ended(filled: FilledStore, reason: str = "finished") -> list[str]:
     """Opens and closes the delivery of a run; what the run is told of its end."""
     told: list[str] = []
-    filled.run.wires.finished.append(told.append)
-    extension = IndexExtension(filled.run, retry_seconds=0)
+    extension = IndexExtension(filled.run, finished=[told.append], retry_seconds=0)
 
     async def both() -> None:
         await extension.spider_opened(Spider("demo"))
@@ -51,7 +50,7 @@ def test_extension_when_the_index_cannot_be_opened_then_the_run_fails_and_is_end
     told = ended(filled)
 
     assert told == ["finished"]
-    assert filled.run.failure is error
+    assert filled.run.shutdown.failure is error
 
 
 def test_extension_when_the_delivery_cannot_end_then_the_run_fails_and_is_ended(
@@ -67,7 +66,7 @@ def test_extension_when_the_delivery_cannot_end_then_the_run_fails_and_is_ended(
     told = ended(filled)
 
     assert told == ["finished"]
-    assert filled.run.failure is error
+    assert filled.run.shutdown.failure is error
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_extension_when_documents_wait_then_its_receiver_hears_that_it_failed(
 
     assert heard == ["failed"]
     assert isinstance(filled.run.delivery_failure, IndexUnavailable)
-    assert filled.run.failure is None
+    assert filled.run.shutdown.failure is None
 
 
 def listening(monkeypatch: pytest.MonkeyPatch, *, error: Exception | None = None) -> list[str]:
@@ -116,8 +115,8 @@ def listening(monkeypatch: pytest.MonkeyPatch, *, error: Exception | None = None
 
 def test_extension_when_the_crawl_never_began_then_nothing_is_ended(filled: FilledStore) -> None:
     told: list[str] = []
-    filled.run.wires.finished.append(told.append)
+    extension = IndexExtension(filled.run, finished=[told.append], retry_seconds=0)
 
-    asyncio.run(IndexExtension(filled.run, retry_seconds=0).spider_closed(Spider("demo"), "shutdown"))
+    asyncio.run(extension.spider_closed(Spider("demo"), "shutdown"))
 
     assert told == []

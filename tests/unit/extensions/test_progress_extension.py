@@ -8,6 +8,7 @@ import pytest
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl.extensions.progress_extension import Meter, ProgressExtension
+from searchcrawl.stages import Stages
 
 
 def counts(fetched: int, failures: int = 0) -> dict[str, int]:
@@ -36,14 +37,9 @@ def test_line_when_the_crawl_gets_slower_then_old_pages_count_no_more() -> None:
     assert meter.line(counts(1010), 0, 112.0).split(", ")[1] == "5.0 pages/s"
 
 
-@pytest.mark.parametrize(
-    ("run", "reason"), [(None, "not that of a source"), (SimpleNamespace(), "standard error is no terminal")]
-)
-def test_extension_when_there_is_no_run_or_no_terminal_then_off(
-    run: object, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
-    crawler = SimpleNamespace(spider=SimpleNamespace(run=run))
+def test_extension_when_there_is_no_terminal_then_off() -> None:
+    # Its stage is composed for a terminal only.
+    crawler = SimpleNamespace(spider=SimpleNamespace(stages=Stages()))
 
-    with pytest.raises(NotConfigured, match=reason):
+    with pytest.raises(NotConfigured, match="standard error is no terminal"):
         ProgressExtension.from_crawler(crawler)  # type: ignore[arg-type]  # as much of a crawler as it asks

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from searchcrawl import urls
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
@@ -44,10 +45,12 @@ class Watched:
         self.claiming = Claiming(
             filled.run,
             self.window,
+            TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
             filled=self._filled,
             exhausted=self.exhausted.set,
             failed=lambda error: pytest.fail(str(error)),
             may_claim=self._may_claim,
+            may_revisit=lambda: True,
         )
 
     def _filled(self) -> None:

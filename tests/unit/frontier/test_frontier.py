@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.exceptions import StoreLocked
-from searchcrawl.frontier.frontier import Frontier, Listeners
+from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.politeness.host_registry import HostRegistry
 from tests.answer_store import FilledStore
@@ -25,19 +27,24 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
     store.close()
 
 
+def build_frontier(filled: FilledStore, waiting: WriterQueue | None = None) -> Frontier:
+    """The frontier of a source without traps."""
+    return Frontier(
+        filled.run,
+        Window(HostRegistry(host_concurrency=4, delay_seconds=0.0)),
+        waiting or WriterQueue(),
+        TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
+        has_room=lambda: True,
+        may_revisit=lambda: True,
+    )
+
+
 @pytest.fixture
 def frontier(filled: FilledStore) -> Iterator[Frontier]:
     """One whose window is filled."""
     came = threading.Event()
-    listeners = Listeners(
-        filled=came.set,
-        over=lambda reason: None,
-        failed=lambda error: pytest.fail(str(error)),
-        settle=lambda outcome: None,
-        may_claim=lambda: True,
-    )
-    frontier = Frontier(filled.run, Window(HostRegistry(host_concurrency=4, delay_seconds=0.0)), listeners)
-    frontier.start()
+    frontier = build_frontier(filled)
+    frontier.start(came.set)
     assert came.wait(_LIMIT_SECONDS)
     yield frontier
     frontier.close()

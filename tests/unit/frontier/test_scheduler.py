@@ -13,9 +13,14 @@ from scrapy import Request
 from sqlalchemy import select
 
 from searchcrawl import clock
+from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.commit.group_commit import WriterQueue
+from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.scheduler import Scheduler
+from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK, HostBackoff
+from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import url_table
@@ -53,18 +58,25 @@ def claimed(filled: FilledStore, count: int) -> list[Claim]:
         )
 
 
-def opened(filled: FilledStore) -> Scheduler:
+def opened(filled: FilledStore, waiting: WriterQueue) -> tuple[Scheduler, Frontier]:
     crawler: Any = SimpleNamespace(engine=None)
-    spider: Any = SimpleNamespace(run=filled.run, visited=lambda _: None, failed=lambda _: None)
-    scheduler = Scheduler(crawler)
+    spider: Any = SimpleNamespace(visited=lambda _: None, failed=lambda _: None)
+    frontier = Frontier(
+        filled.run,
+        Window(HostRegistry(host_concurrency=8, delay_seconds=0.0)),
+        waiting,
+        TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
+        has_room=lambda: True,
+        may_revisit=lambda: True,
+    )
+    scheduler = Scheduler(crawler, filled.run, frontier)
     scheduler.open(spider)
     # The rows were claimed here: claiming knows of none outstanding, and would find the run over.
-    assert filled.run.wires.hold is not None
-    filled.run.wires.hold()
-    return scheduler
+    frontier.hold()
+    return scheduler, frontier
 
 
-def fail_one_by_one(filled: FilledStore, scheduler: Scheduler, claims: list[Claim]) -> None:
+def fail_one_by_one(scheduler: Scheduler, frontier: Frontier, claims: list[Claim]) -> None:
     """All claims are redirected to a host that is dead; it gets requests until it is blocked."""
     for claim in claims:
         meta = {"claim": claim, "download_slot": DEAD}
@@ -72,18 +84,17 @@ def fail_one_by_one(filled: FilledStore, scheduler: Scheduler, claims: list[Clai
     for _ in range(FAILURES_TO_BLOCK):
         request = scheduler.next_request()
         assert request is not None
-        for tell in filled.run.wires.ended:
-            tell(Outcome(claim=request.meta["claim"], code=906))
+        frontier.end_visit(Outcome(claim=request.meta["claim"], code=906))
 
 
 def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: FilledStore) -> None:
     claims = claimed(filled, FAILURES_TO_BLOCK + 1)
-    given_up: list[Outcome] = []
+    waiting = WriterQueue()
+    waiting.open()
 
     async def run() -> None:
-        scheduler = opened(filled)
-        filled.run.wires.settle = given_up.append
-        fail_one_by_one(filled, scheduler, claims)
+        scheduler, frontier = opened(filled, waiting)
+        fail_one_by_one(scheduler, frontier, claims)
         with filled.database.write_once() as transaction:
             ends = [Settled(url_id=claim.url_id, code=906, due_ms=None, fetched_ms=None) for claim in claims]
             url_table.settle(transaction, ends)
@@ -91,7 +102,7 @@ def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: 
 
     asyncio.run(run())
 
-    assert len(given_up) == 1
+    assert waiting.backlog == 1
     with filled.database.read_once() as transaction:
         assert set(transaction.execute(select(urls.c.fetch_state)).scalars()) == {FetchState.SETTLED}
 
@@ -102,9 +113,9 @@ def test_close_when_a_row_is_given_up_after_the_writer_ended_then_it_goes_back_i
     claims = claimed(filled, FAILURES_TO_BLOCK + 1)
 
     async def run() -> None:
-        scheduler = opened(filled)
-        filled.run.wires.settle = None
-        fail_one_by_one(filled, scheduler, claims)
+        # Its writer has ended.
+        scheduler, frontier = opened(filled, WriterQueue())
+        fail_one_by_one(scheduler, frontier, claims)
         await scheduler.close("stopped").asFuture(asyncio.get_running_loop())
 
     asyncio.run(run())

@@ -12,7 +12,7 @@ from searchcrawl import clock
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.rewriting import Rewriting
-from tests.fetch_crawl import Politeness
+from tests.fetch_crawl import NotingRateLimiter
 from tests.fetch_requests import answer, robots_request, visit
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -26,15 +26,15 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def paused(request: Request, status: int, retry_after: str) -> dict[str, float]:
     """The hosts that are paused after an answer, and for how many seconds."""
-    politeness = Politeness()
+    rate_limiter = NotingRateLimiter()
     tested = RedirectMiddleware(
         boundary=Boundary(include_hosts=["site.test"]),
         max_redirects=3,
         rewriting=Rewriting(),
-        politeness=lambda: politeness,
+        rate_limiter=rate_limiter,
     )
     tested.process_response(request, answer(request, status, Retry_After=retry_after, Location="/next"))
-    return politeness.delays
+    return rate_limiter.delays
 
 
 @pytest.mark.parametrize("status", [200, 203, 302, 304, 404, 500])

@@ -7,22 +7,28 @@ from typing import NoReturn
 import pytest
 from scrapy import Request
 
+from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
 from searchcrawl.http.conditional_middleware import ConditionalMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim, Hop, Link
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.run import Wires
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
 
 INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)
-BOUNDARY = BoundaryMiddleware(INSIDE, Wires())
+BOUNDARY = BoundaryMiddleware(INSIDE, TrapWatch(1, trap_after=0, max_urls_per_pattern=0))
 CONDITIONAL = ConditionalMiddleware()
-REDIRECT = RedirectMiddleware(boundary=Boundary(include_hosts=["site.test"]), max_redirects=3, rewriting=Rewriting())
+REDIRECT = RedirectMiddleware(
+    boundary=Boundary(include_hosts=["site.test"]),
+    max_redirects=3,
+    rewriting=Rewriting(),
+    rate_limiter=RateLimiter(),
+)
 
 
 # Boundary
@@ -76,7 +82,7 @@ class CutPattern:
 
 
 def test_boundary_when_pattern_was_cut_since_the_claim_then_nothing_is_requested() -> None:
-    middleware, maze = BoundaryMiddleware(INSIDE, Wires(traps=CutPattern())), "http://site.test/maze/1"
+    middleware, maze = BoundaryMiddleware(INSIDE, CutPattern()), "http://site.test/maze/1"
 
     with pytest.raises(VisitEnded) as ended:
         middleware.process_request(visit(maze, row=Claim(url_id=1, url=maze, host_id=1, depth=1)))

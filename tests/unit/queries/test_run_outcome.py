@@ -101,7 +101,7 @@ def test_exit_code_when_ended_by_a_limit_then_3(run: Run) -> None:
 def test_exit_code_when_documents_wait_then_6_but_a_failed_store_goes_first(run: Run) -> None:
     run.delivery_failure = IndexUnavailable("away")
     waiting = run_outcome.exit_code(run, EndReason.FINISHED)
-    run.failure = StoreError("gone")
+    run.shutdown.failure = StoreError("gone")
     failed = run_outcome.exit_code(run, EndReason.FINISHED)
 
     assert (waiting, failed) == (6, 7)

@@ -17,6 +17,7 @@ from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim, Outcome
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.robots_copies import RobotsCopies
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.store.engine.database import Database
@@ -27,7 +28,7 @@ URL = "http://site.test/private/x"
 
 def outcome(database: Database, answer: tuple[int, bytes] | Exception, *, horizon_ms: int) -> Outcome | None:
     """How the visit of URL ends in a process of its own."""
-    run = SimpleNamespace(row=SimpleNamespace(horizon_ms=horizon_ms), read=database.read, write=database.write)
+    run: Any = SimpleNamespace(row=SimpleNamespace(horizon_ms=horizon_ms), read=database.read, write=database.write)
 
     async def download(request: Request) -> Response:
         if isinstance(answer, Exception):
@@ -36,7 +37,7 @@ def outcome(database: Database, answer: tuple[int, bytes] | Exception, *, horizo
 
     middleware = RobotsMiddleware(
         download=download,
-        politeness=lambda: None,
+        rate_limiter=RateLimiter(),
         user_agent="searchcrawl",
         obey=True,
         max_crawl_delay_seconds=None,

@@ -23,13 +23,14 @@ from scrapy.http import Response
 from searchcrawl import clock
 from searchcrawl.http.visit_end import BrokenHeader, CertificateRefused, ForbiddenAddress, VisitEnded
 from searchcrawl.items import Claim, Outcome
+from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
 Answer = tuple[int, bytes, dict[str, str]] | Exception
 
 
-class Site:
+class Site(RateLimiter):
     """Answers robots requests by URL, and is the host table's clock besides."""
 
     def __init__(self, answers: dict[str, Answer]) -> None:
@@ -50,22 +51,22 @@ class Site:
         status, body, headers = answer
         return Response(request.url, status=status, body=body, headers=headers, request=request)
 
-    async def wait_until_allowed(self, origin: str) -> None:
-        self.turns.append(origin)
+    async def wait_until_allowed(self, host: str) -> None:
+        self.turns.append(host)
 
-    async def acquire_host(self, origin: str) -> None:
+    async def acquire_host(self, host: str) -> None:
         self.inside += 1
 
-    def release_host(self, origin: str) -> None:
+    def release_host(self, host: str) -> None:
         self.inside -= 1
 
-    def set_crawl_delay(self, origin: str, *, delay_seconds: float) -> None:
-        self.delays[origin] = delay_seconds
+    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
+        self.delays[host] = delay_seconds
 
 
 def obeying(site: Site, **values: Any) -> RobotsMiddleware:
     given = {"user_agent": "searchcrawl", "obey": True, "max_crawl_delay_seconds": 60.0, "pause_seconds": 30.0} | values
-    return RobotsMiddleware(download=site.download, politeness=lambda: site, **given)
+    return RobotsMiddleware(download=site.download, rate_limiter=site, **given)
 
 
 async def judged(middleware: RobotsMiddleware, url: str) -> Outcome | None:

@@ -1,0 +1,142 @@
+"""Builds the stages of one crawl, and says which of them uses which: each gets the others as arguments.
+
+The add-on calls ``compose`` before Scrapy makes its components, which then take their stage from ``Stages``.
+Stages that use each other are joined by what is made first: the writer's queue, the window, the watch
+over traps, the event that lets due rows be visited again, and ``run.shutdown``.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.commit.cache_pipeline import CachePipeline
+from searchcrawl.commit.group_commit import Listeners, WriterQueue
+from searchcrawl.delivery.delivery_extension import IndexExtension
+from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
+from searchcrawl.extensions.progress_extension import ProgressExtension
+from searchcrawl.extensions.report_extension import ReportExtension
+from searchcrawl.frontier.frontier import Frontier
+from searchcrawl.frontier.window import Window
+from searchcrawl.http.address_guard import build_guard
+from searchcrawl.http.proxy_route import build_proxy_route
+from searchcrawl.operations.dry_run import DryRunRateLimiter
+from searchcrawl.politeness.delay_schedule import build_delay_schedule
+from searchcrawl.politeness.host_registry import HostRegistry
+from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
+from searchcrawl.robots.robots_copies import RobotsCopies
+from searchcrawl.robots.robots_middleware import RobotsMiddleware
+from searchcrawl.run import Run
+from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
+from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.stages import Stages
+
+
+def compose(crawler: Crawler, run: Run) -> Stages:
+    """The stages of a crawl."""
+    stages = Stages()
+    traps, waiting, revisits = _build_traps(run), WriterQueue(), threading.Event()
+    hosts = _build_hosts(run.source.fetch)
+    delivery = _add_delivery(stages, crawler, run)
+    frontier = stages.add(
+        Frontier(run, Window(hosts), waiting, traps, has_room=delivery.has_room, may_revisit=revisits.is_set)
+    )
+    rate_limiter = SharedRateLimiter(run.database, hosts, changed=frontier.wake)
+    robots = add_fetching(stages, crawler, run, rate_limiter, traps)
+    sitemaps = SitemapExtension(
+        crawler, run, rate_limiter, robots, submit=waiting.submit, hold=frontier.hold, revisits=revisits
+    )
+    _add_sitemaps(stages, run, sitemaps, robots, revisits)
+    listeners = Listeners(
+        visit_ended=frontier.end_visit,
+        committed=frontier.committed,
+        listed=sitemaps.reading.committed,
+        sealed=delivery.submit,
+        failed=run.shutdown.fail,
+    )
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight))
+    return stages
+
+
+def compose_dry_run(crawler: Crawler, run: Run) -> Stages:
+    """The stages of a look at one page (``test``, ``explain --live``): nothing is stored or delivered."""
+    stages = Stages()
+    add_fetching(stages, crawler, run, DryRunRateLimiter(run), _build_traps(run))
+    return stages
+
+
+def add_fetching(
+    stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateLimiter, traps: TrapWatch
+) -> RobotsMiddleware:
+    """Adds what the download handler and the downloader middlewares need."""
+    stages.add(run, Run)
+    stages.add(traps)
+    stages.add(rate_limiter, RateLimiter)
+    stages.add(build_guard(run.source.fetch))
+    proxy = build_proxy_route(run.source.fetch)
+    if proxy is not None:
+        stages.add(proxy)
+
+    async def download(request: Request) -> Response:
+        # The engine is made after the stages.
+        return await crawler.engine.download_async(request)
+
+    robots = run.source.robots
+    return stages.add(
+        RobotsMiddleware(
+            download=download,
+            rate_limiter=rate_limiter,
+            user_agent=robots.user_agent or run.project.user_agent,
+            obey=robots.obey,
+            max_crawl_delay_seconds=robots.max_crawl_delay_seconds if robots.crawl_delay else None,
+            copies=RobotsCopies(run) if robots.obey else None,
+        )
+    )
+
+
+def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> IndexExtension:
+    """Adds the delivery, and what has to end after it: the heartbeat, then the report, which gives the lease back."""
+    get = crawler.settings.getfloat
+    heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))))
+    finished = [heartbeat.finished]
+    if sys.stderr.isatty():
+        finished.append(stages.add(ProgressExtension(run)).finished)
+    finished.append(stages.add(ReportExtension(run)).finished)
+    return stages.add(IndexExtension(run, finished=finished, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")))
+
+
+def _add_sitemaps(
+    stages: Stages, run: Run, sitemaps: SitemapExtension, robots: RobotsMiddleware, revisits: threading.Event
+) -> None:
+    """Adds the reading of sitemaps where the source has any, and says whether due rows wait for it."""
+    mode = run.source.start.sitemaps
+    if mode != "off":
+        stages.add(sitemaps)
+    if mode == "auto":
+        robots.listen(sitemaps.reading.met)
+    if mode == "off" or not run.source.lifecycle.trust_sitemap or run.forced:
+        revisits.set()
+
+
+def _build_traps(run: Run) -> TrapWatch:
+    scope = run.source.scope
+    return TrapWatch(
+        run.source_id,
+        trap_after=scope.trap_after,
+        max_urls_per_pattern=scope.max_urls_per_pattern,
+        file=run.source.file,
+    )
+
+
+def _build_hosts(fetch: Fetch) -> HostRegistry:
+    return HostRegistry(
+        delay_seconds=fetch.delay_seconds,
+        host_concurrency=fetch.host_concurrency,
+        sites=fetch.sites,
+        schedule=build_delay_schedule(fetch.windows, fetch.timezone, otherwise_seconds=fetch.delay_seconds),
+    )
