@@ -53,7 +53,7 @@ check: $(STAMP)  ## ruff, mypy --strict, import layers, layout, and that docs/ a
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q tests/test_layout.py tests/test_docs.py
+	$(BIN)/python -m pytest -q tests/test_layout.py tests/test_docs.py tests/test_docs_commands.py
 
 bench: $(STAMP)  ## searchcrawl and other crawlers on about 3,850 pages; ARGS="--rounds 1 --only abe" does less
 	scripts/bootstrap bench java
