@@ -57,13 +57,13 @@ def documents_received(core_url: str) -> int:
 
 
 def compare(
-    pages: set[str], documents: Iterable[Mapping[str, Any]], url_rows: Iterable[Mapping[str, Any]]
+    pages: set[str], documents: Iterable[Mapping[str, Any]], list_urls: Iterable[Mapping[str, Any]]
 ) -> Comparison:
     """Compares the HTML pages that wget reached with the index and the URL table."""
     html = [document for document in documents if document.get("mimetype", "text/html") == "text/html"]
     indexed = Counter(document["access_url"] for document in html)
     duplicates = Counter(url for document in html for url in document.get("duplicates", ()))
-    codes = {row["access_url"]: row["code"] for row in url_rows if row["code"] in EXPLAINED}
+    codes = {row["access_url"]: row["code"] for row in list_urls if row["code"] in EXPLAINED}
     known = indexed + duplicates
     return Comparison(
         missing=sorted(pages - known.keys() - codes.keys()),

@@ -103,7 +103,7 @@ class Bench:
             documents=document_count(self._core_url),
             received=documents_received(self._core_url),
             repeated=self._repeated(asked),
-            comparison=compare(self.pages, documents_of(self._core_url), self._project.url_rows()),
+            comparison=compare(self.pages, documents_of(self._core_url), self._project.list_urls()),
         )
 
     def searchcrawl_to_local(self) -> Run:
@@ -136,7 +136,7 @@ class Bench:
             requests=len(asked),
             documents=document_count(self._core_url),
             received=documents_received(self._core_url) - received,
-            comparison=compare(self.pages, documents_of(self._core_url), self._project.url_rows()),
+            comparison=compare(self.pages, documents_of(self._core_url), self._project.list_urls()),
             bodies=self._page_bodies(asked),
         )
 

@@ -27,7 +27,7 @@ from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Link, Outcome
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.queries import status, urls
-from searchcrawl.queries.urls import Wanted
+from searchcrawl.queries.urls import UrlFilter
 from searchcrawl.run import Run
 from searchcrawl.sources import loading
 from searchcrawl.store.engine.database import Database
@@ -148,14 +148,14 @@ class Measuring:
     def answer(self) -> None:
         """``status``, and the first rows of ``urls``."""
         source = self._source
-        self._timed("status_seconds", lambda: status.status_of(source, self._database, VERSIONS, preserve=True))
+        self._timed("status_seconds", lambda: status.describe_status(source, self._database, VERSIONS, preserve=True))
         rows = self._timed(
             "urls_first_page_seconds",
-            lambda: list(islice(urls.url_rows(self._database, source, Wanted()), LISTED_ROWS)),
+            lambda: list(islice(urls.list_urls(self._database, source, UrlFilter()), LISTED_ROWS)),
         )
         self._timed(
             "urls_of_code_seconds",
-            lambda: list(islice(urls.url_rows(self._database, source, Wanted(code=404)), LISTED_ROWS)),
+            lambda: list(islice(urls.list_urls(self._database, source, UrlFilter(code=404)), LISTED_ROWS)),
         )
         if len(rows) != LISTED_ROWS:
             raise SystemExit(f"scale: {len(rows)} rows listed, not {LISTED_ROWS}")

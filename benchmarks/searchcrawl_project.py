@@ -75,7 +75,7 @@ class Project:
             raise SystemExit(f"bench: searchcrawl ended with {cost.exit_code}\n{errors[-2000:]}")
         return Crawled(cost=cost, status=json.loads(output.read_text(encoding="utf-8")))
 
-    def url_rows(self) -> list[dict[str, Any]]:
+    def list_urls(self) -> list[dict[str, Any]]:
         """The URL table as ``searchcrawl urls`` shows it."""
         command = [PYTHON, "-m", "searchcrawl", "urls", SOURCE, "--json"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}

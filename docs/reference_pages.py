@@ -18,8 +18,8 @@ from pydantic_core import PydanticUndefined
 
 from searchcrawl.cli import commands
 from searchcrawl.cli.command import Command
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.codes import Code, CodeClass
+from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
 from searchcrawl.run import COUNTS
 from searchcrawl.sources import config, project

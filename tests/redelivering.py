@@ -11,8 +11,8 @@ from searchcrawl import clock, urls
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
 from searchcrawl.operations import redelivery
-from searchcrawl.queries.status import status_of
-from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.queries.status import describe_status
+from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.queries.verify import verify
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch
@@ -83,7 +83,7 @@ def sent(documents: int, removed: int = 0, failed: int = 0) -> dict[str, Any]:
 
 
 def status(filled: CachedStore) -> dict[str, Any]:
-    return status_of(filled.source, filled.database, {})
+    return describe_status(filled.source, filled.database, {})
 
 
 def verified(filled: CachedStore) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def verified(filled: CachedStore) -> dict[str, Any]:
 
 
 def states(filled: CachedStore) -> dict[str, str]:
-    rows = url_rows(filled.database, filled.source, Wanted())
+    rows = list_urls(filled.database, filled.source, UrlFilter())
     return {row["url"].removeprefix(SITE): row["state"] for row in rows}
 
 

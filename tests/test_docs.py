@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 from docs import reference_pages as pages
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.codes import Code, CodeClass
+from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import FIELDS, Kind
 from searchcrawl.run import COUNTS
 from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from searchcrawl.cli.commands import DESCRIPTIONS
-from searchcrawl.cli.exit_codes import Exit, exit_of
 from searchcrawl.cli.output import print_error
 from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.loading import find_project, load_project
 from searchcrawl.sources.project import Project
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from searchcrawl import __version__
 from searchcrawl.cli import commands
 from searchcrawl.cli.commands import DESCRIPTIONS
-from searchcrawl.cli.exit_codes import Exit, exit_of
 from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.exit_codes import Exit, exit_of
 
 if TYPE_CHECKING:
     from searchcrawl.cli.command import Command

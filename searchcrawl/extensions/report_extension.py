@@ -1,21 +1,29 @@
-"""Writes down how a run ended: its reason, its counts and its exit code."""
+"""Writes down how a run ended: its reason, its counts and its exit code, once everything else has ended."""
 
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from scrapy.crawler import Crawler
 
+from searchcrawl import urls
+from searchcrawl.codes import ANSWERED, REFUSED
 from searchcrawl.exceptions import LeaseLost, StoreError
-from searchcrawl.queries import run_outcome
+from searchcrawl.exit_codes import Exit
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.states import EndReason, FetchState
+from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
+_END_REASONS: Final = frozenset(EndReason)
+
 
 class ReportExtension:
-    """The last to hear of the end of a run."""
+    """Is called last when a run ends."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -29,12 +37,49 @@ class ReportExtension:
         if run.attributes is not None:
             for attribute, count in sorted(run.attributes.unreadable.items()):
                 logger.warning("attribute %s: %d values could not be read, and were left out", attribute, count)
-        ended = run_outcome.end_reason(reason, failed=run.shutdown.failure is not None)
+        ended = find_end_reason(reason, failed=run.shutdown.failure is not None)
         try:
-            run.exit_code = run_outcome.exit_code(run, ended)
+            run.exit_code = find_exit_code(run, ended)
             run.end(ended, run.exit_code)
         except (StoreError, LeaseLost) as error:
-            run.exit_code = run_outcome.STORE_FAILED
+            run.exit_code = Exit.STORE_FAILED
             run.shutdown.failure = run.shutdown.failure or error
             logger.warning("the end of the run could not be written: %s", error)
         logger.info("run %d of %s ended: %s, exit %s", run.id, run.source.name, ended, run.exit_code)
+
+
+def find_end_reason(reason: str, *, failed: bool) -> str:
+    """The reason of a run from that of Scrapy: a signal (``shutdown``) is ``stopped``."""
+    if failed:
+        return EndReason.STORE_FAILED
+    if reason in _END_REASONS:
+        return reason
+    return EndReason.STOPPED if reason in {"shutdown", "cancelled"} else reason
+
+
+def find_exit_code(run: Run, reason: str) -> Exit:
+    """The exit code of a run that ended for ``reason``; raises StoreError."""
+    if run.shutdown.failure is not None:
+        return Exit.STORE_FAILED
+    if run.delivery_failure is not None:
+        return Exit.INDEX_AWAY
+    held = run.read(lambda transaction: document_table.totals(transaction, run.source_id)["quarantined"])
+    if reason != EndReason.FINISHED:
+        return Exit.ENDED_EARLY
+    if _every_start_failed(run):
+        return Exit.NO_START
+    return Exit.QUARANTINE if held else Exit.DONE
+
+
+def _every_start_failed(run: Run) -> bool:
+    """Whether this run brought nothing from any start URL; what failed in an earlier one does not count."""
+    keys = [urls.key(start.url) for start in run.starts]
+    rows = run.read(lambda transaction: url_table.known(transaction, run.source_id, keys))
+    if not rows:
+        return False
+    counts = run.counted()
+    visited = any(counts[name] for name in ("fetched", "fetch_failures", "rejected", "conversion_failures"))
+    # A start URL outside the boundary is never visited, and fails in each run.
+    if not visited and not all(row.code in REFUSED for row in rows):
+        return False
+    return all(row.fetch_state == FetchState.SETTLED and row.code not in ANSWERED for row in rows)

@@ -10,7 +10,7 @@ from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.queries.explain_reasons import Reason, build_reason
-from searchcrawl.queries.url_state import UrlState, url_state
+from searchcrawl.queries.urls import UrlState, derive_url_state
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import NO_INCLUDE
@@ -123,7 +123,7 @@ class Context:
     @property
     def state(self) -> UrlState | None:
         """Its state as ``urls`` names it; None where it was never seen."""
-        return None if self.listed is None else url_state(self.listed, self.source.lifecycle.remove_on)
+        return None if self.listed is None else derive_url_state(self.listed, self.source.lifecycle.remove_on)
 
     def refusals(self, url: str | None = None) -> list[Reason]:
         """All rules of the boundary that refuse it now, or the target of its redirect, at its own depth."""

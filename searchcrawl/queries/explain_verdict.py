@@ -13,7 +13,7 @@ from typing import Final
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code
 from searchcrawl.queries.explain_context import Context
 from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, parse_reason
-from searchcrawl.queries.url_state import UrlState
+from searchcrawl.queries.urls import UrlState
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import target_of

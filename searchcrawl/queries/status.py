@@ -1,4 +1,4 @@
-"""The state of sources, as ``status`` and the end of ``crawl`` show it (J1, J2)."""
+"""The state of sources and of their document caches, as ``status``, ``cache stats`` and the end of ``crawl`` show it (J1, J2)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any, Final
 
 from searchcrawl import clock, urls
+from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import Code
-from searchcrawl.queries import run_outcome
+from searchcrawl.exit_codes import Exit
 from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
+from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
@@ -26,10 +28,10 @@ from searchcrawl.store.urls.pattern_table import StoredPattern
 _MOST_PATTERNS: Final = 500
 
 
-def status_of(
+def describe_status(
     source: Source, database: Database, versions: Mapping[str, int], *, preserve: bool = False
 ) -> dict[str, Any]:
-    """The status object of interface.md §2; a source that never ran is ``scheduled``.
+    """What ``status --json`` prints of a source; one that never ran is ``scheduled``.
 
     With ``preserve`` (the project's) documents that cannot be sent again from the cache are warned about.
     """
@@ -105,7 +107,13 @@ def _state(run: RunRow, *, executing: bool) -> str:
     if run.ended_ms is None:
         return "executing" if executing else "waiting_for_resume"
     if run.end_reason == EndReason.FINISHED:
-        return "finished" if run.exit_code in (0, 9) else "partially_failed" if run.exit_code == 6 else "failed"
+        return (
+            "finished"
+            if run.exit_code in {Exit.DONE, Exit.QUARANTINE}
+            else "partially_failed"
+            if run.exit_code == Exit.INDEX_AWAY
+            else "failed"
+        )
     return "failed" if run.end_reason == EndReason.STORE_FAILED else "stopped"
 
 
@@ -128,7 +136,7 @@ def _warnings_of_run(
         return
     if run.ended_ms is None:
         yield _warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} goes on with it")
-    if run.exit_code == run_outcome.NO_START:
+    if run.exit_code == Exit.NO_START:
         yield _warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
     if waiting:
         yield _warning(
@@ -177,3 +185,18 @@ def _warnings_of_patterns(cut: Sequence[StoredPattern]) -> Iterator[dict[str, st
 
 def _warning(code: str, message: str) -> dict[str, str]:
     return {"code": code, "message": message}
+
+
+def count_cache(project: Project, database: Database, name: str) -> dict[str, Any]:
+    """``{"source", "records", "segments", "bytes"}``: documents with a record, and the files and their size.
+
+    Superseded records count as bytes alone. Raises StoreError.
+    """
+
+    def count(transaction: Transaction) -> int:
+        source_id = run_table.find_source(transaction, name)
+        return 0 if source_id is None else url_queries.cached_records(transaction, source_id)
+
+    records = database.read(count)
+    sizes = [size for _, size in DocumentCache(project.cache_dir / name).segments()]
+    return {"source": name, "records": records, "segments": len(sizes), "bytes": sum(sizes)}

@@ -1,27 +1,107 @@
-"""The URL table as ``urls`` shows it: an object a row (interface.md §2)."""
+"""The URL table as ``urls`` shows it: an object a row, with one word for the state of its URL."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
 
 import orjson
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import Code
-from searchcrawl.queries.url_state import UrlState, url_state
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, WITH_DOCUMENT, Code, CodeClass, facts_of
 from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.removal import is_evidence
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_display_map
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
+from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_queries
 from searchcrawl.store.urls.url_queries import ListedUrl, RowFilter
 
 
+class UrlState(StrEnum):
+    """The state of a URL, drawn from both axes of its row."""
+
+    #: to be fetched
+    TODO = "todo"
+    #: handed out to the running process
+    FETCHING = "fetching"
+    #: fetched, and in no delivery yet
+    CACHED = "cached"
+    #: in a delivery without a receipt
+    SENDING = "sending"
+    #: the index acknowledged it as it is
+    INDEXED = "indexed"
+    #: fetched, but not to be indexed: empty, noindex, moved
+    EXCLUDED = "excluded"
+    #: a rule refused it, without a request
+    REJECTED = "rejected"
+    #: another URL has the same content, or is the canonical one
+    DUPLICATE = "duplicate"
+    #: the last fetch failed, or the index refuses the document; the known document may still be in the index
+    FAILED = "failed"
+    #: was a document; its removal is under way or done
+    GONE = "gone"
+
+
+#: The state of a row whose last visit was answered, by the class of its code.
+_STATE_BY_CLASS: Final = {
+    CodeClass.COPY: UrlState.DUPLICATE,
+    CodeClass.EXCLUDED: UrlState.EXCLUDED,
+    CodeClass.DISPLAY: UrlState.EXCLUDED,
+    CodeClass.REDIRECT: UrlState.EXCLUDED,
+}
+#: The state of a row with 200.
+_STATE_BY_DOCUMENT: Final = {
+    DocumentState.NONE: UrlState.GONE,
+    DocumentState.CACHED: UrlState.CACHED,
+    DocumentState.SENDING: UrlState.SENDING,
+    DocumentState.PRESENT: UrlState.INDEXED,
+    DocumentState.WITHHELD: UrlState.DUPLICATE,
+    DocumentState.QUARANTINED: UrlState.INDEXED,
+    DocumentState.WANTED: UrlState.TODO,
+}
+
+
+#: Codes that a document had before it was removed.
+_WAS_DOCUMENT: Final = WITH_DOCUMENT - {Code.DISPLAY_URL_CLASH}
+
+
+def derive_url_state(row: ListedUrl, remove_on: Collection[int]) -> UrlState:
+    """The state of a row; ``remove_on`` are the statuses that remove a document of the source."""
+    if row.fetch_state != FetchState.SETTLED:
+        return UrlState.TODO if row.fetch_state == FetchState.TODO else UrlState.FETCHING
+    if row.document_state == DocumentState.REMOVING or _was_removed(row, remove_on):
+        return UrlState.GONE
+    by_class = _STATE_BY_CLASS.get(facts_of(row.code).kind)
+    if by_class is not None:
+        return by_class
+    if _is_refused(row):
+        return UrlState.REJECTED
+    if row.code != 200 or row.document_state is None:
+        return UrlState.FAILED
+    if row.document_state == DocumentState.WITHHELD and row.index_error is not None:
+        return UrlState.FAILED
+    return _STATE_BY_DOCUMENT[row.document_state]
+
+
+def _was_removed(row: ListedUrl, remove_on: Collection[int]) -> bool:
+    known = row.document_state == DocumentState.NONE and row.document_code in _WAS_DOCUMENT
+    return known and row.indexed_version is None and is_evidence(row.code, row.rule, remove_on)
+
+
+def _is_refused(row: ListedUrl) -> bool:
+    """Whether a rule settled the row; a redirect to a URL that robots.txt forbids counts as such a rule."""
+    if row.rule is None or row.rule == ROBOTS_UNAVAILABLE:
+        return False
+    return row.last_fetched_ms is None or row.code in {Code.ROBOTS, Code.OUTSIDE_BOUNDARY}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class UrlFilter:
     """Which rows are asked for; None is no restriction. ``rule`` is the rule, its key, or both as ``KEY: RULE``.
 
     ``host`` is a host with or without port, ``since_ms`` the earliest last visit (first sight, where there was none).
@@ -34,8 +114,8 @@ class Wanted:
     since_ms: int | None = None
 
 
-def url_rows(database: Database, source: Source, wanted: Wanted) -> Iterator[dict[str, Any]]:
-    """The rows of a source as interface.md shapes them, by rising row id, in constant memory; raises StoreError."""
+def list_urls(database: Database, source: Source, wanted: UrlFilter) -> Iterator[dict[str, Any]]:
+    """The rows of a source as ``urls --json`` prints them, by rising row id, in constant memory; raises StoreError."""
 
     def find(transaction: Transaction) -> tuple[int | None, list[int] | None]:
         host_ids = None if wanted.host is None else url_queries.host_ids(transaction, wanted.host.lower())
@@ -47,12 +127,12 @@ def url_rows(database: Database, source: Source, wanted: Wanted) -> Iterator[dic
     row_filter = RowFilter(code=wanted.code, rule=wanted.rule, host_ids=host_ids, since_ms=wanted.since_ms)
     display = build_display_map(source)
     for row in url_queries.listed_urls(database, source_id, row_filter):
-        state = url_state(row, source.lifecycle.remove_on)
+        state = derive_url_state(row, source.lifecycle.remove_on)
         if wanted.state in {None, state}:
-            yield _shaped(row, source.name, state, display)
+            yield _build_object(row, source.name, state, display)
 
 
-def _shaped(row: ListedUrl, source: str, state: UrlState, display: DisplayMap | None) -> dict[str, Any]:
+def _build_object(row: ListedUrl, source: str, state: UrlState, display: DisplayMap | None) -> dict[str, Any]:
     clash = row.code == Code.DISPLAY_URL_CLASH
     other = None if clash else row.duplicate_of
     modified = clock.from_http_date(row.last_modified)

@@ -159,14 +159,32 @@ def _find_clashes(sources: Mapping[str, Source]) -> list[ConfigurationError]:
     return find_clashes({source.file: source.attributes for source in sources.values()})
 
 
+def list_source_names(project: Project) -> list[str]:
+    """The names of all source files, sorted; also of broken ones, of which the index and the store may have rows."""
+    return [path.stem for path in _list_source_files(project)]
+
+
+def require_source_file(project: Project, name: str) -> str:
+    """``name``, if there is a source file of this name, broken or not; raises UnknownSource."""
+    if name not in list_source_names(project):
+        raise UnknownSource(f"unknown source: {to_one_line(name)}")
+    return name
+
+
+def _list_source_files(project: Project) -> list[Path]:
+    # Editors keep copies and locks in hidden files.
+    return [
+        path
+        for path in sorted(project.sources_dir.glob("*.toml"))
+        if not path.name.startswith(".") and not path.is_dir()
+    ]
+
+
 def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
     """The same, each for itself."""
     sources: dict[str, Source] = {}
     errors: list[ConfigurationError] = []
-    for path in sorted(project.sources_dir.glob("*.toml")):
-        # Editors keep copies and locks in hidden files.
-        if path.name.startswith(".") or path.is_dir():
-            continue
+    for path in _list_source_files(project):
         try:
             if not _NAME.fullmatch(path.stem):
                 raise ConfigurationError(

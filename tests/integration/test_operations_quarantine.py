@@ -12,8 +12,8 @@ from searchcrawl import clock
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, SourceBusy
 from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.operations import quarantine
-from searchcrawl.queries.status import status_of
-from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.queries.status import describe_status
+from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.queries.verify import verify
 from searchcrawl.store.runs import lease
 from tests.answer_store import SITE, FilledStore
@@ -51,7 +51,7 @@ class Away(Deaf):
 
 
 def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:
-    return list(url_rows(filled.database, filled.source, Wanted(**wanted)))
+    return list(list_urls(filled.database, filled.source, UrlFilter(**wanted)))
 
 
 def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
 
 
 def status(filled: FilledStore, **options: Any) -> dict[str, Any]:
-    return status_of(filled.source, filled.database, {}, **options)
+    return describe_status(filled.source, filled.database, {}, **options)
 
 
 def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: FilledStore) -> None:

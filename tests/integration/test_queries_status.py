@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from searchcrawl.queries.cache_figures import cache_figures
-from searchcrawl.queries.status import status_of
+from searchcrawl.queries.status import count_cache, describe_status
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.runs import lease
 from searchcrawl.store.schema import documents
@@ -25,7 +24,7 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 
 
 def status(filled: FilledStore, **options: Any) -> dict[str, Any]:
-    return status_of(filled.source, filled.database, {}, **options)
+    return describe_status(filled.source, filled.database, {}, **options)
 
 
 def warned(filled: FilledStore, **options: Any) -> list[str]:
@@ -35,7 +34,7 @@ def warned(filled: FilledStore, **options: Any) -> list[str]:
 def test_status_when_the_source_never_ran_then_scheduled(filled: FilledStore) -> None:
     never = filled.source.model_copy(update={"name": "never"})
 
-    found = status_of(never, filled.database, {})
+    found = describe_status(never, filled.database, {})
 
     assert (found["state"], found["run"], found["documents"], found["warnings"]) == ("scheduled", None, 0, [])
 
@@ -80,7 +79,7 @@ def test_status_when_the_source_file_changed_then_force_recrawl_names_the_key(fi
     edited = filled.source.model_copy(update={"scope": filled.source.scope.model_copy(update={"depth": 3})})
 
     assert status(filled)["force_recrawl"] is None
-    assert status_of(edited, filled.database, {})["force_recrawl"] == "changed: scope.depth"
+    assert describe_status(edited, filled.database, {})["force_recrawl"] == "changed: scope.depth"
 
 
 def test_status_when_something_needs_attention_then_it_is_warned_about(filled: FilledStore) -> None:
@@ -109,7 +108,7 @@ def test_cache_figures_when_documents_are_cached_then_records_and_files_are_coun
     folder.mkdir(parents=True)
     (folder / "00000001.warc.gz").write_bytes(b"12345")
 
-    found = cache_figures(filled.project, filled.database, "demo")
+    found = count_cache(filled.project, filled.database, "demo")
 
     assert found == {"source": "demo", "records": 2, "segments": 1, "bytes": 5}
-    assert cache_figures(filled.project, filled.database, "never")["records"] == 0
+    assert count_cache(filled.project, filled.database, "never")["records"] == 0

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock, urls
-from searchcrawl.queries.url_state import UrlState
-from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.queries.urls import UrlFilter, UrlState, list_urls
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.states import DocumentState, FetchState
@@ -26,14 +25,14 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 
 
 def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:
-    return list(url_rows(filled.database, filled.source, Wanted(**wanted)))
+    return list(list_urls(filled.database, filled.source, UrlFilter(**wanted)))
 
 
 def paths(filled: FilledStore, **wanted: Any) -> list[str]:
     return [row["url"].removeprefix(SITE) for row in rows(filled, **wanted)]
 
 
-def test_url_rows_when_each_kind_is_there_then_every_state_is_found(filled: FilledStore) -> None:
+def test_list_urls_when_each_kind_is_there_then_every_state_is_found(filled: FilledStore) -> None:
     filled.fetch("/indexed", "/failed", "/gone", "/held", "/removing")
     filled.send()
     filled.settle("/failed", 503, error="503 Service Unavailable")
@@ -71,7 +70,7 @@ def test_url_rows_when_each_kind_is_there_then_every_state_is_found(filled: Fill
     }
 
 
-def test_url_rows_when_a_document_is_indexed_then_all_its_fields_are_shown(filled: FilledStore) -> None:
+def test_list_urls_when_a_document_is_indexed_then_all_its_fields_are_shown(filled: FilledStore) -> None:
     filled.fetch("/")
     filled.admit("/page", referrer="/")
     filled.fetch("/page")
@@ -104,7 +103,7 @@ def test_url_rows_when_a_document_is_indexed_then_all_its_fields_are_shown(fille
     }
 
 
-def test_url_rows_when_the_index_refuses_a_document_then_it_failed_with_that_reason(filled: FilledStore) -> None:
+def test_list_urls_when_the_index_refuses_a_document_then_it_failed_with_that_reason(filled: FilledStore) -> None:
     filled.fetch("/page")
     with filled.database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
@@ -116,7 +115,7 @@ def test_url_rows_when_the_index_refuses_a_document_then_it_failed_with_that_rea
     assert (row["state"], row["in_index"], row["error"]) == ("failed", False, "unknown field 'x'")
 
 
-def test_url_rows_when_a_copy_is_known_then_its_survivor_is_named(filled: FilledStore) -> None:
+def test_list_urls_when_a_copy_is_known_then_its_survivor_is_named(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
     with filled.database.write_once() as transaction:
         duplicate_key_table.set_standing(
@@ -129,7 +128,7 @@ def test_url_rows_when_a_copy_is_known_then_its_survivor_is_named(filled: Filled
     assert (row["state"], row["duplicate_of"]) == ("duplicate", f"{SITE}/first")
 
 
-def test_url_rows_when_filtered_then_only_those_wanted(filled: FilledStore) -> None:
+def test_list_urls_when_filtered_then_only_those_wanted(filled: FilledStore) -> None:
     filled.admit("/a", code=955, rule="scope.exclude_urls: */a")
     filled.admit("/b", code=955, rule="scope.exclude_hosts: acme_test")
     filled.admit("/c")
@@ -149,14 +148,14 @@ def test_url_rows_when_filtered_then_only_those_wanted(filled: FilledStore) -> N
     assert paths(filled, since_ms=clock.now_ms() - 60_000, code=404) == ["/c"]
 
 
-def test_url_rows_when_there_are_several_pages_of_rows_then_each_comes_once(filled: FilledStore) -> None:
+def test_list_urls_when_there_are_several_pages_of_rows_then_each_comes_once(filled: FilledStore) -> None:
     wanted = [f"/{number}" for number in range(2500)]
     filled.admit(*wanted)
 
     assert paths(filled) == wanted
 
 
-def test_url_rows_when_the_source_never_ran_then_there_are_none(filled: FilledStore) -> None:
+def test_list_urls_when_the_source_never_ran_then_there_are_none(filled: FilledStore) -> None:
     never = filled.source.model_copy(update={"name": "never"})
 
-    assert list(url_rows(filled.database, never, Wanted())) == []
+    assert list(list_urls(filled.database, never, UrlFilter())) == []

@@ -13,7 +13,7 @@ from searchcrawl import urls
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.items import Removal
-from searchcrawl.queries.verify import being_crawled, verify
+from searchcrawl.queries.verify import list_crawled_sources, verify
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
 from tests.answer_store import SITE, FilledStore
@@ -109,8 +109,8 @@ def test_verify_when_the_receiver_cannot_list_then_refused(filled: FilledStore) 
 
 
 def test_being_crawled_when_a_process_holds_the_source_then_it_is_named(filled: FilledStore) -> None:
-    during = being_crawled(filled.database, ["demo", "other"])
+    during = list_crawled_sources(filled.database, ["demo", "other"])
     filled.end()
 
     assert during == ["demo"]
-    assert being_crawled(filled.database, ["demo", "other"]) == []
+    assert list_crawled_sources(filled.database, ["demo", "other"]) == []

@@ -9,10 +9,10 @@ from typing import Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import print_objects, print_table
-from searchcrawl.queries.cache_figures import cache_figures
-from searchcrawl.queries.source_names import existing, source_names
+from searchcrawl.exit_codes import Exit
+from searchcrawl.queries.status import count_cache
+from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.store.engine.database import Database
 
 _LATER: Final = frozenset({"list", "show", "check", "repair", "compact", "export", "import", "migrate"})
@@ -35,9 +35,9 @@ class Command(BaseCommand):
         if action != "count" or len(names) > 1:
             raise UsageError(f"unrecognized argument: {action if action != 'count' else names[1]}")
         project = self.load_project()
-        wanted = [existing(project, names[0])] if names else source_names(project)
+        wanted = [require_source_file(project, names[0])] if names else list_source_names(project)
         with closing(Database(project.database_url, project.root)) as database:
-            figures = [cache_figures(project, database, name) for name in wanted]
+            figures = [count_cache(project, database, name) for name in wanted]
         if opts.json:
             print_objects(figures)
         else:

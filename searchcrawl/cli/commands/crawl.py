@@ -17,13 +17,13 @@ from scrapy.settings import Settings
 from searchcrawl import settings as shipped
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.urls import url_line
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import print_error, print_object, print_table
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
+from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.processing_versions import VERSIONS
-from searchcrawl.queries.status import status_of
-from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.queries.status import describe_status
+from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value, to_one_line
 from searchcrawl.sources.loading import read_start_urls
@@ -153,7 +153,7 @@ class CrawlCommand(Command):
         return run.exit_code if run.shutdown.failure is None else Exit.STORE_FAILED
 
     def _show_status(self, run: Run, *, as_json: bool) -> None:
-        status = status_of(run.source, run.database, VERSIONS, preserve=run.project.cache.preserve)
+        status = describe_status(run.source, run.database, VERSIONS, preserve=run.project.cache.preserve)
         if as_json:
             print_object(status)
         else:
@@ -210,6 +210,6 @@ def show_summary(status: dict[str, Any]) -> None:
 def _print_failed_starts(run: Run) -> None:
     """Why there was nothing to crawl, to standard error: the first start URLs, as ``urls`` shows them."""
     shown = min(_STARTS_SHOWN, len(read_start_urls(run.project, run.source)))
-    starts = (row for row in url_rows(run.database, run.source, Wanted()) if row["depth"] == 0)
+    starts = (row for row in list_urls(run.database, run.source, UrlFilter()) if row["depth"] == 0)
     for row in islice(starts, shown):
         print(f"searchcrawl: start URL: {url_line(row)}", file=sys.stderr)

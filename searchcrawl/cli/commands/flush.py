@@ -8,9 +8,9 @@ from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.exit_codes import Exit, exit_of
 from searchcrawl.cli.output import print_error, print_object, progress_bar
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
+from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import open_index
 from searchcrawl.operations import redelivery

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import print_object, print_objects, print_table
+from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import open_index
 from searchcrawl.operations import quarantine
 from searchcrawl.sources.loading import load_source

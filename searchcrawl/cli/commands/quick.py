@@ -22,9 +22,9 @@ import orjson
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import print_object
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.exit_codes import Exit
 from searchcrawl.sources.loading import PROJECT_VARIABLE
 from searchcrawl.urls import Url
 

@@ -7,8 +7,8 @@ from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.commands.flush import show_sent
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import progress_bar
+from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import open_index
 from searchcrawl.operations import redelivery

@@ -15,13 +15,13 @@ from rich.text import Text
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import console_for_answers, print_object, print_table
+from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.queries import search
-from searchcrawl.queries.source_names import existing
 from searchcrawl.sources.checking import to_one_line
+from searchcrawl.sources.loading import require_source_file
 
 _MAX_ROWS: Final = 1000
 _MARKED: Final = re.compile(f"{search.HIT_START}(.*?){search.HIT_END}", re.DOTALL)
@@ -87,7 +87,7 @@ class Command(BaseCommand):
         project = self.load_project()
         query = SearchQuery(
             words=" ".join(args),
-            source=None if opts.source is None else existing(project, opts.source),
+            source=None if opts.source is None else require_source_file(project, opts.source),
             filters=[text.partition(":")[::2] for text in opts.filter],
             rows=opts.rows,
             sort=opts.sort,

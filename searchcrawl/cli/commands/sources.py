@@ -10,9 +10,9 @@ from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import error_lines, print_object, print_table
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
+from searchcrawl.exit_codes import Exit
 from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources, read_start_urls
 from searchcrawl.sources.secrets import redact

@@ -11,7 +11,7 @@ from typing import Any
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import error_lines, print_object, print_table
 from searchcrawl.processing_versions import VERSIONS
-from searchcrawl.queries.status import status_of
+from searchcrawl.queries.status import describe_status
 from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source, load_sources
 from searchcrawl.store.engine.database import Database
@@ -36,7 +36,7 @@ class Command(BaseCommand):
                 for line in error_lines(error):
                     print(f"warning: {line}", file=sys.stderr)
         with closing(Database(project.database_url, project.root)) as database:
-            found = [status_of(each, database, VERSIONS, preserve=project.cache.preserve) for each in sources]
+            found = [describe_status(each, database, VERSIONS, preserve=project.cache.preserve) for each in sources]
         if opts.json:
             print_object(found[0] if args else {"sources": found})
         elif args:

@@ -13,8 +13,7 @@ from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_objects
-from searchcrawl.queries.url_state import UrlState
-from searchcrawl.queries.urls import Wanted, url_rows
+from searchcrawl.queries.urls import UrlFilter, UrlState, list_urls
 from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
@@ -48,7 +47,7 @@ class Command(BaseCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
         source = load_source(project, args[0])
-        wanted = Wanted(
+        wanted = UrlFilter(
             state=None if opts.state is None else UrlState(opts.state),
             code=opts.code,
             rule=opts.rule,
@@ -56,7 +55,7 @@ class Command(BaseCommand):
             since_ms=opts.since_ms,
         )
         with closing(Database(project.database_url, project.root)) as database:
-            rows = url_rows(database, source, wanted)
+            rows = list_urls(database, source, wanted)
             if opts.json:
                 print_objects(rows)
             else:

@@ -9,12 +9,12 @@ from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.exit_codes import Exit
 from searchcrawl.cli.output import print_object
+from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import open_index
-from searchcrawl.queries.source_names import existing, source_names
-from searchcrawl.queries.verify import being_crawled, verify
+from searchcrawl.queries.verify import list_crawled_sources, verify
 from searchcrawl.sources.checking import to_one_line
+from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.store.engine.database import Database
 
 _KINDS: Final = ("missing", "extra", "stale", "foreign")
@@ -37,13 +37,13 @@ class Command(BaseCommand):
             print("searchcrawl verify --repair: not available yet", file=sys.stderr)
             return Exit.WRONG_USE
         project = self.load_project()
-        only = existing(project, args[0]) if args else None
+        only = require_source_file(project, args[0]) if args else None
         with (
             closing(Database(project.database_url, project.root)) as database,
             closing(open_index(project)) as index,
         ):
-            names = source_names(project)
-            for name in being_crawled(database, names if only is None else [only]):
+            names = list_source_names(project)
+            for name in list_crawled_sources(database, names if only is None else [only]):
                 print(f"warning: {name} is being crawled: what is on its way may show as a difference", file=sys.stderr)
             found = verify(database, index, names, only=only)
         if opts.json:

@@ -20,7 +20,7 @@ from searchcrawl.rules.rewriting import Named
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.schema import urls as url_rows
+from searchcrawl.store.schema import urls as list_urls
 
 SITE = "http://a.test/"
 
@@ -61,7 +61,7 @@ def rows(database: Database) -> dict[str, tuple[int, int]]:
 
 def id_of(database: Database, name: str) -> int:
     with database.read_once() as transaction:
-        return int(transaction.execute(select(url_rows.c.id).where(url_rows.c.url == SITE + name)).scalar_one())
+        return int(transaction.execute(select(list_urls.c.id).where(list_urls.c.url == SITE + name)).scalar_one())
 
 
 def test_admit_when_links_are_new_then_each_is_a_row_once(database: Database) -> None:

@@ -17,8 +17,8 @@ from searchcrawl.cli import commands
 from searchcrawl.cli.command import Command
 from searchcrawl.cli.commands import DESCRIPTIONS
 from searchcrawl.cli.dispatch import make_command
-from searchcrawl.cli.exit_codes import exit_of
 from searchcrawl.cli.output import print_objects, print_table
+from searchcrawl.exit_codes import exit_of
 from searchcrawl.sources.secrets import hide
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from searchcrawl.queries.url_state import UrlState, url_state
+from searchcrawl.queries.urls import UrlState, derive_url_state
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_queries import ListedUrl
 
@@ -60,8 +60,8 @@ def document(state: DocumentState, *, code: int = 200, **values: Any) -> ListedU
         (document(DocumentState.NONE, code=503), "failed"),
     ],
 )
-def test_url_state_when_both_axes_are_known_then_one_word(listed: ListedUrl, state: str) -> None:
-    assert url_state(listed, (404, 410)) == UrlState(state)
+def test_derive_url_state_when_both_axes_are_known_then_one_word(listed: ListedUrl, state: str) -> None:
+    assert derive_url_state(listed, (404, 410)) == UrlState(state)
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,14 @@ def test_url_state_when_both_axes_are_known_then_one_word(listed: ListedUrl, sta
         (document(DocumentState.QUARANTINED, code=951, rule="Disallow: /", indexed_version=1), "rejected"),
     ],
 )
-def test_url_state_when_a_document_leaves_then_gone_once_its_removal_is_decided(listed: ListedUrl, state: str) -> None:
-    assert url_state(listed, (404, 410)) == UrlState(state)
+def test_derive_url_state_when_a_document_leaves_then_gone_once_its_removal_is_decided(
+    listed: ListedUrl, state: str
+) -> None:
+    assert derive_url_state(listed, (404, 410)) == UrlState(state)
 
 
-def test_url_state_when_a_status_does_not_remove_then_the_missing_document_failed() -> None:
+def test_derive_url_state_when_a_status_does_not_remove_then_the_missing_document_failed() -> None:
     listed = document(DocumentState.NONE, code=410)
 
-    assert url_state(listed, (404,)) == UrlState.FAILED
-    assert url_state(listed, (404, 410)) == UrlState.GONE
+    assert derive_url_state(listed, (404,)) == UrlState.FAILED
+    assert derive_url_state(listed, (404, 410)) == UrlState.GONE

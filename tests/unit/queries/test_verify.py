@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.queries.sorted_rows import RowSorter
+from searchcrawl.queries.verify import RowSorter
 from searchcrawl.store.urls.url_queries import IndexedRow
 
 
@@ -21,11 +21,11 @@ def indexed(number: int) -> IndexedRow:
     )
 
 
-@pytest.mark.parametrize("run_rows", [50, 701, 5000, 10_000])
-def test_rows_when_sorted_in_runs_then_all_come_back_by_rising_id(run_rows: int) -> None:
+@pytest.mark.parametrize("part_rows", [50, 701, 5000, 10_000])
+def test_rows_when_sorted_in_parts_then_all_come_back_by_rising_id(part_rows: int) -> None:
     added = [indexed(number) for number in range(1, 5001)]
 
-    with RowSorter(run_rows=run_rows) as sorter:
+    with RowSorter(part_rows=part_rows) as sorter:
         for row in added:
             sorter.add(row, urls.document_id("demo", row.url))
         found = list(sorter.by_id())

@@ -1,4 +1,4 @@
-"""How a run ended, as a reason and as an exit code (interface.md §2)."""
+"""How a run ended, as a reason and as an exit code ."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable, StoreError
-from searchcrawl.queries import run_outcome
+from searchcrawl.extensions.report_extension import find_end_reason, find_exit_code
 from searchcrawl.rules.rewriting import Named
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
@@ -53,7 +53,7 @@ def settle_start(run: Run, code: int) -> None:
     ],
 )
 def test_end_reason_when_scrapy_names_one_then_ours(reason: str, failed: bool, expected: str) -> None:
-    found = run_outcome.end_reason(reason, failed=failed)
+    found = find_end_reason(reason, failed=failed)
 
     assert found == expected
 
@@ -62,7 +62,7 @@ def test_exit_code_when_every_start_url_failed_in_this_run_then_8(run: Run) -> N
     settle_start(run, 503)
     run.count(fetch_failures=1)
 
-    code = run_outcome.exit_code(run, EndReason.FINISHED)
+    code = find_exit_code(run, EndReason.FINISHED)
 
     assert code == 8
 
@@ -70,7 +70,7 @@ def test_exit_code_when_every_start_url_failed_in_this_run_then_8(run: Run) -> N
 def test_exit_code_when_nothing_was_due_then_0_whatever_failed_before(run: Run) -> None:
     settle_start(run, 503)
 
-    code = run_outcome.exit_code(run, EndReason.FINISHED)
+    code = find_exit_code(run, EndReason.FINISHED)
 
     assert code == 0
 
@@ -78,7 +78,7 @@ def test_exit_code_when_nothing_was_due_then_0_whatever_failed_before(run: Run) 
 def test_exit_code_when_the_start_url_is_outside_the_boundary_then_8_in_each_run(run: Run) -> None:
     settle_start(run, 955)
 
-    code = run_outcome.exit_code(run, EndReason.FINISHED)
+    code = find_exit_code(run, EndReason.FINISHED)
 
     assert code == 8
 
@@ -87,21 +87,21 @@ def test_exit_code_when_the_start_url_is_good_then_0(run: Run) -> None:
     settle_start(run, 200)
     run.count(fetched=1)
 
-    code = run_outcome.exit_code(run, EndReason.FINISHED)
+    code = find_exit_code(run, EndReason.FINISHED)
 
     assert code == 0
 
 
 def test_exit_code_when_ended_by_a_limit_then_3(run: Run) -> None:
-    code = run_outcome.exit_code(run, EndReason.LIMIT)
+    code = find_exit_code(run, EndReason.LIMIT)
 
     assert code == 3
 
 
 def test_exit_code_when_documents_wait_then_6_but_a_failed_store_goes_first(run: Run) -> None:
     run.delivery_failure = IndexUnavailable("away")
-    waiting = run_outcome.exit_code(run, EndReason.FINISHED)
+    waiting = find_exit_code(run, EndReason.FINISHED)
     run.shutdown.failure = StoreError("gone")
-    failed = run_outcome.exit_code(run, EndReason.FINISHED)
+    failed = find_exit_code(run, EndReason.FINISHED)
 
     assert (waiting, failed) == (6, 7)
