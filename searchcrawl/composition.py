@@ -25,10 +25,9 @@ from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard
 from searchcrawl.http.proxy_route import build_proxy_route
-from searchcrawl.operations.dry_run import DryRunRateLimiter
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.host_registry import HostRegistry
-from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
+from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, SharedRateLimiter
 from searchcrawl.robots.robots_copies import RobotsCopies
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
@@ -66,7 +65,8 @@ def compose(crawler: Crawler, run: Run) -> Stages:
 def compose_dry_run(crawler: Crawler, run: Run) -> Stages:
     """The stages of a look at one page (``test``, ``explain --live``): nothing is stored or delivered."""
     stages = Stages()
-    add_fetching(stages, crawler, run, DryRunRateLimiter(run), _build_traps(run))
+    rate_limiter = DryRunRateLimiter(run.database, delay_seconds=run.source.fetch.delay_seconds)
+    add_fetching(stages, crawler, run, rate_limiter, _build_traps(run))
     return stages
 
 

@@ -15,7 +15,7 @@ from searchcrawl.codes import REFUSED, WITH_DOCUMENT, Code, facts_of, is_failure
 from searchcrawl.items import Document, Hop, Link, Outcome, Page
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import freshness, removal
-from searchcrawl.rules.freshness import Traits
+from searchcrawl.rules.freshness import PageVersion
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.states import FetchState
@@ -130,9 +130,9 @@ def _differs(document: Document, source: Source) -> bool:
     claim = document.claim
     if claim.fields_digest == document.fields_digest:
         return False
-    before = Traits(last_modified=claim.last_modified, etag=claim.etag, checksum=claim.fields_digest)
-    after = Traits(last_modified=document.last_modified, etag=document.etag, checksum=document.fields_digest)
-    return freshness.changed(source.change.condition, before, after)
+    before = PageVersion(last_modified=claim.last_modified, etag=claim.etag, checksum=claim.fields_digest)
+    after = PageVersion(last_modified=document.last_modified, etag=document.etag, checksum=document.fields_digest)
+    return freshness.has_changed(source.change.condition, before, after)
 
 
 def _unchanged(document: Document, settled: Settled, source: Source, group: Group) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import BUSY
@@ -11,6 +12,9 @@ from searchcrawl.exceptions import HostBlocked
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
+
+#: A dry run does not wait longer for a host that other processes have paused or blocked: a person waits for its answer.
+_MAX_DRY_WAIT_SECONDS: Final = 30.0
 
 
 class RateLimiter:
@@ -141,3 +145,41 @@ class SharedRateLimiter(RateLimiter):
             return slot.start_ms
 
         return self._database.write(reserve)
+
+
+class DryRunRateLimiter(RateLimiter):
+    """For a process that tries one page: keeps its own delay, and begins after what other processes have reserved."""
+
+    def __init__(self, database: Database, *, delay_seconds: float) -> None:
+        self._database = database
+        self._delay_seconds = delay_seconds
+        self._crawl_delays: dict[str, float] = {}
+        self._next_at: dict[str, float] = {}
+
+    async def wait_until_allowed(self, host: str) -> None:
+        if host not in self._next_at:
+            self._next_at[host] = clock.monotonic() + await asyncio.to_thread(self._read_wait_seconds, host)
+        pause = min(self._next_at[host] - clock.monotonic(), _MAX_DRY_WAIT_SECONDS)
+        if pause > 0:
+            await asyncio.sleep(pause)
+        self.start_delay(host)
+
+    async def acquire_request(self, host: str) -> None:
+        await self.wait_until_allowed(host)
+
+    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
+        self._crawl_delays[host] = max(delay_seconds, self._crawl_delays.get(host, 0.0))
+
+    def start_delay(self, host: str) -> None:
+        delay_seconds = max(self._delay_seconds, self._crawl_delays.get(host, 0.0))
+        self._postpone(host, delay_seconds)
+
+    def pause(self, host: str, *, seconds: float) -> None:
+        self._postpone(host, seconds)
+
+    def _postpone(self, host: str, seconds: float) -> None:
+        self._next_at[host] = max(self._next_at.get(host, 0.0), clock.monotonic() + seconds)
+
+    def _read_wait_seconds(self, host: str) -> float:
+        allowed_ms = self._database.read(lambda transaction: host_table.find_allowed_ms(transaction, host))
+        return 0.0 if allowed_ms is None else (allowed_ms - clock.now_ms()) / 1000

@@ -25,32 +25,32 @@ class Condition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
-    """What a visit tells of a page's age; None where the server didn't send it."""
+class PageVersion:
+    """What identifies the version of a page that a visit saw; None where the server did not send it."""
 
     last_modified: str | None = None
     etag: str | None = None
     checksum: bytes | None = None
 
 
-def changed(condition: Collection[str], before: Traits, after: Traits) -> bool:
-    """Whether any of the traits listed in ``condition`` (values of Condition) differs.
+def has_changed(condition: Collection[str], before: PageVersion, after: PageVersion) -> bool:
+    """Whether any of what ``condition`` lists (values of Condition) differs.
 
-    A trait that either visit lacks falls back to the checksum, as does an empty condition; a
-    checksum that either visit lacks counts as a difference.
+    Where one of the visits lacks it, and where the condition is empty, the checksums are compared; a checksum that one
+    of them lacks counts as a difference.
     """
     return any(_differs(Condition(name), before, after) for name in condition or (Condition.CHECKSUM,))
 
 
-def _differs(condition: Condition, before: Traits, after: Traits) -> bool:
+def _differs(condition: Condition, before: PageVersion, after: PageVersion) -> bool:
     if condition is Condition.DATE and before.last_modified and after.last_modified:
         return before.last_modified.strip() != after.last_modified.strip()
     if condition is Condition.ETAG and before.etag and after.etag:
-        return _opaque(before.etag) != _opaque(after.etag)
+        return _strip_weak_mark(before.etag) != _strip_weak_mark(after.etag)
     return before.checksum is None or before.checksum != after.checksum
 
 
-def _opaque(etag: str) -> str:
+def _strip_weak_mark(etag: str) -> str:
     return etag.strip().removeprefix("W/")
 
 
@@ -58,7 +58,7 @@ def next_due_ms(settled_ms: int, *, recrawl_every_hours: float, failed_runs: int
     """The moment (ms since 1970) from which a row settled at ``settled_ms`` is due again.
 
     ``failed_runs`` is the number of runs in a row, this one included, in which it failed: each
-    third doubles the gap, up to seven days. Without ``recrawl_every_hours`` it is due in each run.
+    third doubles the gap, up to seven days. With 0 as ``recrawl_every_hours`` it is due in each run.
     """
     gap_ms = round(recrawl_every_hours * _HOUR_MS)
     doublings = failed_runs // _RUNS_PER_DOUBLING

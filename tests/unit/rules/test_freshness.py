@@ -6,12 +6,12 @@ from itertools import product
 
 import pytest
 
-from searchcrawl.rules.freshness import Condition, Traits, changed, next_due_ms
+from searchcrawl.rules.freshness import Condition, PageVersion, has_changed, next_due_ms
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-BEFORE = Traits(last_modified="Mon, 02 Mar 2026 10:00:00 GMT", etag='"a"', checksum=b"a")
-OTHER = Traits(last_modified="Tue, 03 Mar 2026 10:00:00 GMT", etag='"b"', checksum=b"b")
+BEFORE = PageVersion(last_modified="Mon, 02 Mar 2026 10:00:00 GMT", etag='"a"', checksum=b"a")
+OTHER = PageVersion(last_modified="Tue, 03 Mar 2026 10:00:00 GMT", etag='"b"', checksum=b"b")
 
 
 @pytest.mark.parametrize("condition", [["date"], ["checksum"], ["etag"], ["date", "checksum"], list(Condition)])
@@ -19,7 +19,7 @@ OTHER = Traits(last_modified="Tue, 03 Mar 2026 10:00:00 GMT", etag='"b"', checks
 def test_page_when_any_listed_trait_differs_then_is_changed(
     condition: list[str], date: bool, checksum: bool, etag: bool
 ) -> None:
-    after = Traits(
+    after = PageVersion(
         last_modified=(OTHER if date else BEFORE).last_modified,
         etag=(OTHER if etag else BEFORE).etag,
         checksum=(OTHER if checksum else BEFORE).checksum,
@@ -27,33 +27,33 @@ def test_page_when_any_listed_trait_differs_then_is_changed(
 
     differing = {name for name, differs in (("date", date), ("checksum", checksum), ("etag", etag)) if differs}
 
-    assert changed(condition, BEFORE, after) is bool(differing & set(condition))
+    assert has_changed(condition, BEFORE, after) is bool(differing & set(condition))
 
 
 @pytest.mark.parametrize("condition", [["date"], ["etag"], []])
 @pytest.mark.parametrize("lacking", ["before", "after", "both"])
 @pytest.mark.parametrize("same", [True, False])
 def test_trait_when_not_sent_then_falls_back_to_the_checksum(condition: list[str], lacking: str, same: bool) -> None:
-    checksum_only = Traits(checksum=b"a")
+    checksum_only = PageVersion(checksum=b"a")
     before = checksum_only if lacking != "after" else BEFORE
-    after = Traits(checksum=b"a" if same else b"b")
+    after = PageVersion(checksum=b"a" if same else b"b")
     if lacking == "before":
-        after = Traits(last_modified="x", etag="y", checksum=after.checksum)
+        after = PageVersion(last_modified="x", etag="y", checksum=after.checksum)
 
-    assert changed(condition, before, after) is not same
+    assert has_changed(condition, before, after) is not same
 
 
 def test_page_when_there_was_no_good_body_then_is_changed() -> None:
-    assert changed(["checksum"], Traits(), Traits(checksum=b"a"))
+    assert has_changed(["checksum"], PageVersion(), PageVersion(checksum=b"a"))
 
 
 def test_etags_when_one_is_weak_then_are_compared_weakly() -> None:
-    assert not changed(["etag"], Traits(etag='W/"a"', checksum=b"a"), Traits(etag='"a"', checksum=b"b"))
+    assert not has_changed(["etag"], PageVersion(etag='W/"a"', checksum=b"a"), PageVersion(etag='"a"', checksum=b"b"))
 
 
 def test_condition_when_unknown_then_is_an_error() -> None:
     with pytest.raises(ValueError, match="size"):
-        changed(["size"], BEFORE, BEFORE)
+        has_changed(["size"], BEFORE, BEFORE)
 
 
 @pytest.mark.parametrize(
