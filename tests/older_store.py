@@ -10,7 +10,7 @@ from alembic import command
 from sqlalchemy import Connection, MetaData, Table, func, inspect, make_url, select, text
 
 from searchcrawl.store.engine import postgresql_engine, sqlite_engine
-from searchcrawl.store.engine.migration import configuration
+from searchcrawl.store.engine.migration import configure_alembic
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def opened(url: str, root: Path) -> Iterator[Connection]:
 
 def make_tables(connection: Connection, revision: str) -> None:
     """Makes the tables of a revision in an empty database."""
-    settings = configuration()
+    settings = configure_alembic()
     settings.attributes["connection"] = connection
     command.upgrade(settings, revision)
 

@@ -25,9 +25,8 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import robots_table
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
-from searchcrawl.store.urls import url_facts
-from searchcrawl.store.urls.url_facts import UrlFacts
-from searchcrawl.store.urls.url_queries import ListedUrl
+from searchcrawl.store.urls import url_queries
+from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 
 _TRAP_LIMITS: Final = ("max_url_length", "max_path_segments", "max_query_parameters", "max_repeated_segments")
 _LIMITS: Final = frozenset(f"scope.{name}" for name in ("depth", "dynamic_pages", *_TRAP_LIMITS))
@@ -211,11 +210,11 @@ def _find_facts(transaction: Transaction, source_id: int | None, url: str) -> tu
     """The access URL, the display URL where ``url`` is one, and what is known of it."""
     if source_id is None:
         return url, None, None
-    facts = url_facts.find(transaction, source_id, urls.key(url))
-    access_url = None if facts is not None else url_facts.shown_as(transaction, source_id, urls.key(url))
+    facts = url_queries.find_facts(transaction, source_id, urls.key(url))
+    access_url = None if facts is not None else url_queries.find_shown_as(transaction, source_id, urls.key(url))
     if access_url is None:
         return url, None, facts
-    return access_url, url, url_facts.find(transaction, source_id, urls.key(access_url))
+    return access_url, url, url_queries.find_facts(transaction, source_id, urls.key(access_url))
 
 
 def _find_trap(

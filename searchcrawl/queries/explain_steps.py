@@ -18,8 +18,7 @@ from searchcrawl.items import Document, Outcome
 from searchcrawl.queries.explain_context import Context
 from searchcrawl.rules.redirects import target_of
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls.url_facts import UrlFacts
-from searchcrawl.store.urls.url_queries import ListedUrl
+from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 
 
 @dataclass(frozen=True, slots=True)

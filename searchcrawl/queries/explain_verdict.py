@@ -19,7 +19,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import target_of
 from searchcrawl.rules.removal import is_evidence
 from searchcrawl.store.states import DocumentState, FetchState
-from searchcrawl.store.urls.url_facts import UrlFacts
+from searchcrawl.store.urls.url_queries import UrlFacts
 
 _IN: Final = "in the index"
 _NOT_IN: Final = "not in the index"

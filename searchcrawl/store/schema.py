@@ -5,8 +5,6 @@ A change here needs a migration; a test compares both.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -18,19 +16,13 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
-    TextClause,
     UniqueConstraint,
     text,
 )
 
 from searchcrawl.codes import WARNED
+from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import PENDING, DocumentState, FetchState
-
-
-def is_one_of(column: str, values: Collection[int]) -> TextClause:
-    """``column IN (values)`` with literals: databases find a partial index by the text of its condition."""
-    return text(f"{column} IN ({', '.join(str(int(value)) for value in sorted(values))})")
-
 
 #: 64 bits everywhere, and still an alias of the rowid in SQLite.
 RowId = BigInteger().with_variant(Integer, "sqlite")

@@ -11,7 +11,8 @@ from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select
 from searchcrawl.codes import Code
 from searchcrawl.store.documents.document_table import IS_COPY, OUT_OF_QUARANTINE
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import batches, documents, is_one_of, urls
+from searchcrawl.store.schema import batches, documents, urls
+from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import PENDING, BatchState, DocumentState
 
 _PENDING: Final = is_one_of("documents.state", PENDING)

@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from searchcrawl.store.batches.batch_table import SealedBatch, new_batch, next_version
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, sources
+from searchcrawl.store.statements import scanned
 from searchcrawl.store.states import DocumentState
-from searchcrawl.store.urls.scanned import scanned
 
 #: A batch has no more documents than this, however small they are.
 _MOST_ROWS: Final = 20_000

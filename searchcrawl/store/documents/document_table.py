@@ -10,9 +10,9 @@ from sqlalchemy import BigInteger, and_, bindparam, case, func, or_, select, tex
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import documents, is_one_of
+from searchcrawl.store.schema import documents
+from searchcrawl.store.statements import is_one_of, upsert
 from searchcrawl.store.states import PENDING, DocumentState
-from searchcrawl.store.upsert import upsert
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert

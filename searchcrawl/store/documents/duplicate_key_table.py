@@ -22,10 +22,10 @@ from sqlalchemy import (
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import WITH_DOCUMENT, Code
-from searchcrawl.store.among import among
 from searchcrawl.store.documents.document_table import IS_COPY, MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.statements import among
 from searchcrawl.store.states import WANTED, DocumentState
 
 _CHUNK: Final = 500

@@ -13,22 +13,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, inspect, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
-from searchcrawl.store.engine.creation import VERSIONS, create
-from searchcrawl.store.engine.outage_retry import OutageRetry
-from searchcrawl.store.engine.outages import kind_of
+from searchcrawl.store.engine.migration import HEAD, create_tables, find_revision, migrate
+from searchcrawl.store.engine.outage_retry import OutageRetry, classify_error
 
 #: The open transaction that the functions of the table modules take; only Database makes one.
 Transaction = Connection
 
 T = TypeVar("T")
 
-#: The newest revision in migrations/versions.
-HEAD = "0002"
-#: Two processes must not migrate one database at once; any number that nobody else uses there.
+#: The key of the lock: two processes must not migrate one database at once. Any number that nobody else uses.
 _MIGRATING: Final = 7_231_960_451_882_003
 
 
@@ -132,7 +129,7 @@ class Database:
             yield
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
-            raise kind_of(error)(f"store {self.name}: {_reason(cause)}") from error
+            raise classify_error(error)(f"store {self.name}: {_reason(cause)}") from error
 
     def _was_committed(self, transaction: Transaction, number: str) -> bool:
         """Whether an earlier transaction, whose end nobody saw, was committed; only PostgreSQL is asked."""
@@ -146,17 +143,15 @@ class Database:
 
     def _migrate(self) -> None:
         with self.read_once() as connection:
-            if _revision(connection) == HEAD:
+            if find_revision(connection) == HEAD:
                 return
         with self.write_once() as connection:
-            _wait_for_turn(connection)
+            _lock_migration(connection)
             # Another process may have done it meanwhile.
-            revision = _revision(connection)
+            revision = find_revision(connection)
             if revision is None:
-                create(connection, HEAD)
+                create_tables(connection)
             elif revision != HEAD:
-                from searchcrawl.store.engine.migration import migrate  # noqa: PLC0415  # heavy, and seldom needed
-
                 migrate(connection, self.name)
 
 
@@ -197,16 +192,8 @@ def _reason(cause: BaseException) -> str:
     return str(primary or cause)
 
 
-def _wait_for_turn(connection: Connection) -> None:
-    """Waits until no other process migrates; a migration may take longer than a writer waits otherwise."""
+def _lock_migration(connection: Connection) -> None:
+    """Waits until no other process migrates this database, however long a migration takes."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SET LOCAL lock_timeout = 0"))
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
-
-
-def _revision(connection: Connection) -> str | None:
-    """The revision that a database is at; None for an empty one. Without Alembic, which is slow to import."""
-    if not inspect(connection).has_table(VERSIONS.name):
-        return None
-    found: str | None = connection.execute(select(VERSIONS.c.version_num)).scalar()
-    return found

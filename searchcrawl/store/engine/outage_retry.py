@@ -1,4 +1,4 @@
-"""Trying again with growing pauses while the store is locked or out of reach (X-S4, X-S9)."""
+"""Which errors of a database may pass by themselves, and trying again while they last (X-S4, X-S9)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,53 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+
 from searchcrawl import clock
-from searchcrawl.exceptions import StoreAway, StoreError
+from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0
+#: SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL (a race for the log's locks); extended codes are in the higher bytes.
+_SQLITE_LOCKED: Final = frozenset({5, 6, 15})
+#: lock_not_available, deadlock_detected, serialization_failure
+_LOCKED: Final = frozenset({"55P03", "40P01", "40001"})
+#: too_many_connections, operator intervention (the server is told to stop, or starts), idle transactions ended
+_REFUSED: Final = frozenset({"53300", "57P01", "57P02", "57P03", "57P05", "25P03"})
+#: Connection exceptions.
+_CONNECTION_CLASS: Final = "08"
+
+
+def classify_error(error: SQLAlchemyError) -> type[StoreError]:
+    """Returns StoreLocked or StoreAway where the same transaction may work later, else StoreError.
+
+    A full disk, damage, missing tables or rights do not pass by themselves.
+    """
+    if not isinstance(error, DBAPIError):
+        return StoreError
+    cause = error.orig
+    code = getattr(cause, "sqlite_errorcode", None)
+    if code is not None:
+        return StoreLocked if code & 0xFF in _SQLITE_LOCKED else StoreError
+    state = getattr(cause, "sqlstate", None)
+    if state in _LOCKED:
+        return StoreLocked
+    if state in _REFUSED or (state or "").startswith(_CONNECTION_CLASS) or error.connection_invalidated:
+        return StoreAway
+    # A connection that could not be made, or was cut: there is no answer with a state. SQLite always has a code.
+    is_unanswered = hasattr(cause, "sqlstate") and state is None and isinstance(error, OperationalError)
+    return StoreAway if is_unanswered else StoreError
 
 
 class OutageRetry:
-    """What all threads of a process know of the store's being away; ``seconds`` bound one outage.
+    """Repeats transactions while the store is away; all threads of a process share it, and know of one outage.
 
-    An outage begins with the first transaction that fails, for whichever thread, and ends with the
-    first that writes: readers of a file pass a lock that stops writers. Safe for threads.
+    An outage begins with the first transaction that fails, in any thread. It ends with the first one that
+    writes: readers of an SQLite file are not stopped by a lock that stops writers. ``seconds`` limit one
+    outage. Safe for threads.
     """
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -30,7 +62,7 @@ class OutageRetry:
         self._lock = threading.Lock()
         self._since: float | None = None
         self._back = threading.Event()
-        #: called, in any thread, once an outage is over
+        #: Called when an outage is over, in the thread that noticed it.
         self.on_return: list[Callable[[], None]] = []
 
     @property
@@ -39,9 +71,10 @@ class OutageRetry:
         return self._since is not None
 
     def attempt(self, call: Callable[[], T], *, writes: bool = True, only: type[StoreAway] = StoreAway) -> T:
-        """The result of ``call``, tried again after each error of the kind ``only``; raises it when time is up.
+        """Returns the result of ``call``, which is repeated after errors of the kind ``only``; raises the last at the end.
 
-        ``call`` is made at least once, also after an outage that lasted too long.
+        ``call`` is made at least once, also after an outage that lasted too long. Without ``writes`` a success does not
+        end an outage.
         """
         pause = _FIRST_PAUSE_SECONDS
         while True:
@@ -49,24 +82,24 @@ class OutageRetry:
             try:
                 result = call()
             except only as error:
-                remaining = self._went_away(error, begun)
+                remaining = self._note_failure(error, begun)
                 if remaining <= 0:
-                    raise self._given_up(error) from error
+                    raise self._build_error(error) from error
             except StoreError:
                 raise
             except Exception:
-                # Not an error of the store: it has answered.
-                self._came_back(writes=writes)
+                # Not an error of the store: the store has answered.
+                self._note_success(writes=writes)
                 raise
             else:
-                self._came_back(writes=writes)
+                self._note_success(writes=writes)
                 return result
-            # Processes that were shut out together do not come back together.
+            # Random: processes that lost the store together do not all come back at one moment.
             self._back.wait(min(random.uniform(0.5, 1.0) * pause, remaining))  # noqa: S311  # no secret
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
-    def _went_away(self, error: StoreAway, begun: float) -> float:
-        """Notes a failed call; how many seconds of patience are left."""
+    def _note_failure(self, error: StoreAway, begun: float) -> float:
+        """Notes a failed call that began at ``begun``; returns how many seconds are left for more tries."""
         if not self._seconds:
             return 0.0
         with self._lock:
@@ -79,8 +112,8 @@ class OutageRetry:
             logger.warning("%s; fetching pauses, waiting up to %g s for it", error, self._seconds)
         return since + self._seconds - clock.monotonic()
 
-    def _came_back(self, *, writes: bool) -> None:
-        # Unlocked first: this is passed by each transaction.
+    def _note_success(self, *, writes: bool) -> None:
+        # Looked at without the lock first: each transaction passes here.
         if self._since is None or not writes:
             return
         with self._lock:
@@ -91,5 +124,5 @@ class OutageRetry:
             for tell in self.on_return:
                 tell()
 
-    def _given_up(self, error: StoreAway) -> StoreAway:
+    def _build_error(self, error: StoreAway) -> StoreAway:
         return type(error)(f"{error} (waited {self._seconds:g} s)") if self._seconds else error

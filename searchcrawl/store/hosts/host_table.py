@@ -10,7 +10,7 @@ from sqlalchemy import select, text, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import hosts
-from searchcrawl.store.upsert import upsert
+from searchcrawl.store.statements import upsert
 
 _CHUNK: Final = 500
 #: A name in DNS is shorter; what links claim beyond it would not fit into an index of PostgreSQL.

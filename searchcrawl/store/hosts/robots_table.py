@@ -9,7 +9,7 @@ from sqlalchemy import delete, select
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import robots_copies
-from searchcrawl.store.upsert import upsert
+from searchcrawl.store.statements import upsert
 
 #: A name in DNS is shorter; what links claim beyond it would not fit into an index of PostgreSQL.
 _LONGEST: Final = 300

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, select, update
 from searchcrawl.exceptions import LeaseLost, SourceBusy
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import leases
-from searchcrawl.store.upsert import upsert
+from searchcrawl.store.statements import upsert
 
 BEAT_SECONDS: Final = 5.0
 EXPIRY_MS: Final = 30_000

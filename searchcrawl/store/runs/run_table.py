@@ -10,9 +10,8 @@ from sqlalchemy import func, insert, literal, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import runs, segments, sources, urls
+from searchcrawl.store.statements import scanned, upsert
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.upsert import upsert
-from searchcrawl.store.urls.scanned import scanned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from searchcrawl import urls as identities
 from searchcrawl.codes import READ, CodeClass, facts_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import sitemaps, urls
-from searchcrawl.store.upsert import upsert
-from searchcrawl.store.urls.scanned import scanned
+from searchcrawl.store.statements import scanned, upsert
 from searchcrawl.store.urls.url_table import DUE
 
 _CHUNK: Final = 500

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import outlinks
-from searchcrawl.store.upsert import upsert
+from searchcrawl.store.statements import upsert
 
 
 def encode(url_ids: Sequence[int]) -> bytes:

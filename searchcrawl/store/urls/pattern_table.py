@@ -9,11 +9,9 @@ from typing import Final
 import xxhash
 from sqlalchemy import or_, select, update
 
-from searchcrawl.store.among import among
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import patterns, urls
-from searchcrawl.store.upsert import upsert
-from searchcrawl.store.urls.scanned import scanned
+from searchcrawl.store.statements import among, scanned, upsert
 
 _CHUNK: Final = 500
 #: So many URLs are looked at in one query where all of a source are.

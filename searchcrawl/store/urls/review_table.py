@@ -7,10 +7,9 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import bindparam, select, update
 
-from searchcrawl.store.among import among
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import urls
-from searchcrawl.store.urls.scanned import scanned
+from searchcrawl.store.statements import among, scanned
 
 #: So many rows are looked at at once: all of a source may be millions.
 PAGE_ROWS: Final = 1000

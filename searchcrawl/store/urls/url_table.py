@@ -24,9 +24,9 @@ from sqlalchemy import (
 
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code
 from searchcrawl.items import Claim
-from searchcrawl.store.among import among
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.statements import among
 from searchcrawl.store.states import AT_HAND, FetchState
 
 _CHUNK: Final = 500

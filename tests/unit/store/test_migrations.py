@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 from searchcrawl.exceptions import StoreError, StoreNewer
-from searchcrawl.store.engine.database import HEAD, Database
-from searchcrawl.store.engine.migration import migrate, newest
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.migration import HEAD, configure_alembic, migrate
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import metadata
 from searchcrawl.store.urls import url_table
@@ -111,7 +112,7 @@ def older(tmp_path: Path, empty_store_url: str) -> str:
 
 
 def test_head_when_it_is_named_without_alembic_then_it_is_the_newest() -> None:
-    assert newest() == HEAD
+    assert ScriptDirectory.from_config(configure_alembic()).get_current_head() == HEAD
 
 
 def test_migrations_when_run_then_they_equal_the_tables_of_the_code(empty_store_url: str, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates
+from searchcrawl.store.statements import scanned
 from searchcrawl.store.urls import review_table, url_queries, url_table
-from searchcrawl.store.urls.scanned import scanned
 from searchcrawl.store.urls.url_queries import RowFilter
 from tests.unit.store.support_store import NOW_MS, SOURCE
 
