@@ -1,4 +1,4 @@
-"""What plug-ins are made of (interface.md §5); ``searchcrawl.testing`` has what their authors need to test them."""
+"""The protocols that plug-ins have; ``searchcrawl.testing`` has what their authors need to test them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class Rewritten:
 
 
 class UrlRewriter(Protocol):
-    """Sees each link before its identity and the boundary are looked at (K1); ``plugin`` of a ``[[rewrite]]``.
+    """Is called with each link before it is normalised and the boundary decides on it (K1); ``plugin`` of a ``[[rewrite]]``.
 
     The class is made once a run, without arguments. Its methods are called one at a time, but not
     always by the same thread. An error in ``open`` refuses the run (exit 4), one in ``rewrite``
-    costs that link.
+    discards that link.
     """
 
     def open(self, source: str) -> None:
-        """A run of the source of this name begins."""
+        """Called when a run of the source of this name begins."""
 
     def rewrite(self, url: str, *, referrer: str | None) -> Rewritten | None:
         """What becomes of an absolute URL without fragment; None discards the link.
 
         ``referrer`` is the page that links to it, None for start URLs and those of sitemaps. The same
-        link may be asked about again.
+        link may come again.
         """
 
     def close(self) -> None:
-        """The run is over; not called where its process died."""
+        """Called when the run is over; not where its process died."""

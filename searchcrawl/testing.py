@@ -1,4 +1,4 @@
-"""What authors of plug-ins need to test them: real values in one line, and a run without a crawl."""
+"""Tests a plug-in without a crawl: ``followed`` says what a run would make of links."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def followed(
 ) -> list[FollowedLink]:
     """What a run of ``source`` with this class as its only ``[[rewrite]]`` makes of links found on ``referrer``.
 
-    The class is made, opened, asked about each link and closed as in a crawl; relative links are seen
-    from ``referrer``. The boundary is not asked. Raises ConfigurationError where the plug-in cannot
+    The class is made, opened, called with each link and closed as in a crawl; relative links are resolved
+    against ``referrer``. The boundary is not applied. Raises ConfigurationError where the plug-in cannot
     begin, InvalidUrl for a link that no page could have.
     """
     name = getattr(rewriter, "__qualname__", type(rewriter).__qualname__)
     rewriting = Rewriting([PluginRewriter(rewriter, name)], Identity(tuple(strip_parameters)))
     rewriting.open(source)
     try:
-        return [_followed(rewriting, urls.resolve(link, referrer), referrer) for link in links]
+        return [_follow(rewriting, urls.resolve(link, referrer), referrer) for link in links]
     finally:
         rewriting.close()
 
 
-def _followed(rewriting: Rewriting, url: str, referrer: str | None) -> FollowedLink:
+def _follow(rewriting: Rewriting, url: str, referrer: str | None) -> FollowedLink:
     named = rewriting.named(url, referrer)
     if named.code:
         why = named.decision.rule if named.error is None else f"{named.decision.rule} ({named.error})"

@@ -1,4 +1,4 @@
-"""The index that a project names."""
+"""Chooses the index of a project. A module of its own: receivers import ``receiver.py``, and this imports receivers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from searchcrawl.sources.project import Project
 
 
 def open_index(project: Project) -> SearchIndex:
-    """The project's index; nothing is asked of it yet. Heavy libraries are loaded only here."""
+    """The index that ``index.type`` names; nothing is requested yet. Its library is loaded only here."""
     if project.index.type == "solr":
         from searchcrawl.index.solr.receiver import SolrReceiver  # noqa: PLC0415  # heavy
 

@@ -1,6 +1,6 @@
-"""The query language, as a small tree that each index turns into its own query.
+"""The query language: ``parse`` turns what was typed into a small tree, each index the tree into its own query.
 
-``parse`` never fails: what is not understood is text. The tree has five kinds of nodes::
+``parse`` never fails: what it does not understand is text. The tree has five kinds of nodes::
 
     Everything                      every document
     Nothing                         no document: no word was given
@@ -8,9 +8,9 @@
     AnyOf(clauses)                  two or more, joined by OR
     AllOf(required, excluded)       at least one required clause; any number of excluded terms
 
-An index analyses ``Term.text`` itself. A word that its analysis splits is a phrase. A term of
-which analysis leaves nothing (stop words, punctuation) is passed over, and so is a clause without
-terms; a query of which no positive term is left finds nothing (G2).
+An index analyses ``Term.text`` itself. A word that its analysis splits is a phrase. The index leaves out
+terms of which analysis leaves nothing (stop words, punctuation) and clauses without terms; a query
+without any required term then finds nothing (G2).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from dataclasses import dataclass
 
 from searchcrawl.index_fields import FIELDS
 
-#: Names that may stand before a colon, beside those of attributes; any other prefix is text.
+#: Fields that may stand before a colon, besides attributes; any other prefix is text.
 PREFIXES = frozenset(field.name for field in FIELDS if field.is_prefix)
 
-#: Terms beyond this many are ignored, so that no query costs more than a page of words.
+#: Terms beyond this many are ignored: they bound what a query costs.
 MAX_TERMS = 128
 
-# A minus before a minus is text: people look for options such as --force.
+# Two minus signs are text: people look for options such as --force.
 _TOKEN = re.compile(
     r'(?P<minus>-(?![-\s]))?(?:(?P<field>[A-Za-z][A-Za-z0-9_.-]*):(?=[^\s]))?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))'
 )
@@ -55,14 +55,14 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnyOf:
-    """At least one of two or more clauses holds."""
+    """At least one of two or more clauses."""
 
     clauses: tuple[Clause, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllOf:
-    """All of ``required`` (never empty) hold and none of ``excluded``."""
+    """All of ``required`` (never empty) and none of ``excluded``."""
 
     required: tuple[Clause, ...]
     excluded: tuple[Term, ...] = ()
@@ -84,8 +84,8 @@ class _Or:
     """The word OR between two neighbours."""
 
 
-def prefixes(words: str) -> set[str]:
-    """What stands before a colon in a query, in lower case, and is none of PREFIXES: perhaps the names of attributes."""
+def find_other_prefixes(words: str) -> set[str]:
+    """What stands before a colon in a query and is none of PREFIXES, in lower case: it may name an attribute."""
     found = {match["field"].lower() for match in _TOKEN.finditer(words) if match["field"]}
     return found - PREFIXES
 
@@ -93,23 +93,23 @@ def prefixes(words: str) -> set[str]:
 def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
     """The tree of a query as typed; never raises, whatever the text.
 
-    ``attributes`` are fields of the index by the lower-case names that may stand before a colon as well.
+    ``attributes`` are more fields that may stand before a colon, by their lower-case names.
     """
     text = words.encode("utf-8", "replace").decode("utf-8").translate(_QUOTES)
     required: list[Clause] = []
     excluded: list[Term] = []
-    for group in _groups(list(_tokens(text, attributes or {}))):
+    for group in _group_by_or(list(_tokens(text, attributes or {}))):
         if len(group) > 1:
-            required.append(AnyOf(clauses=tuple(_alone(signed) for signed in group)))
+            required.append(AnyOf(clauses=tuple(_as_clause(signed) for signed in group)))
         elif group[0].excluded and isinstance(group[0].clause, Term):
             excluded.append(group[0].clause)
         else:
             required.append(group[0].clause)
-    return _joined(required, excluded)
+    return _join(required, excluded)
 
 
 def positive_terms(query: Query) -> Iterator[Term]:
-    """The terms that a found document may show, in their order: what a snippet marks."""
+    """The terms that are not excluded, in their order: a snippet marks them."""
     if isinstance(query, Term):
         yield query
     elif isinstance(query, AnyOf):
@@ -120,10 +120,10 @@ def positive_terms(query: Query) -> Iterator[Term]:
             yield from positive_terms(clause)
 
 
-def _joined(required: list[Clause], excluded: list[Term]) -> Query:
+def _join(required: list[Clause], excluded: list[Term]) -> Query:
     if not required and not excluded:
         return Nothing()
-    # A star beside other words asks for nothing more.
+    # A star besides other words changes nothing.
     kept = [clause for clause in required if not isinstance(clause, Everything)]
     if len(kept) == 1 and not excluded:
         return kept[0]
@@ -132,15 +132,15 @@ def _joined(required: list[Clause], excluded: list[Term]) -> Query:
     return AllOf(required=tuple(kept) or (Everything(),), excluded=tuple(excluded))
 
 
-def _alone(signed: _Signed) -> Clause:
-    """A neighbour of OR as a clause that can stand by itself."""
+def _as_clause(signed: _Signed) -> Clause:
+    """A neighbour of OR as a clause; an excluded term needs something that it is excluded from."""
     if signed.excluded and isinstance(signed.clause, Term):
         return AllOf(required=(Everything(),), excluded=(signed.clause,))
     return signed.clause
 
 
-def _groups(tokens: list[_Signed | _Or]) -> Iterator[list[_Signed]]:
-    """Neighbours joined by OR together; an OR without two neighbours is passed over."""
+def _group_by_or(tokens: list[_Signed | _Or]) -> Iterator[list[_Signed]]:
+    """Terms in groups: those with OR between them are one; an OR without two neighbours is left out."""
     group: list[_Signed] = []
     joined = True
     for token in tokens:
@@ -164,14 +164,14 @@ def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | _Or]
         if match.group() == "OR":
             yield _Or()
             continue
-        token = _signed(match, attributes)
+        token = _read_term(match, attributes)
         if token is not None:
             found += 1
             yield token
 
 
-def _signed(match: re.Match[str], attributes: Mapping[str, str]) -> _Signed | None:
-    """The term of one match, or None where it says nothing (a lone minus, an empty phrase)."""
+def _read_term(match: re.Match[str], attributes: Mapping[str, str]) -> _Signed | None:
+    """The term of one match, or None where there is none (a lone minus, an empty phrase)."""
     excluded = match["minus"] is not None
     prefix = match["field"]
     lowered = (prefix or "").lower()

@@ -1,23 +1,34 @@
-"""What takes documents: the Receiver of interface.md §5, and the SearchIndex that can also answer.
+"""What takes documents (Receiver), what can also be searched (SearchIndex), and the values that both use.
 
-Receivers are called from one delivery thread at a time.
+A new kind of receiver, such as one that writes to a message queue, needs three things:
+
+1. a class with the methods of ``Receiver`` in a module under ``index/`` (of ``SearchIndex``, if it can be searched);
+2. its name and its keys in the table ``[index]`` (class ``Index`` in ``sources/project.py``);
+3. a line in ``index/opening.py``, which chooses the receiver of a project.
+
+The delivery calls it from one thread at a time. ``search`` and ``verify`` refuse a receiver that is no SearchIndex.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from searchcrawl.items import IndexedDocument, Removal
+
+#: Stand around a hit in a snippet; stored text holds neither.
+HIT_START: Final = "\ue000"
+HIT_END: Final = "\ue001"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A part of a delivery, of at most some MB: documents to store, or ids to remove.
+    """One call of ``deliver``: documents to store, some MB at most, or documents to remove.
 
-    ``crawl_version`` rises with each delivery: an index ignores what is older than what it has,
-    for removals too. ``number`` is the delivery's; a repeated batch repeats both.
+    ``number`` is that of the sealed batch in the store; a large one comes in several parts. ``crawl_version``
+    rises from batch to batch: an index ignores what is older than what it has, for removals too. A batch that
+    is sent again has the same number and the same version.
     """
 
     number: int
@@ -28,7 +39,7 @@ class Batch:
 
 
 class Receipt(NamedTuple):
-    """What became of one document or removal; ``error`` is the index's reason for a refusal."""
+    """What became of one document or removal; ``error`` says why the index refuses it."""
 
     id: str
     accepted: bool
@@ -36,7 +47,7 @@ class Receipt(NamedTuple):
 
 
 class IndexEntry(NamedTuple):
-    """A committed document of the index, as ``scan`` tells it."""
+    """A committed document of the index, as ``scan`` yields it."""
 
     id: str
     crawl_version: int
@@ -46,10 +57,11 @@ class IndexEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """A query of interface.md §2; ``filters`` are exact (field, value) pairs, ``sort`` is ``field`` or ``-field``.
+    """A query as typed (``words``: the language of index/query.py), with what limits, orders and counts its hits.
 
-    Fields are those of the index: an attribute's name has its suffix. ``attributes`` are the fields
-    that words may be limited to as in ``version:2``, by lower-case name.
+    ``filters`` are (field, exact value) pairs, ``sort`` is ``field`` or ``-field``. Fields are those of the index:
+    that of an attribute has its suffix. ``attributes`` are the fields that may stand before a colon besides,
+    as in ``version:2``, by their lower-case names.
     """
 
     words: str
@@ -65,7 +77,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A found document: its stored fields, and a plain-text snippet whose hits stand between U+E000 and U+E001."""
+    """A found document: its stored fields, and a snippet in plain text with hits between HIT_START and HIT_END."""
 
     id: str
     score: float
@@ -83,28 +95,28 @@ class SearchAnswer:
 
 
 class Receiver(Protocol):
-    """Takes documents and removals (K3); made again by name after a crash."""
+    """Takes documents and removals (K3); after a crash a new one is made, which gets unfinished batches again."""
 
     def begin(self, source: str, run: int) -> None:
         """Called before the first delivery of a run."""
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
-        """Stores and removes; one receipt a document or removal, in their order.
+        """Stores and removes; one receipt for each document, then one for each removal, in their order.
 
-        Raises IndexUnavailable (tried again with pauses) or IndexMisconfigured (not tried again);
-        either keeps the whole batch. Doing the same batch twice does no harm.
+        Raises IndexUnavailable (the delivery calls again, after a pause) or IndexMisconfigured (it does not);
+        after either the whole batch stays unsent. A batch that is delivered twice does no harm.
         """
 
     def end(self, outcome: str) -> None:
-        """Called once a run is over: ``finished``, ``stopped`` or ``failed``."""
+        """Called after the last delivery of a run, with ``finished``, ``stopped`` or ``failed``."""
 
 
 @runtime_checkable
 class SearchIndex(Receiver, Protocol):
-    """A receiver that can be searched and compared."""
+    """A receiver that can be searched, and compared with the store."""
 
     def commit(self) -> None:
-        """Makes all that was delivered durable and visible; raises as ``deliver``."""
+        """Makes all that was delivered durable and visible to searches; raises as ``deliver``."""
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
         """Every committed document of a source (None: of all), by rising id, without tombstones."""
@@ -116,7 +128,7 @@ class SearchIndex(Receiver, Protocol):
         """Removes tombstones and deleted documents for good; how many tombstones there were."""
 
     def ping(self) -> None:
-        """Returns if the index is there and fits; raises IndexUnavailable or IndexMisconfigured."""
+        """Returns if the index can be reached and has our fields; raises IndexUnavailable or IndexMisconfigured."""
 
     def close(self) -> None:
         """Releases files and connections; may be called twice."""

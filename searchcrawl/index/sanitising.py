@@ -1,4 +1,4 @@
-"""Values that an index can take: the last look at a document before it is sent (X-I9). Pure."""
+"""Makes values that an index can store, and reads and writes numbers and moments as texts (X-I9). Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Final
 
+from searchcrawl.index.receiver import HIT_END, HIT_START
 from searchcrawl.index_fields import is_text_field
 
 #: What Lucene takes as one untokenised term.
@@ -15,11 +16,10 @@ MAX_TERM_BYTES: Final = 32_766
 
 Scalar = str | int | float | bool
 
-# XML 1.0 knows no such characters (2.2); U+E000 and U+E001 stand around the hits of a snippet.
+# XML 1.0 has no such characters (2.2).
 _CONTROLS: Final = tuple(chr(code) for code in range(32) if chr(code) not in "\t\n\r")
-_MARKS: Final = ("\ue000", "\ue001")
 _NONCHARACTERS: Final = ("\ufffe", "\uffff")
-_UNWANTED: Final = (*_CONTROLS, *_MARKS, *_NONCHARACTERS)
+_UNWANTED: Final = (*_CONTROLS, HIT_START, HIT_END, *_NONCHARACTERS)
 _UNWANTED_PATTERN: Final = re.compile("[" + re.escape("".join(_UNWANTED)) + "\ud800-\udfff]")
 _SHORT: Final = 500
 _MAX_LONG: Final = 2**63 - 1
@@ -37,7 +37,7 @@ def clean_fields(fields: Mapping[str, object]) -> dict[str, Scalar | list[Scalar
     texts: dict[int, Scalar | None] = {}
     for name, value in fields.items():
         if isinstance(value, str) and len(value) >= _SHORT and is_text_field(name):
-            # The content is there twice, for the analysis by language.
+            # The content is in the document twice, once for the analysis by language: one object, cleaned once.
             key = id(value)
             if key not in texts:
                 texts[key] = clean_value(name, value)
@@ -71,8 +71,8 @@ def clean_value(name: str, value: object) -> Scalar | None:
     return None if value is None else clean_value(name, str(value))
 
 
-def fault_of_id(document_id: str) -> str | None:
-    """Why no index can take the id, or None: an empty one would be anybody's, a long one is no term (X-I10)."""
+def find_id_fault(document_id: str) -> str | None:
+    """Why no index can take the id, or None; an empty one would be shared, a long one is no term (X-I10)."""
     if not document_id.strip():
         return "the id is empty"
     if clean_text(document_id) != document_id:

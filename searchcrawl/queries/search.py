@@ -7,17 +7,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
-from searchcrawl.index.query import prefixes
-from searchcrawl.index.receiver import Hit, Receiver, SearchIndex, SearchQuery
+from searchcrawl.index.query import find_other_prefixes
+from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
 from searchcrawl.sources.attribute_table import map_index_fields
 from searchcrawl.sources.checking import guess, to_one_line
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
 
-#: Around a hit in the snippets of an index; stored text holds neither.
-HIT_START: Final = "\ue000"
-HIT_END: Final = "\ue001"
 _UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 _BY_SCORE: Final = frozenset({"score", "-score"})
 #: Attributes that every document may have, and that no other part of a hit shows (A6).
@@ -59,7 +56,7 @@ def known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
     """
     names = names_in(query)
     known = map_index_fields(())
-    if all(name.lower() in known for name in names) and not prefixes(query.words):
+    if all(name.lower() in known for name in names) and not find_other_prefixes(query.words):
         return known
     sources, errors = load_sources(project)
     known = map_index_fields(source.attributes for source in sources.values())

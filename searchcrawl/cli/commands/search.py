@@ -18,13 +18,13 @@ from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import console_for_answers, print_object, print_table
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import open_index
-from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
 from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import require_source_file
 
 _MAX_ROWS: Final = 1000
-_MARKED: Final = re.compile(f"{search.HIT_START}(.*?){search.HIT_END}", re.DOTALL)
+_MARKED: Final = re.compile(f"{HIT_START}(.*?){HIT_END}", re.DOTALL)
 
 
 class Command(BaseCommand):

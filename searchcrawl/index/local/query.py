@@ -39,7 +39,7 @@ class QueryBuilder:
         words = self._clause(parse(query.words, query.attributes))
         if words is None:
             return tantivy.Query.empty_query()
-        parts = [(Occur.Must, words), *((Occur.Must, _unscored(each)) for each in self._filters(query))]
+        parts = [(Occur.Must, words), *((Occur.Must, _without_score(each)) for each in self._filters(query))]
         return tantivy.Query.boolean_query([*parts, (Occur.MustNot, self.tombstones())])
 
     def documents(self, source: str | None) -> tantivy.Query:
@@ -60,7 +60,7 @@ class QueryBuilder:
         kind = attribute_type(field)
         if kind is not None:
             return self._with_attribute(field, schema.parse_moment(key) if kind == "date" else str(key))
-        return self._term(column(field), int(key) if field in NUMBERS else key)
+        return self._term(find_column(field), int(key) if field in NUMBERS else key)
 
     def tokens(self, text: str) -> list[tuple[int, str]]:
         """Position and text of each word that analysis leaves, from position 0 on."""
@@ -71,7 +71,7 @@ class QueryBuilder:
         """The query of a node, or None where analysis leaves nothing of it."""
         match node:
             case Everything():
-                return _unscored(tantivy.Query.all_query())
+                return _without_score(tantivy.Query.all_query())
             case Term():
                 return self._words(node)
             case AnyOf(clauses=clauses):
@@ -126,7 +126,7 @@ class QueryBuilder:
             return tantivy.Query.empty_query() if moment is None else self._term(name, moment)
         if name in NUMBERS:
             return self._term(name, int(value)) if _INTEGER.fullmatch(value) else tantivy.Query.empty_query()
-        return self._term(column(name), value)
+        return self._term(find_column(name), value)
 
     def _with_attribute(self, field: str, value: str | datetime | None) -> tantivy.Query:
         """The documents with this value of an attribute, as it is indexed; none for None."""
@@ -143,7 +143,7 @@ def find_sort_field(sort: str | None) -> str | None:
     if sort is None or sort in {"score", "-score"}:
         return None
     name = sort.removeprefix("-")
-    column(name)
+    find_column(name)
     return name
 
 
@@ -152,7 +152,7 @@ def has_ties(field: str) -> bool:
     return field in _SHARED or attribute_type(field) is not None
 
 
-def column(field: str) -> str:
+def find_column(field: str) -> str:
     """Where the library keeps the values of a field, also of an attribute; UnsupportedByIndex where there are none."""
     if attribute_type(field) is not None:
         return schema.attribute_path(field)
@@ -161,7 +161,7 @@ def column(field: str) -> str:
     return WHOLE_VALUES[field]
 
 
-def facet_value(field: str, bucket: Mapping[str, Any]) -> str:
+def format_facet_value(field: str, bucket: Mapping[str, Any]) -> str:
     """A value as facets show it."""
     key = bucket.get("key_as_string", bucket["key"])
     kind = attribute_type(field)
@@ -180,5 +180,5 @@ def _parse_attribute(kind: str, text: str) -> str | datetime | None:
     return schema.parse_moment(text) if kind == "date" else schema.mark_text(text)
 
 
-def _unscored(query: tantivy.Query) -> tantivy.Query:
+def _without_score(query: tantivy.Query) -> tantivy.Query:
     return tantivy.Query.const_score_query(query, 0.0)

@@ -23,17 +23,17 @@ from searchcrawl.cache.disk_space import free_bytes
 from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailable, SearchcrawlError
 from searchcrawl.index.local import schema
 from searchcrawl.index.local.query import QueryBuilder
-from searchcrawl.index.local.search import count, search, sorted_by_id, stored_fields
+from searchcrawl.index.local.search import count_documents, find_by_id, read_fields, search
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchQuery
-from searchcrawl.index.sanitising import fault_of_id
+from searchcrawl.index.sanitising import find_id_fault
 
-# One delivery is one segment then: smaller ones cost more in merging than they save in memory.
+# Enough for one delivery to be one segment: to merge smaller ones costs more than they save in memory.
 _HEAP_BYTES: Final = 30_000_000
 _PAGE_DOCUMENTS: Final = 5000
 _POLL_SECONDS: Final = 0.05
 _TO_MEND: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 _LOCK_NAME: Final = "searchcrawl.lock"
-#: How the library, and Python, quote ENOSPC and EDQUOT.
+#: How the library and Python write ENOSPC and EDQUOT.
 _FULL: Final = tuple(f"{mark} {number}" for number in (errno.ENOSPC, errno.EDQUOT) for mark in ("os error", "Errno"))
 #: With less than this no delivery succeeds.
 _NO_ROOM_BYTES: Final = 64 * 1024
@@ -42,11 +42,11 @@ logger = logging.getLogger(__name__)
 
 
 class LocalReceiver:
-    """A SearchIndex in the folder ``path``, created by the first delivery; an index that is missing is empty.
+    """A SearchIndex in the folder ``path``; the first delivery creates it, and a missing one counts as empty.
 
-    A delivery waits ``lock_timeout_seconds`` for that of another process, then raises IndexUnavailable.
-    IndexMisconfigured where the folder holds something else, or the index of another release; DiskFull.
-    Documents and removals that are not newer than what the index holds are acknowledged and ignored.
+    A delivery waits ``lock_timeout_seconds`` for that of another process, then raises IndexUnavailable. Methods
+    raise IndexMisconfigured where the folder holds something else, or the index of another release, and DiskFull.
+    Documents and removals that are not newer than what the index has are acknowledged and ignored.
     """
 
     def __init__(self, path: Path, *, lock_timeout_seconds: float = 30) -> None:
@@ -63,18 +63,18 @@ class LocalReceiver:
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Stores and removes, durably; a document that cannot be stored is refused with the reason."""
         ids = [*(each.id for each in batch.documents), *(each.id for each in batch.removals)]
-        with self._locked(), self._writer() as (writer, searcher):
+        with self._lock(), self._open_writer() as (writer, searcher):
             return _put(writer, self._find_versions(searcher, ids), batch)
 
     def end(self, outcome: str) -> None:
-        """Nothing is left to be done."""
+        """Nothing is to be done."""
 
     def commit(self) -> None:
         """Returns at once: what was delivered is durable and visible."""
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
-        """Every document of a source (None: of all), by rising id, as of one moment; 5,000 at a time in memory."""
-        index = self._opened()
+        """Every document of a source (None: of all), by rising id, as of one moment; at most 5,000 in memory."""
+        index = self._open_existing()
         if index is None:
             return
         for document_id, fields in self._read_documents(index.searcher(), source):
@@ -87,15 +87,15 @@ class LocalReceiver:
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; UnsupportedByIndex for a field that cannot be a filter, a facet or an order."""
-        index = self._opened()
+        index = self._open_existing()
         return search(None if index is None else index.searcher(), self._queries, query)
 
     def purge(self) -> int:
-        """Writes every document anew and leaves tombstones and deleted documents behind; how many tombstones."""
-        with self._locked():
-            if self._opened() is None:
+        """Writes every document anew, without tombstones and deleted documents; how many tombstones there were."""
+        with self._lock():
+            if self._open_existing() is None:
                 return 0
-            with self._writer() as (writer, searcher):
+            with self._open_writer() as (writer, searcher):
                 for document_id, fields in self._read_documents(searcher, None):
                     made = schema.build_document(
                         document_id, fields, source=fields["source"], crawl_version=fields["crawl_version"]
@@ -103,26 +103,26 @@ class LocalReceiver:
                     writer.delete_documents_by_term("id", document_id)
                     writer.add_document(made)
                 writer.delete_documents_by_term("tombstone", True)
-                return count(searcher, self._queries.tombstones())
+                return count_documents(searcher, self._queries.tombstones())
 
     def ping(self) -> None:
         """Returns if the folder holds an index of this release, or can be made one."""
-        if self._opened() is None:
+        if self._open_existing() is None:
             _refuse_foreign(self._path)
 
     def close(self) -> None:
-        """Lets go of the index; the next call opens it again."""
+        """Forgets the open index; the next call opens it again."""
         self._index = None
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Holds the folder's lock; the system frees it when the process dies."""
+    def _lock(self) -> Iterator[None]:
+        """Holds the lock on the folder; the system frees it when the process dies."""
         try:
             _refuse_foreign(self._path)
             self._path.mkdir(parents=True, exist_ok=True)
             lock = os.open(self._path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise self._failure(error) from error
+            raise self._explain_error(error) from error
         try:
             self._wait_for(lock)
             yield
@@ -143,12 +143,12 @@ class LocalReceiver:
                     ) from error
             pause.wait(_POLL_SECONDS)
 
-    def _opened(self) -> tantivy.Index | None:
+    def _open_existing(self) -> tantivy.Index | None:
         """The index with all that is committed, or None where there is none yet."""
         try:
             return self._open() if (self._path / "meta.json").is_file() else None
         except OSError as error:
-            raise self._failure(error) from error
+            raise self._explain_error(error) from error
 
     def _open(self) -> tantivy.Index:
         """The index with all that is committed; created where there is none yet."""
@@ -162,35 +162,35 @@ class LocalReceiver:
                 self._index.reload()
                 return self._index
         except (OSError, ValueError) as error:
-            raise self._failure(error) from error
+            raise self._explain_error(error) from error
 
     @contextmanager
-    def _writer(self) -> Iterator[tuple[tantivy.IndexWriter, tantivy.Searcher]]:
-        """A writer, and a reader of what was there before; commits, or leaves the index as it was."""
+    def _open_writer(self) -> Iterator[tuple[tantivy.IndexWriter, tantivy.Searcher]]:
+        """A writer, and a searcher of the index before it; commits at the end, or leaves the index as it was."""
         index = self._open()
         searcher = index.searcher()
         try:
             writer = index.writer(_HEAP_BYTES, num_threads=1)
         except ValueError as error:
-            raise self._unwritten(error) from error
+            raise self._explain_write_error(error) from error
         try:
-            self._clear(writer)
+            self._remove_leftovers(writer)
             yield writer, searcher
             failpoints.passing("batch.post.mid")
             writer.commit()
         except (ValueError, OSError) as error:
-            raise self._unwritten(error) from error
+            raise self._explain_write_error(error) from error
         finally:
             self._release(writer)
 
-    def _clear(self, writer: tantivy.IndexWriter) -> None:
-        """Removes what a killed process left: names of files come again, and a commit would stumble over them."""
+    def _remove_leftovers(self, writer: tantivy.IndexWriter) -> None:
+        """Removes files that a killed process left: the library uses their names again, and its commit would fail."""
         writer.garbage_collect_files()
-        for left in self._path.glob(".tmp*"):
-            left.unlink(missing_ok=True)
+        for leftover in self._path.glob(".tmp*"):
+            leftover.unlink(missing_ok=True)
 
     def _release(self, writer: tantivy.IndexWriter) -> None:
-        """Waits for merges and frees the writer, also where a traceback still refers to it."""
+        """Waits for merges and frees the writer; a traceback that still refers to it must not keep it alive."""
         try:
             writer.wait_merging_threads()
         except ValueError as error:
@@ -201,7 +201,7 @@ class LocalReceiver:
         """The versions of those of ``ids`` that the index has, tombstones included."""
         if not ids or not searcher.num_docs:
             return {}
-        found = sorted_by_id(searcher, self._queries.with_ids(ids), limit=len(ids))
+        found = find_by_id(searcher, self._queries.with_ids(ids), limit=len(ids))
         versions = searcher.fast_field_values("crawl_version", [address for _, address in found])
         return {key: int(version or 0) for (key, _), version in zip(found, versions, strict=True)}
 
@@ -209,21 +209,21 @@ class LocalReceiver:
         """Id and stored fields of every document, by rising id; a page of them at a time in memory."""
         query = self._queries.documents(source)
         for offset in range(0, searcher.num_docs, _PAGE_DOCUMENTS):
-            for document_id, address in sorted_by_id(searcher, query, limit=_PAGE_DOCUMENTS, offset=offset):
-                yield document_id, stored_fields(searcher, address)
+            for document_id, address in find_by_id(searcher, query, limit=_PAGE_DOCUMENTS, offset=offset):
+                yield document_id, read_fields(searcher, address)
 
-    def _unwritten(self, error: OSError | ValueError) -> SearchcrawlError:
-        """What it means that a delivery could not be written."""
-        # Which error stopped a thread of the library, it does not always say.
+    def _explain_write_error(self, error: OSError | ValueError) -> SearchcrawlError:
+        """The error of ours for one of the library while it writes."""
+        # The library does not always say which error stopped one of its threads.
         if any(mark in str(error) for mark in _FULL) or free_bytes(self._path) < _NO_ROOM_BYTES:
             return DiskFull(f"{self._path}: no space left on its disk")
         return IndexUnavailable(f"{self._path}: {error}")
 
-    def _failure(self, error: OSError | ValueError) -> SearchcrawlError:
-        """What trouble with the folder means: to be tried again, or something for the user to mend."""
+    def _explain_error(self, error: OSError | ValueError) -> SearchcrawlError:
+        """The error of ours for one with the folder: to be tried again, or to be mended by the user."""
         if isinstance(error, OSError):
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                return self._unwritten(error)
+                return self._explain_write_error(error)
             reason = f"{self._path}: {error.strerror or error}"
             return _misconfigured(reason) if error.errno in _TO_MEND else IndexUnavailable(reason)
         if not (self._path / "meta.json").is_file():
@@ -234,11 +234,11 @@ class LocalReceiver:
         )
 
 
-def _put(writer: tantivy.IndexWriter, held: dict[str, int], batch: Batch) -> list[Receipt]:
-    """Hands the batch to the writer, but for what is not newer than what is held."""
+def _put(writer: tantivy.IndexWriter, versions: dict[str, int], batch: Batch) -> list[Receipt]:
+    """Gives the batch to the writer, but for what is not newer than ``versions``, those in the index."""
     receipts: list[Receipt] = []
     for each in batch.documents:
-        if fault := fault_of_id(each.id):
+        if fault := find_id_fault(each.id):
             receipts.append(Receipt(each.id, accepted=False, error=fault))
             continue
         try:
@@ -246,26 +246,26 @@ def _put(writer: tantivy.IndexWriter, held: dict[str, int], batch: Batch) -> lis
         except (ValueError, TypeError, OverflowError) as error:
             receipts.append(Receipt(each.id, accepted=False, error=str(error)))
             continue
-        _replace(writer, held, each.id, made, batch.crawl_version)
+        _replace(writer, versions, each.id, made, batch.crawl_version)
         receipts.append(Receipt(each.id, accepted=True))
     for removal in batch.removals:
-        if fault := fault_of_id(removal.id):
+        if fault := find_id_fault(removal.id):
             receipts.append(Receipt(removal.id, accepted=False, error=fault))
             continue
         made = schema.build_tombstone(removal.id, source=batch.source, crawl_version=batch.crawl_version)
-        _replace(writer, held, removal.id, made, batch.crawl_version)
+        _replace(writer, versions, removal.id, made, batch.crawl_version)
         receipts.append(Receipt(removal.id, accepted=True))
     return receipts
 
 
 def _replace(
-    writer: tantivy.IndexWriter, held: dict[str, int], document_id: str, made: tantivy.Document, crawl_version: int
+    writer: tantivy.IndexWriter, versions: dict[str, int], document_id: str, made: tantivy.Document, crawl_version: int
 ) -> None:
-    if held.get(document_id, -1) >= crawl_version:
+    if versions.get(document_id, -1) >= crawl_version:
         return
     writer.delete_documents_by_term("id", document_id)
     writer.add_document(made)
-    held[document_id] = crawl_version
+    versions[document_id] = crawl_version
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -280,5 +280,5 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _misconfigured(reason: str) -> IndexMisconfigured:
-    """What the user has to mend, in the file or in the folder that it names."""
+    """The error for what the user has to mend, in searchcrawl.toml or in the folder that it names."""
     return IndexMisconfigured(f"searchcrawl.toml: index.path: {reason}")

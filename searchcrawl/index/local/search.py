@@ -16,9 +16,9 @@ import orjson
 import tantivy
 from tantivy import Occur
 
-from searchcrawl.index.local.query import QueryBuilder, column, facet_value, find_sort_field, has_ties
+from searchcrawl.index.local.query import QueryBuilder, find_column, find_sort_field, format_facet_value, has_ties
 from searchcrawl.index.local.schema import CJK_RUN
-from searchcrawl.index.local.snippet import hit_pattern, snippet
+from searchcrawl.index.local.snippet import build_hit_pattern, cut_snippet
 from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
 
@@ -33,7 +33,7 @@ def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: Sear
     Raises UnsupportedByIndex for a field that cannot be a filter, a facet or an order.
     """
     order_by = find_sort_field(query.sort)
-    columns = {name: column(name) for name in query.facets}
+    columns = {name: find_column(name) for name in query.facets}
     if searcher is None:
         return SearchAnswer(total=0, facets={name: {} for name in columns})
     wanted = queries.build(query)
@@ -42,12 +42,12 @@ def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: Sear
     return SearchAnswer(total=total, hits=_read_hits(searcher, queries, found, query), facets=facets)
 
 
-def count(searcher: tantivy.Searcher, wanted: tantivy.Query) -> int:
+def count_documents(searcher: tantivy.Searcher, wanted: tantivy.Query) -> int:
     """How many documents a query finds."""
-    return _total(searcher.search(wanted, limit=1))
+    return _read_count(searcher.search(wanted, limit=1))
 
 
-def sorted_by_id(
+def find_by_id(
     searcher: tantivy.Searcher, wanted: tantivy.Query, *, limit: int, offset: int = 0
 ) -> list[tuple[str, tantivy.DocAddress]]:
     """Id and address of found documents, by rising id."""
@@ -57,7 +57,7 @@ def sorted_by_id(
     return [(str(document_id), address) for document_id, address in found]
 
 
-def stored_fields(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> dict[str, Any]:
+def read_fields(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> dict[str, Any]:
     """The fields of a document as they were delivered."""
     fields: dict[str, Any] = orjson.loads(searcher.doc(address)["stored"][0])
     return fields
@@ -71,19 +71,19 @@ def _find(
     descending = (query.sort or "").startswith("-")
     if order_by is not None and has_ties(order_by):
         if skips_all:
-            return count(searcher, wanted), []
+            return count_documents(searcher, wanted), []
         end = min(query.start + query.rows, searcher.num_docs)
         found = _sort_by_values(searcher, queries, wanted, order_by, descending=descending, limit=end)
-        return count(searcher, wanted), [(0.0, address) for address in found[query.start :]]
+        return count_documents(searcher, wanted), [(0.0, address) for address in found[query.start :]]
     result = searcher.search(
         wanted,
         limit=1 if skips_all else min(query.rows, searcher.num_docs),
         offset=0 if skips_all else query.start,
-        order_by_field=None if order_by is None else column(order_by),
+        order_by_field=None if order_by is None else find_column(order_by),
         order=tantivy.Order.Desc if order_by is None or descending else tantivy.Order.Asc,
     )
     hits = [] if skips_all else result.hits
-    return _total(result), [(float(key) if order_by is None else 0.0, address) for key, address in hits]
+    return _read_count(result), [(float(key) if order_by is None else 0.0, address) for key, address in hits]
 
 
 def _sort_by_values(
@@ -100,11 +100,11 @@ def _sort_by_values(
 
     def add(query: tantivy.Query, occur: Occur) -> None:
         both = tantivy.Query.boolean_query([(Occur.Must, wanted), (occur, query)])
-        for _, address in sorted_by_id(searcher, both, limit=limit):
+        for _, address in find_by_id(searcher, both, limit=limit):
             found.setdefault((address.segment_ord, address.doc), address)
 
-    path = column(field)
-    for value in _values(searcher, wanted, path, descending=descending, first=limit):
+    path = find_column(field)
+    for value in _read_values(searcher, wanted, path, descending=descending, first=limit):
         if len(found) >= limit:
             break
         add(queries.with_value(field, value), Occur.Must)
@@ -113,7 +113,7 @@ def _sort_by_values(
     return list(found.values())[:limit]
 
 
-def _values(
+def _read_values(
     searcher: tantivy.Searcher, wanted: tantivy.Query, path: str, *, descending: bool, first: int
 ) -> Iterator[Any]:
     """The values of the found documents in order: ``first`` at once, more as they are used up."""
@@ -121,7 +121,7 @@ def _values(
     done = 0
     while True:
         size = min(size, _MAX_VALUES)
-        buckets = _buckets(searcher, wanted, path, size, order={"_key": "desc" if descending else "asc"})
+        buckets = _count_by_value(searcher, wanted, path, size, order={"_key": "desc" if descending else "asc"})
         for bucket in buckets[done:]:
             yield bucket["key"]
         if len(buckets) < size or size == _MAX_VALUES:
@@ -130,7 +130,7 @@ def _values(
         size *= 4
 
 
-def _buckets(
+def _count_by_value(
     searcher: tantivy.Searcher, wanted: tantivy.Query, path: str, size: int, **more: Any
 ) -> list[dict[str, Any]]:
     """The values of a column among the found documents, with how many documents have each."""
@@ -142,9 +142,9 @@ def _buckets(
 def _count_values(searcher: tantivy.Searcher, wanted: tantivy.Query, name: str, path: str) -> dict[str, int]:
     """The most frequent values of a field, and how many of the found documents have each."""
     # All are asked for: which of many equally frequent ones are shown is decided here, as Solr does.
-    buckets = _buckets(searcher, wanted, path, _MAX_VALUES)
+    buckets = _count_by_value(searcher, wanted, path, _MAX_VALUES)
     frequent = sorted(buckets, key=lambda bucket: (-bucket["doc_count"], bucket["key"]))[:_MAX_FACET_VALUES]
-    return {facet_value(name, bucket): int(bucket["doc_count"]) for bucket in frequent}
+    return {format_facet_value(name, bucket): int(bucket["doc_count"]) for bucket in frequent}
 
 
 def _read_hits(
@@ -154,15 +154,15 @@ def _read_hits(
     query: SearchQuery,
 ) -> list[Hit]:
     terms = positive_terms(parse(query.words, query.attributes))
-    pattern = hit_pattern(terms, is_stop_word=lambda word: not queries.tokens(word), cjk=CJK_RUN)
+    pattern = build_hit_pattern(terms, is_stop_word=lambda word: not queries.tokens(word), cjk=CJK_RUN)
     hits = []
     for score, address in found:
         document = searcher.doc(address)
         fields = orjson.loads(document["stored"][0])
         text = str(fields.pop("content", "") or fields.get("description", ""))
-        hits.append(Hit(id=document["id"][0], score=score, snippet=snippet(text, pattern), fields=fields))
+        hits.append(Hit(id=document["id"][0], score=score, snippet=cut_snippet(text, pattern), fields=fields))
     return hits
 
 
-def _total(result: tantivy.SearchResult) -> int:
+def _read_count(result: tantivy.SearchResult) -> int:
     return int(result.count)  # type: ignore[attr-defined]  # tantivy's stub leaves it out

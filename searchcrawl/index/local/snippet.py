@@ -1,4 +1,4 @@
-"""Cuts the passage out of a text that shows best why it was found; pure."""
+"""Cuts out the passage of a text that shows best why it was found. Pure."""
 
 from __future__ import annotations
 
@@ -7,63 +7,61 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from searchcrawl.index.query import Term
-
-#: Around a hit; hygiene keeps both out of stored text, and what is older is stripped here.
-OPEN: Final = "\ue000"
-CLOSE: Final = "\ue001"
+from searchcrawl.index.receiver import HIT_END, HIT_START
 
 _WIDTH_CHARS: Final = 240
 _LEAD_CHARS: Final = 60
 _MAX_SEARCHED_CHARS: Final = 500_000
 _MAX_HITS: Final = 500
-_MARKS: Final = str.maketrans(dict.fromkeys((OPEN, CLOSE)))
+# Text that was stored before sanitising removed these may still have them.
+_MARKS: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 
 
-def hit_pattern(
+def build_hit_pattern(
     terms: Iterable[Term], *, is_stop_word: Callable[[str], bool], cjk: re.Pattern[str]
 ) -> re.Pattern[str] | None:
-    """A pattern of what the terms may look like in a text: phrases whole, then words. None without words.
+    """A pattern that finds the terms in a text: phrases as a whole, then words. None without words.
 
-    Runs of ``cjk`` match anywhere, other words only between the edges of words.
+    What begins or ends with a character of ``cjk`` matches there also within a longer word.
     """
     phrases: list[str] = []
     words: list[str] = []
     for term in terms:
         found = re.findall(r"[^\W_]+", term.text)
         if len(found) > 1:
-            phrases.append(r"[\W_]+".join(_bounded(word, cjk) for word in found))
-        words += [_bounded(word, cjk) for word in found if not is_stop_word(word)]
+            phrases.append(r"[\W_]+".join(_with_edges(word, cjk) for word in found))
+        words += [_with_edges(word, cjk) for word in found if not is_stop_word(word)]
     if not words:
         return None
     longest_first = sorted(dict.fromkeys(words), key=len, reverse=True)
     return re.compile("|".join([*phrases, *longest_first]), re.IGNORECASE)
 
 
-def snippet(text: str, pattern: re.Pattern[str] | None) -> str:
-    """About 240 characters of plain text with the hits between U+E000 and U+E001, and … where text was left out.
+def cut_snippet(text: str, pattern: re.Pattern[str] | None) -> str:
+    """About 240 characters of plain text with the hits between HIT_START and HIT_END, and … where text was left out.
 
     Without a hit it is the beginning of the text.
     """
-    spans = _spans(text[:_MAX_SEARCHED_CHARS], pattern) if pattern else []
-    start, end = _window(text, spans)
+    spans = _find_spans(text[:_MAX_SEARCHED_CHARS], pattern) if pattern else []
+    start, end = _choose_window(text, spans)
     pieces: list[str] = []
     done = start
     for left, right in spans:
         if start <= left and right <= end:
-            pieces += [_plain(text[done:left]), OPEN, _plain(text[left:right]), CLOSE]
+            pieces += [_strip_marks(text[done:left]), HIT_START, _strip_marks(text[left:right]), HIT_END]
             done = right
-    pieces.append(_plain(text[done:end]))
+    pieces.append(_strip_marks(text[done:end]))
     passage = " ".join("".join(pieces).split())
     return f"{'… ' if start else ''}{passage}{' …' if end < len(text.rstrip()) else ''}"
 
 
-def _bounded(word: str, cjk: re.Pattern[str]) -> str:
+def _with_edges(word: str, cjk: re.Pattern[str]) -> str:
     before = "" if cjk.match(word[0]) else r"(?<![^\W_])"
     after = "" if cjk.match(word[-1]) else r"(?![^\W_])"
     return before + re.escape(word) + after
 
 
-def _spans(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
+def _find_spans(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for match in pattern.finditer(text):
         spans.append(match.span())
@@ -72,9 +70,9 @@ def _spans(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _window(text: str, spans: list[tuple[int, int]]) -> tuple[int, int]:
-    """The passage with the most text of different hits, cut between words."""
-    first = max(range(len(spans)), key=lambda index: _worth(text, spans, index), default=None)
+def _choose_window(text: str, spans: list[tuple[int, int]]) -> tuple[int, int]:
+    """Begin and end of the passage with the most characters of different hits, cut between words."""
+    first = max(range(len(spans)), key=lambda index: _count_characters(text, spans, index), default=None)
     start = 0 if first is None else max(0, spans[first][0] - _LEAD_CHARS)
     if start:
         blank = text.find(" ", start, spans[first][0] if first is not None else start)
@@ -86,7 +84,7 @@ def _window(text: str, spans: list[tuple[int, int]]) -> tuple[int, int]:
     return start, end
 
 
-def _worth(text: str, spans: list[tuple[int, int]], first: int) -> int:
+def _count_characters(text: str, spans: list[tuple[int, int]], first: int) -> int:
     limit = spans[first][0] + _WIDTH_CHARS - _LEAD_CHARS
     different: set[str] = set()
     for left, right in spans[first:]:
@@ -96,5 +94,5 @@ def _worth(text: str, spans: list[tuple[int, int]], first: int) -> int:
     return sum(map(len, different))
 
 
-def _plain(text: str) -> str:
+def _strip_marks(text: str) -> str:
     return text.translate(_MARKS)

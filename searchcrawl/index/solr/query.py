@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, parse
-from searchcrawl.index.receiver import SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.index.sanitising import iso_utc, parse_number
 from searchcrawl.index_fields import (
     ATTRIBUTE_FIELDS,
@@ -22,26 +22,24 @@ from searchcrawl.index_fields import (
     split_attribute_field,
 )
 
-HIT_START: Final = "\ue000"
-HIT_END: Final = "\ue001"
 #: What Solr is asked to return; the text comes as a snippet.
 _RETURNED: Final = ",".join(
     (*(field.name for field in (*FIELDS, *ATTRIBUTE_FIELDS.values()) if field.is_returned), "score")
 )
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _NOTHING: Final = "-*:*"
-#: The same, as a clause among others.
+#: The same as a clause among others, where a lone negative one would count as everything.
 _NO_DOCUMENT: Final = "(*:* -*:*)"
 
 
-def parameters(query: SearchQuery) -> dict[str, Any]:
+def build_parameters(query: SearchQuery) -> dict[str, Any]:
     """The parameters of /select; raises UnsupportedByIndex for a field that cannot be a filter, facet or order."""
     positive, exclusions = _split(parse(query.words, query.attributes))
     filters = [f"{{!lucene q.op=OR cache=false}}*:* -{render(term)}" for term in exclusions]
     if query.source is not None:
         filters.append(f"{{!term f=source}}{query.source}")
     if query.groups:
-        filters.append("{!lucene q.op=OR}groups:(" + " ".join(_quoted(group) for group in query.groups) + ")")
+        filters.append("{!lucene q.op=OR}groups:(" + " ".join(_quote(group) for group in query.groups) + ")")
     filters += [_filter(name, value) for name, value in query.filters]
     return {
         "q": render(positive),
@@ -58,7 +56,7 @@ def parameters(query: SearchQuery) -> dict[str, Any]:
 
 
 def render(query: Query) -> str:
-    """The query in Lucene's syntax. Of a clause that analysis empties nothing is left, as the language asks."""
+    """The query in Lucene's syntax; Solr drops a clause of which analysis leaves nothing, as the language wants it."""
     if isinstance(query, Nothing):
         return _NOTHING
     if isinstance(query, Everything):
@@ -71,7 +69,7 @@ def render(query: Query) -> str:
     return f"({required}{''.join(f' -{render(term)}' for term in query.excluded)})"
 
 
-def value_field(name: str) -> str:
+def find_value_field(name: str) -> str:
     """The field with the whole values of a field, also of an attribute; UnsupportedByIndex where there is none."""
     attribute = split_attribute_field(name)
     if attribute is not None:
@@ -87,14 +85,14 @@ def _filter(name: str, value: str) -> str:
     if name in DATES or kind == "date":
         wanted = _iso_moment(value)
     elif kind == "number":
-        wanted = _number(value)
+        wanted = _parse_number(value)
     elif name in NUMBERS:
         wanted = value if _INTEGER.fullmatch(value) else None
-    field = value_field(name)
+    field = find_value_field(name)
     return _NOTHING if wanted is None else f"{{!term f={field}}}{wanted}"
 
 
-def _number(text: str) -> str | None:
+def _parse_number(text: str) -> str | None:
     number = parse_number(text)
     return None if number is None else repr(number)
 
@@ -107,10 +105,10 @@ def _iso_moment(text: str) -> str | None:
 
 
 def _split(query: Query) -> tuple[Query, tuple[Term, ...]]:
-    """What must be there, and what must not.
+    """The query without its excluded terms, and these.
 
-    Exclusions become filters: were they all that is left of the query (`on -oracle`), Solr would
-    take it for everything but them.
+    They become filters: where analysis leaves only them of a query (``on -oracle``), Solr would find
+    all documents without them.
     """
     if isinstance(query, AllOf):
         return AllOf(required=query.required), query.excluded
@@ -118,8 +116,8 @@ def _split(query: Query) -> tuple[Query, tuple[Term, ...]]:
 
 
 def _term(term: Term) -> str:
-    # Always a phrase: a word that analysis splits (e-mail, 東京都) is asked for in one piece.
-    quoted = _quoted(term.text)
+    # Always a phrase, so that the parts of a word that analysis splits (e-mail, 東京都) must be neighbours.
+    quoted = _quote(term.text)
     if term.field is None:
         return "(" + " ".join(f"{name}:{quoted}^{weight}" for name, weight in TEXTS.items()) + ")"
     attribute = split_attribute_field(term.field)
@@ -134,13 +132,13 @@ def _attribute_term(field: str, name: str, kind: str, text: str) -> str:
     if kind == "string":
         field = f"{name}_general"
     elif kind == "number":
-        value = _number(text)
+        value = _parse_number(text)
     elif kind == "date":
         value = _iso_moment(text)
-    return _NO_DOCUMENT if value is None else field.replace("-", "\\-") + ":" + _quoted(value)
+    return _NO_DOCUMENT if value is None else field.replace("-", "\\-") + ":" + _quote(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -149,7 +147,7 @@ def _order(sort: str | None) -> str:
     if sort is None or sort in {"score", "-score"}:
         return "score desc,id asc"
     name = sort.removeprefix("-")
-    return f"{value_field(name)} {'desc' if sort.startswith('-') else 'asc'},id asc"
+    return f"{find_value_field(name)} {'desc' if sort.startswith('-') else 'asc'},id asc"
 
 
 def _facets(query: SearchQuery) -> dict[str, Any]:
@@ -157,7 +155,7 @@ def _facets(query: SearchQuery) -> dict[str, Any]:
         return {}
     return {
         "facet": "true",
-        "facet.field": [value_field(name) for name in query.facets],
+        "facet.field": [find_value_field(name) for name in query.facets],
         "facet.mincount": 1,
         "facet.limit": 100,
     }

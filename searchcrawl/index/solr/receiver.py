@@ -1,4 +1,4 @@
-"""Solr as a SearchIndex: updates of our own, pysolr for search, ping and administration."""
+"""Solr as a SearchIndex: update.py sends documents, pysolr is used for searches and the ping."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pysolr
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import format_number
-from searchcrawl.index.solr.query import parameters, value_field
-from searchcrawl.index.solr.transport import Refused, SolrSession, misconfigured, shown_url
+from searchcrawl.index.solr.query import build_parameters, find_value_field
+from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
 from searchcrawl.index_fields import FIELDS, attribute_type
 
@@ -30,7 +30,7 @@ class SolrReceiver:
 
     ``url`` ends in its name and may carry user and password. ``timeout_seconds`` is the total for
     one exchange, ``purge_timeout_seconds`` for the merge of a purge. Nothing is requested before
-    the first call. Tries once: pauses and repetitions are the delivery's.
+    the first call. Each method tries once: the delivery repeats calls.
     """
 
     def __init__(
@@ -41,8 +41,8 @@ class SolrReceiver:
         purge_timeout_seconds: float = 3600,
         max_answer_bytes: int = 64 * 1024 * 1024,
     ) -> None:
-        address, auth = _address(url)
-        self.url = shown_url(address)
+        address, auth = _split_address(url)
+        self.url = hide_secrets(address)
         self._timeout_seconds = timeout_seconds
         self._purge_timeout_seconds = purge_timeout_seconds
         self._session = SolrSession(timeout_seconds=timeout_seconds, max_answer_bytes=max_answer_bytes)
@@ -95,7 +95,7 @@ class SolrReceiver:
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; raises UnsupportedByIndex for a field, filter or order that Solr refuses."""
-        wanted = parameters(query)
+        wanted = build_parameters(query)
         try:
             found = self._select(wanted.pop("q"), **wanted)
         except Refused as refused:
@@ -103,8 +103,8 @@ class SolrReceiver:
         counts = found.facets.get("facet_fields", {})
         return SearchAnswer(
             total=found.hits,
-            hits=[_hit(stored, found.highlighting) for stored in found.docs],
-            facets={name: _counted(name, counts.get(value_field(name), ())) for name in query.facets},
+            hits=[_build_hit(stored, found.highlighting) for stored in found.docs],
+            facets={name: _read_counts(name, counts.get(find_value_field(name), ())) for name in query.facets},
         )
 
     def purge(self) -> int:
@@ -148,7 +148,7 @@ class SolrReceiver:
         try:
             registries = self._session.get(f"{node}/admin/metrics", params=wanted).json().get("metrics")
         except DeliveryError:
-            # Out of reach behind a proxy, or Solr is ill: the request that follows says so.
+            # A proxy may not let this through, or Solr may fail: the request that follows shows it.
             return
         finally:
             self._session.timeout_seconds = self._timeout_seconds
@@ -167,7 +167,7 @@ class SolrReceiver:
         return found
 
 
-def _address(url: str) -> tuple[str, tuple[str, str] | None]:
+def _split_address(url: str) -> tuple[str, tuple[str, str] | None]:
     """The URL without user and password, and these; raises IndexMisconfigured for what cannot be one."""
     try:
         parts = urlsplit(url.strip())
@@ -183,9 +183,9 @@ def _address(url: str) -> tuple[str, tuple[str, str] | None]:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")), auth
 
 
-def _hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> Hit:
+def _build_hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequence[str]]]) -> Hit:
     snippets = highlighting.get(stored["id"], {}).get("content") or ()
-    fields = {name: _unwrapped(name, value) for name, value in stored.items() if name not in {"id", "score"}}
+    fields = {name: _unwrap(name, value) for name, value in stored.items() if name not in {"id", "score"}}
     return Hit(
         id=stored["id"],
         score=float(stored.get("score") or 0.0),
@@ -194,15 +194,15 @@ def _hit(stored: Mapping[str, Any], highlighting: Mapping[str, Mapping[str, Sequ
     )
 
 
-def _unwrapped(name: str, value: Any) -> Any:
-    """An attribute as it was sent: in Solr all may have several values, and all numbers have a fraction."""
+def _unwrap(name: str, value: Any) -> Any:
+    """The values of an attribute as they were sent: Solr answers with a list, and with numbers that have a fraction."""
     if isinstance(value, list) and attribute_type(name) is not None:
         values = [int(item) if isinstance(item, float) and item.is_integer() else item for item in value]
         return values[0] if len(values) == 1 else values
     return value
 
 
-def _counted(name: str, flat: Sequence[Any]) -> dict[str, int]:
+def _read_counts(name: str, flat: Sequence[Any]) -> dict[str, int]:
     """Solr's [value, count, value, count …] as a mapping."""
     counts = zip(flat[::2], flat[1::2], strict=True)
     if attribute_type(name) == "number":

@@ -2,7 +2,7 @@
 
 answer                                             raises
 ─────────────────────────────────────────────────  ─────────────────────────────────────
-no connection, reset, cut, too slow, 408, 429, 5xx  IndexUnavailable: the outcome is unknown
+no connection, reset, cut, too slow, 408, 429, 5xx  IndexUnavailable: it may have been done
 not JSON, not Solr, too long, 3xx, 401, 403, 404 …  IndexMisconfigured
 400, 409, 413, 422                                  Refused: something in the request is at fault
 200 whose responseHeader.status is not 0            as the HTTP status of that number
@@ -71,32 +71,32 @@ class SolrSession(requests.Session):
             self.mount(scheme, _WatchedAdapter(max_retries=0, pool_connections=1, pool_maxsize=1))
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Nowhere: a redirect is an answer, mostly a login page's (X-I6)."""
+        """None: a redirect is taken as the answer; mostly it leads to a login page (X-I6)."""
         return None
 
     def request(self, method: str, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:
         """Answers 200 with JSON that has a responseHeader of status 0; raises what the module's table says."""
         address = url if isinstance(url, str) else url.decode()
-        shown = shown_url(address)
+        shown = hide_secrets(address)
         limit = self.timeout_seconds
         kwargs |= {"stream": True, "timeout": (min(limit, _MAX_CONNECT_SECONDS), limit)}
         with _Deadline(limit) as deadline:
             try:
                 response = super().request(method, address, *args, **kwargs)
-                body = self._read(response, shown)
+                body = self._read_body(response, shown)
             except (requests.RequestException, HTTPError, OSError) as error:
                 if deadline.is_over:
-                    raise _too_late(shown, limit) from error
-                raise _unanswered(shown, error) from error
+                    raise _build_timeout_error(shown, limit) from error
+                raise _explain_failure(shown, error) from error
             if deadline.expired:
-                # Shut in its headers, an answer looks like one without a body.
-                raise _too_late(shown, limit)
+                # An answer whose connection is shut in the headers looks like one without a body.
+                raise _build_timeout_error(shown, limit)
         check_answer(shown, response.status_code, response.headers.get("Retry-After"), body)
-        # The body was read here, within its bounds; whoever asks for it gets it from memory.
+        # The body was read above, within its limits; requests reads it again from memory.
         response.raw = io.BytesIO(body)
         return response
 
-    def _read(self, response: requests.Response, shown: str) -> bytes:
+    def _read_body(self, response: requests.Response, shown: str) -> bytes:
         body = bytearray()
         for piece in response.raw.stream(65_536, decode_content=True):
             body += piece
@@ -108,24 +108,24 @@ class SolrSession(requests.Session):
 
 def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) -> None:
     """Returns if the answer is Solr's and good; raises what the module's table says."""
-    answer = _json_object(body)
+    answer = _parse_object(body)
     header = None if answer is None else answer.get("responseHeader")
     if status == 200 and isinstance(header, dict):
         inner = header.get("status", 0)
         if inner == 0:
             if not _are_errors(header.get("errors")):
-                raise misconfigured(shown, f"the answer is not Solr's: {_excerpt(body)}")
+                raise misconfigured(shown, f"the answer is not Solr's: {_cut_excerpt(body)}")
             return
         status = inner if isinstance(inner, int) and 400 <= inner < 600 else 500
     elif status == 200 and (not body.strip() or (answer is None and body.lstrip()[:1] == b"{")):
         raise IndexUnavailable(f"{shown}: the answer ends in its middle")
     elif status == 200:
-        raise misconfigured(shown, f"the answer is not Solr's: {_excerpt(body)}")
-    reason = _reason(answer) or _excerpt(body)
+        raise misconfigured(shown, f"the answer is not Solr's: {_cut_excerpt(body)}")
+    reason = _read_reason(answer) or _cut_excerpt(body)
     if status in _REFUSALS:
         raise Refused(status, reason)
     if status in {408, 429} or status >= 500:
-        raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=_seconds(retry_after))
+        raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=_parse_retry_after(retry_after))
     hint = "it redirects, and redirects are not followed" if 300 <= status < 400 else _HINTS.get(status, reason)
     raise misconfigured(shown, f"HTTP {status}: {hint}")
 
@@ -136,32 +136,32 @@ def misconfigured(shown: str, reason: str) -> IndexMisconfigured:
 
 
 def _are_errors(errors: object) -> bool:
-    """Whether it is what ``errors_of`` reads."""
+    """Whether it is what ``read_errors`` reads."""
     return errors is None or (isinstance(errors, list) and all(isinstance(error, dict) for error in errors))
 
 
-def shown_url(url: str) -> str:
-    """The URL as messages may show it: without user, password and parameters."""
+def hide_secrets(url: str) -> str:
+    """The URL without user, password and parameters, as messages may show it."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
 
 
-def _unanswered(shown: str, error: Exception) -> DeliveryError:
+def _explain_failure(shown: str, error: Exception) -> DeliveryError:
     if isinstance(error, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
         return misconfigured(shown, str(error))
     if isinstance(error, requests.exceptions.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
         return misconfigured(shown, f"its certificate is refused: {error}")
     if isinstance(error, requests.exceptions.SSLError) and any(sign in str(error) for sign in _NO_TLS):
         return misconfigured(shown, "it does not speak HTTPS")
-    return IndexUnavailable(f"{shown}: {_cause(error)}")
+    return IndexUnavailable(f"{shown}: {_find_cause(error)}")
 
 
-def _too_late(shown: str, seconds: float) -> IndexUnavailable:
+def _build_timeout_error(shown: str, seconds: float) -> IndexUnavailable:
     return IndexUnavailable(f"{shown}: no complete answer within {seconds:g} s")
 
 
-def _cause(error: BaseException) -> str:
-    """What the operating system says, from below the layers of the HTTP libraries."""
+def _find_cause(error: BaseException) -> str:
+    """What the operating system says; the HTTP libraries wrap its error several times."""
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, OSError) and found.strerror:
@@ -170,7 +170,7 @@ def _cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _json_object(body: bytes) -> dict[str, Any] | None:
+def _parse_object(body: bytes) -> dict[str, Any] | None:
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -178,16 +178,16 @@ def _json_object(body: bytes) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def _reason(answer: dict[str, Any] | None) -> str:
+def _read_reason(answer: dict[str, Any] | None) -> str:
     error = {} if answer is None else answer.get("error")
     return str(error.get("msg") or "") if isinstance(error, dict) else ""
 
 
-def _excerpt(body: bytes) -> str:
+def _cut_excerpt(body: bytes) -> str:
     return " ".join(body[:200].decode("utf-8", "replace").split()) or "(empty)"
 
 
-def _seconds(retry_after: str | None) -> float | None:
+def _parse_retry_after(retry_after: str | None) -> float | None:
     """Retry-After as seconds, at most an hour (RFC 9110 10.2.3: seconds or a date)."""
     if retry_after is None:
         return None
@@ -202,7 +202,7 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 class _Deadline:
-    """Ends the exchange at hand when its time is over, by shutting its connection from another thread.
+    """Ends an exchange when its time is over: a timer thread shuts its connection.
 
     A socket's own timeout starts again with each byte: an answer that drips never passes it (X-D13).
     """
@@ -217,12 +217,12 @@ class _Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time has passed; a busy machine may be late to shut the connection."""
+        """Whether the time is over; on a busy machine the timer may be late."""
         return self.expired or clock.monotonic() >= self._ends
 
     @property
     def remaining_seconds(self) -> float:
-        """What is left of it, for a socket, to which 0 means something else."""
+        """What is left of the time; never 0, which means no limit to a socket."""
         return max(self._ends - clock.monotonic(), 0.001)
 
     def __enter__(self) -> Self:
@@ -237,7 +237,7 @@ class _Deadline:
             self._socket = None
 
     def watch(self, connection: socket.socket) -> None:
-        """Takes the connection of the exchange; raises TimeoutError if it comes too late."""
+        """Takes the connection of the exchange; raises TimeoutError where the time is over already."""
         with self._lock:
             if self.expired:
                 raise TimeoutError("the time for this exchange is over")
@@ -248,7 +248,7 @@ class _Deadline:
         with self._lock:
             self.expired = True
             if self._socket is not None:
-                # That of the base class: a TLS socket would forget its keys while another thread reads.
+                # The method of the base class: that of a TLS socket drops its keys while another thread still reads.
                 with contextlib.suppress(OSError):
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
@@ -257,7 +257,7 @@ _current: ContextVar[_Deadline | None] = ContextVar("_current", default=None)
 
 
 class _Watched:
-    """What both kinds of connection do, before the class of urllib3."""
+    """What both kinds of connection do besides what urllib3 does; a base class that comes before urllib3's."""
 
     sock: socket.socket | None
     timeout: float | None
@@ -273,7 +273,7 @@ class _Watched:
     def _watch(self) -> None:
         deadline = _current.get()
         if deadline is not None and self.sock is not None:
-            # urllib3 sets this on a connection that it uses again: it is the time to connect in, up to here.
+            # urllib3 sets this timeout on a connection that it uses again; until then it is the time to connect.
             self.timeout = deadline.remaining_seconds
             deadline.watch(self.sock)
 
@@ -300,7 +300,7 @@ class _WatchedAdapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = {"http": _WatchedPool, "https": _WatchedTlsPool}
 
 
-def errors_of(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def read_errors(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The (id, message) pairs of documents and removals that a tolerant update refused with HTTP 200."""
     for error in answer["responseHeader"].get("errors") or ():
         yield str(error.get("id", "")), str(error.get("message", ""))

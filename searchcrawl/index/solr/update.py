@@ -1,4 +1,4 @@
-"""Updates of Solr: streamed as JSON, the answer read document by document, the bad one found by halving (X-I3, X-I5)."""
+"""Updates of Solr: streamed as JSON; a receipt for each document, and a bad one is found by halving (X-I3, X-I5)."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ import orjson
 from searchcrawl import failpoints
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import Receipt
-from searchcrawl.index.sanitising import clean_fields, fault_of_id
-from searchcrawl.index.solr.transport import Refused, SolrSession, errors_of, misconfigured, shown_url
+from searchcrawl.index.sanitising import clean_fields, find_id_fault
+from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured, read_errors
 from searchcrawl.items import IndexedDocument, Removal
 
-#: So many documents refused for one and the same reason, and none taken: it is not the documents.
+#: Where so many documents are refused for the same reason and none is taken, the documents are not at fault.
 SAME_REFUSALS_MEAN_MISCONFIGURED: Final = 20
-#: A document is sent so often while the index says 409 and has nothing newer.
+#: How often a document is sent while the index answers 409 and has nothing newer.
 _MOST_CONFLICTS: Final = 3
 _HEADERS: Final = {"Content-Type": "application/json"}
-#: A request goes out in pieces of so many bytes or a little more.
+#: A request is sent in pieces of this size or a little more.
 _PIECE_BYTES: Final = 65_536
-# Messages that begin like this quote the document; whatever they go on with is about it.
+# Messages that begin like this quote the document: its text may look like any other message.
 _ABOUT_THE_DOCUMENT: Final = ("ERROR: [doc=", "Exception writing document")
-# A tolerant update names a document also where the server failed on it: nothing is wrong with that document.
+# A tolerant update also names a document where the server itself failed: then the document is not at fault.
 _SERVER_FAILURES: Final = re.compile(
     r"Server error writing document|No space left|IndexWriter is closed|Input/output error|Too many open files"
     r"|Read-only file system|OutOfMemory|Java heap space|ZooKeeper|No registered leader|shutting down",
     re.IGNORECASE,
 )
-# What a version rule answers that does not ignore older updates silently, as the configset of this project does.
+# What a rule for versions answers that refuses older updates; our configset ignores them silently.
 _OLDER: Final = re.compile(r"(user version is not high enough|version conflict for)", re.IGNORECASE)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Entry:
-    """A document or removal on its way; ``body`` is its JSON."""
+    """A document or removal to be sent; ``body`` is its JSON."""
 
     id: str
     body: bytes
@@ -48,7 +48,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Tally:
-    """How a batch fares: whether anything was taken, and why the rest was not."""
+    """How many of a batch were taken, and why the others were not."""
 
     accepted: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -66,17 +66,17 @@ class SolrUpdates:
         self._session = session
         self._core = url
         self._url = f"{url}/update"
-        self._shown = shown_url(self._url)
+        self._shown = hide_secrets(self._url)
 
     def add(self, documents: Sequence[IndexedDocument], crawl_version: int) -> list[Receipt]:
         """Stores documents under a version; one receipt each. Raises as ``Receiver.deliver``."""
-        entries = [_document_entry(document, crawl_version) for document in documents]
-        return self._settle(entries, _array, {})
+        entries = [_build_document_entry(document, crawl_version) for document in documents]
+        return self._send_all(entries, _write_documents, {})
 
     def remove(self, removals: Sequence[Removal], crawl_version: int) -> list[Receipt]:
         """Removes ids up to a version, leaving tombstones; one receipt each. Raises as ``Receiver.deliver``."""
-        entries = [_entry(removal.id, removal.id, crawl_version) for removal in removals]
-        return self._settle(entries, _deletion, {"del_version": str(crawl_version)})
+        entries = [_build_entry(removal.id, removal.id, crawl_version) for removal in removals]
+        return self._send_all(entries, _write_removals, {"del_version": str(crawl_version)})
 
     def command(self, commands: dict[str, Any]) -> None:
         """Does an administrative update such as a commit; raises as ``Receiver.deliver``."""
@@ -84,10 +84,10 @@ class SolrUpdates:
             answer = self._post(orjson.dumps(commands), {})
         except Refused as refused:
             raise misconfigured(self._shown, str(refused)) from refused
-        for _, message in errors_of(answer):
+        for _, message in read_errors(answer):
             raise IndexUnavailable(f"{self._shown}: {message}")
 
-    def _settle(
+    def _send_all(
         self, entries: list[_Entry], body: Callable[[list[_Entry]], Iterator[bytes]], params: dict[str, str]
     ) -> list[Receipt]:
         tally = _Tally()
@@ -98,8 +98,8 @@ class SolrUpdates:
             if tally.means_misconfigured():
                 raise misconfigured(self._shown, f"every document is refused: {tally.reasons[0]}")
         if tally.reasons and not tally.accepted:
-            # Perhaps it takes nothing whatever: an empty update shows that.
-            self._send_nothing()
+            # An empty update shows whether Solr refuses every update.
+            self._check_updates()
         return [Receipt(entry.id, entry.error is None, entry.error) for entry in entries]
 
     def _send(
@@ -109,55 +109,55 @@ class SolrUpdates:
         params: dict[str, str],
         tally: _Tally,
     ) -> list[list[_Entry]]:
-        """Notes the fate of each entry; what has to be sent once more for it, the last part first."""
+        """Sends a part and notes what became of its entries; returns the parts to be sent again, the last one first."""
         try:
-            errors = dict(errors_of(self._post(body(part), params)))
+            errors = dict(read_errors(self._post(body(part), params)))
         except Refused as refused:
             if len(part) > 1:
-                return _halves(part)
+                return _halve(part)
             if refused.status == 409:
-                return self._conflicting(part, refused.reason, tally)
+                return self._resolve_conflict(part, refused.reason, tally)
             errors = {part[0].id: refused.reason}
         for message in errors.values():
             if not message.startswith(_ABOUT_THE_DOCUMENT) and _SERVER_FAILURES.search(message):
                 raise IndexUnavailable(f"{self._shown}: {message}")
         if not errors.keys() <= {entry.id for entry in part}:
-            # An error that names nobody here.
+            # The error names no document of this part.
             if len(part) > 1:
-                return _halves(part)
+                return _halve(part)
             errors = {part[0].id: "; ".join(errors.values())}
         again: list[list[_Entry]] = []
         for entry in part:
             why = errors.get(entry.id)
             if why is not None and _OLDER.match(why):
-                again += self._conflicting([entry], why, tally)
+                again += self._resolve_conflict([entry], why, tally)
             else:
-                _judge(entry, why, tally)
+                _note_result(entry, why, tally)
         return again
 
-    def _conflicting(self, part: list[_Entry], reason: str, tally: _Tally) -> list[list[_Entry]]:
-        """Decides a version conflict by what the index has: a newer version is what it shall have (X-I4)."""
+    def _resolve_conflict(self, part: list[_Entry], reason: str, tally: _Tally) -> list[list[_Entry]]:
+        """Decides a version conflict by what the index has; a newer version there counts as taken (X-I4)."""
         entry = part[0]
-        held = self._held_version(entry.id)
-        if held is not None and held >= entry.crawl_version:
-            _judge(entry, None, tally)
+        known = self._find_version(entry.id)
+        if known is not None and known >= entry.crawl_version:
+            _note_result(entry, None, tally)
             return []
         entry.conflicts += 1
         if entry.conflicts < _MOST_CONFLICTS:
             return [part]
-        _judge(entry, f"{reason} (the index has {'none' if held is None else f'version {held}'})", tally)
+        _note_result(entry, f"{reason} (the index has {'none' if known is None else f'version {known}'})", tally)
         return []
 
-    def _held_version(self, entry_id: str) -> int | None:
+    def _find_version(self, entry_id: str) -> int | None:
         """The version that the index has of a document or tombstone, committed or not; None where it has none."""
         wanted = {"id": entry_id, "fl": "crawl_version", "omitHeader": "false", "wt": "json"}
         try:
             found = self._session.get(f"{self._core}/get", params=wanted).json()["doc"]
             return None if found is None else int(found.get("crawl_version", 0))
         except (Refused, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise misconfigured(shown_url(f"{self._core}/get"), f"no version can be read: {error}") from error
+            raise misconfigured(hide_secrets(f"{self._core}/get"), f"no version can be read: {error}") from error
 
-    def _send_nothing(self) -> None:
+    def _check_updates(self) -> None:
         """Returns if an update without documents is taken; raises IndexMisconfigured where nothing is."""
         try:
             self._post(b"[]", {})
@@ -170,13 +170,13 @@ class SolrUpdates:
         return answer
 
 
-def _halves(part: list[_Entry]) -> list[list[_Entry]]:
-    # The last one is taken next: the order of the batch is kept.
+def _halve(part: list[_Entry]) -> list[list[_Entry]]:
+    # The last one is sent next: so the order of the batch is kept.
     middle = len(part) // 2
     return [part[middle:], part[:middle]]
 
 
-def _judge(entry: _Entry, message: str | None, tally: _Tally) -> None:
+def _note_result(entry: _Entry, message: str | None, tally: _Tally) -> None:
     if message is None:
         tally.accepted += 1
         return
@@ -184,8 +184,8 @@ def _judge(entry: _Entry, message: str | None, tally: _Tally) -> None:
     tally.reasons.append(message.replace(entry.id, "…"))
 
 
-def _entry(entry_id: str, value: object, crawl_version: int) -> _Entry:
-    fault = fault_of_id(entry_id)
+def _build_entry(entry_id: str, value: object, crawl_version: int) -> _Entry:
+    fault = find_id_fault(entry_id)
     try:
         body = b"" if fault else orjson.dumps(value)
     except TypeError as error:
@@ -193,15 +193,15 @@ def _entry(entry_id: str, value: object, crawl_version: int) -> _Entry:
     return _Entry(id=entry_id, body=body, crawl_version=crawl_version, error=fault)
 
 
-def _document_entry(document: IndexedDocument, crawl_version: int) -> _Entry:
+def _build_document_entry(document: IndexedDocument, crawl_version: int) -> _Entry:
     fields = clean_fields(document.fields)
     fields["id"] = document.id
     fields["crawl_version"] = crawl_version
-    return _entry(document.id, fields, crawl_version)
+    return _build_entry(document.id, fields, crawl_version)
 
 
-def _array(part: list[_Entry]) -> Iterator[bytes]:
-    """The documents as one JSON array, piece by piece: the request is never in memory as a whole."""
+def _write_documents(part: list[_Entry]) -> Iterator[bytes]:
+    """The documents as one JSON array, in pieces: the request is never in memory as a whole."""
     middle = len(part) // 2
     piece: list[bytes] = []
     size = 0
@@ -218,5 +218,5 @@ def _array(part: list[_Entry]) -> Iterator[bytes]:
     yield b"".join((*piece, b"]"))
 
 
-def _deletion(part: list[_Entry]) -> Iterator[bytes]:
+def _write_removals(part: list[_Entry]) -> Iterator[bytes]:
     yield b'{"delete":[' + b",".join(entry.body for entry in part) + b"]}"

@@ -12,9 +12,9 @@ from searchcrawl.index.query import (
     Nothing,
     Query,
     Term,
+    find_other_prefixes,
     parse,
     positive_terms,
-    prefixes,
 )
 
 
@@ -162,4 +162,4 @@ def test_parse_when_attributes_are_known_then_their_names_may_stand_before_a_col
     # What every document has goes before.
     assert parse("title:a", attributes) == word("a", "title")
     assert parse("dc.size:3") == word("dc.size:3")
-    assert prefixes('a title:b -DC.size:3 x-y:"c" http://a.example/ d:') == {"dc.size", "x-y", "http"}
+    assert find_other_prefixes('a title:b -DC.size:3 x-y:"c" http://a.example/ d:') == {"dc.size", "x-y", "http"}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
-from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
-from searchcrawl.queries.search import HIT_END, HIT_START, known_fields, search, without_marks
+from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.queries.search import known_fields, search, without_marks
 from searchcrawl.sources.loading import load_project
 
 

@@ -5,18 +5,21 @@ import re
 
 import pytest
 
-from searchcrawl.index.local.snippet import CLOSE, OPEN, hit_pattern, snippet
+from searchcrawl.index.local.snippet import build_hit_pattern, cut_snippet
 from searchcrawl.index.query import parse, positive_terms
+from searchcrawl.index.receiver import HIT_END, HIT_START
 
 CJK = re.compile("[\u3040-\u30ff\u4e00-\u9fff]+")
 
 
 def pattern(words: str) -> re.Pattern[str] | None:
-    return hit_pattern(positive_terms(parse(words)), is_stop_word=lambda word: word.lower() in {"on", "the"}, cjk=CJK)
+    return build_hit_pattern(
+        positive_terms(parse(words)), is_stop_word=lambda word: word.lower() in {"on", "the"}, cjk=CJK
+    )
 
 
 def shown(text: str, words: str) -> str:
-    return snippet(text, pattern(words)).replace(OPEN, "[").replace(CLOSE, "]")
+    return cut_snippet(text, pattern(words)).replace(HIT_START, "[").replace(HIT_END, "]")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,7 @@ def test_snippet_when_the_text_is_long_then_the_passage_with_most_different_hits
 
 
 def test_snippet_when_the_text_holds_marks_itself_then_they_are_left_out() -> None:
-    assert shown(f"an {OPEN}evil{CLOSE} word", "word") == "an evil [word]"
+    assert shown(f"an {HIT_START}evil{HIT_END} word", "word") == "an evil [word]"
 
 
 def test_snippet_when_the_text_has_no_blanks_then_it_is_cut_all_the_same() -> None:
@@ -65,12 +68,12 @@ def test_snippet_when_the_text_has_no_blanks_then_it_is_cut_all_the_same() -> No
 
 def test_snippet_when_given_any_text_then_marks_are_paired_and_the_length_is_bounded() -> None:
     chance = random.Random(3)
-    pieces = ["oracle", "on", "demand", " ", " ", "\n", ".", "検索", "x" * 300, OPEN, "é", "-"]
+    pieces = ["oracle", "on", "demand", " ", " ", "\n", ".", "検索", "x" * 300, HIT_START, "é", "-"]
     hits = pattern('oracle "on demand" 検索')
 
     for _ in range(500):
-        found = snippet("".join(chance.choices(pieces, k=chance.randrange(200))), hits)
-        bare = re.sub(f"{OPEN}[^{OPEN}{CLOSE}]+{CLOSE}", "", found)
-        assert OPEN not in bare
-        assert CLOSE not in bare
-        assert len(found.replace(OPEN, "").replace(CLOSE, "")) <= 244
+        found = cut_snippet("".join(chance.choices(pieces, k=chance.randrange(200))), hits)
+        bare = re.sub(f"{HIT_START}[^{HIT_START}{HIT_END}]+{HIT_END}", "", found)
+        assert HIT_START not in bare
+        assert HIT_END not in bare
+        assert len(found.replace(HIT_START, "").replace(HIT_END, "")) <= 244

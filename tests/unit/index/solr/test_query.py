@@ -7,7 +7,7 @@ import pytest
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.query import parse
 from searchcrawl.index.receiver import SearchQuery
-from searchcrawl.index.solr.query import parameters, render
+from searchcrawl.index.solr.query import build_parameters, render
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_render_when_the_text_has_syntax_then_it_stays_within_quotes(typed: str)
 
 
 def test_parameters_when_words_are_excluded_then_they_are_filters() -> None:
-    found = parameters(SearchQuery(words="title:a -title:b"))
+    found = build_parameters(SearchQuery(words="title:a -title:b"))
 
     assert found["q"] == '(+title:"a")'
     assert found["fq"] == ['{!lucene q.op=OR cache=false}*:* -title:"b"']
@@ -54,7 +54,7 @@ def test_parameters_when_words_are_excluded_then_they_are_filters() -> None:
 def test_parameters_when_filters_have_syntax_then_it_is_text() -> None:
     query = SearchQuery(words="*", source="a b", groups=['x"y', "z)"], filters=[("title", "{!x}"), ("depth", "1")])
 
-    found = parameters(query)
+    found = build_parameters(query)
 
     assert found["fq"] == [
         "{!term f=source}a b",
@@ -68,7 +68,7 @@ def test_parameters_when_filters_have_syntax_then_it_is_text() -> None:
     ("name", "value"), [("depth", "x"), ("depth", "1 OR 2"), ("crawled_at", "yesterday"), ("depth", "9" * 30)]
 )
 def test_parameters_when_a_filter_can_match_nothing_then_asks_for_nothing(name: str, value: str) -> None:
-    assert parameters(SearchQuery(words="*", filters=[(name, value)]))["fq"] == ["-*:*"]
+    assert build_parameters(SearchQuery(words="*", filters=[(name, value)]))["fq"] == ["-*:*"]
 
 
 @pytest.mark.parametrize(
@@ -85,17 +85,17 @@ def test_parameters_when_a_filter_can_match_nothing_then_asks_for_nothing(name: 
 def test_parameters_when_a_filter_names_an_attribute_then_its_kind_decides(
     field: str, value: str, expected: str
 ) -> None:
-    assert parameters(SearchQuery(words="*", filters=[(field, value)]))["fq"] == [expected]
+    assert build_parameters(SearchQuery(words="*", filters=[(field, value)]))["fq"] == [expected]
 
 
 @pytest.mark.parametrize("name", ["content", "a b_s", "f}x_s", "", "x v=$q", "日本_s", "color"])
 def test_parameters_when_a_name_is_no_field_then_unsupported(name: str) -> None:
     with pytest.raises(UnsupportedByIndex):
-        parameters(SearchQuery(words="*", filters=[(name, "v")]))
+        build_parameters(SearchQuery(words="*", filters=[(name, "v")]))
     with pytest.raises(UnsupportedByIndex):
-        parameters(SearchQuery(words="*", facets=[name]))
+        build_parameters(SearchQuery(words="*", facets=[name]))
     with pytest.raises(UnsupportedByIndex):
-        parameters(SearchQuery(words="*", sort=f"-{name}"))
+        build_parameters(SearchQuery(words="*", sort=f"-{name}"))
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_parameters_when_a_name_is_no_field_then_unsupported(name: str) -> None:
     ],
 )
 def test_parameters_when_sorted_then_the_id_breaks_ties(sort: str | None, expected: str) -> None:
-    assert parameters(SearchQuery(words="*", sort=sort))["sort"] == expected
+    assert build_parameters(SearchQuery(words="*", sort=sort))["sort"] == expected
