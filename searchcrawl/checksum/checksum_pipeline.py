@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
+import orjson
 from scrapy.crawler import Crawler
 
-from searchcrawl.checksum.digest import body_digest, fields_digest
-from searchcrawl.html.robots_meta import list_robots_tags
-from searchcrawl.items import Document
+from searchcrawl.html.metas import list_robots_tags
+from searchcrawl.items import Document, Page
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -30,7 +31,7 @@ class BodyDigestPipeline:
             return item
         # A page that names itself as canonical is the same as one that names none.
         canonical = item.canonical if item.canonical != item.claim.url else None
-        digest = body_digest(
+        digest = compute_body_digest(
             item.body,
             robots_tags=",".join(list_robots_tags(item.headers)),
             canonical=canonical or "",
@@ -45,5 +46,36 @@ class FieldsDigestPipeline:
 
     def process_item(self, item: object) -> object:
         if isinstance(item, Document) and item.page is not None:
-            return replace(item, fields_digest=fields_digest(item.page))
+            return replace(item, fields_digest=compute_fields_digest(item.page))
         return item
+
+
+def compute_body_digest(
+    body: bytes, *, robots_tags: str = "", canonical: str = "", attributes: str = "", refusal: str | None = None
+) -> bytes:
+    """sha256 of a body, and of what decides what becomes of the same bytes.
+
+    That are the X-Robots-Tag headers, a canonical link, the headers that become attributes, and the index filter
+    that refuses the document: it is read again when another filter refuses it, or none.
+    """
+    digest = hashlib.sha256(body)
+    for label, text in ((b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes)):
+        if text:
+            digest.update(label + text.encode("utf-8", "surrogateescape"))
+    if refusal is not None:
+        # Digests of earlier versions were made in this way, and are in the tables.
+        digest = hashlib.sha256(b"%b\0keep %b" % (digest.digest(), refusal.encode("utf-8", "surrogateescape")))
+    return digest.digest()
+
+
+def compute_fields_digest(page: Page) -> bytes:
+    """sha256 of the text and fields that go into the index."""
+    digest = hashlib.sha256()
+    for value in (page.title, page.text, page.description, page.author, page.subject, page.language):
+        data = value.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    for field, values in page.attributes:
+        # A page without attributes has the digest that it had before there were any.
+        digest.update(orjson.dumps([field, values]))
+    return digest.digest()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from searchcrawl.html.content_type import join_content_type
-from searchcrawl.html.robots_meta import list_robots_tags
+from searchcrawl.html.metas import list_robots_tags
 from searchcrawl.items import Headers, Page
 
 

@@ -11,8 +11,8 @@ from searchcrawl.codes import Code
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.exceptions import ConversionFailed
 from searchcrawl.html.file_name import build_title
+from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.html.page_text import collapse, collapse_lines
-from searchcrawl.html.robots_meta import robots_directives
 from searchcrawl.items import Page
 
 MAX_PAGES: Final = 10_000
@@ -44,7 +44,9 @@ def convert_pdf(body: bytes, context: ConversionContext) -> Page:
         raise ConversionFailed(f"PDF: {error}", code=Code.CONVERSION_FAILED) from error
     finally:
         document.close()
-    robots = robots_directives(metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now())
+    robots = read_robots_directives(
+        metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now()
+    )
     return Page(
         title=collapse(information.get("Title", "")) or build_title(context.headers, context.url),
         text=text,

@@ -8,8 +8,8 @@ from searchcrawl import clock
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.html.encoding import decode_text
 from searchcrawl.html.file_name import build_title
+from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.html.page_text import collapse_lines
-from searchcrawl.html.robots_meta import robots_directives
 from searchcrawl.items import Page
 
 #: What takes a thread seconds to split and join stops the reactor as well, because only one thread runs at a time.
@@ -19,7 +19,9 @@ _MAX_THREAD_BYTES: Final = 1_000_000
 def convert_text(body: bytes, context: ConversionContext) -> Page:
     """The page of a text file. Its title is the name of the file; an empty file has none."""
     text, charset = decode_text(body, content_type=context.content_type, default_charset=context.default_charset)
-    robots = robots_directives(metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now())
+    robots = read_robots_directives(
+        metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now()
+    )
     text = collapse_lines(text)
     return Page(
         title=build_title(context.headers, context.url) if text else "",

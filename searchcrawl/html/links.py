@@ -1,9 +1,9 @@
-"""The links of a page: absolute identities in document order, each once (B1, D4, D8)."""
+"""The links of a page, absolute, in document order, each once (B1, D4); the canonical URL of a Link header (RFC 8288)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import ada_url
@@ -13,34 +13,40 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Link
 from searchcrawl.urls import resolve
 
-#: A page with more is no page for readers; what follows is left out.
+#: No page for readers has more; further links are left out.
 MAX_LINKS: Final = 300_000
-#: No server accepts more; the parser would copy it several times.
+#: No server accepts a longer URL, and the parser would copy it several times.
 MAX_URL_CHARACTERS: Final = 65_536
 
-# References that resolve by putting them behind a prefix: nothing to escape, fold or remove.
+# References that are resolved by putting a prefix before them: nothing in them is to be escaped, changed or removed.
 _PLAIN: Final = re.compile(r"[\w~-][\w~.-]*+(?:/[\w~-][\w~.-]*+)*+/?+(?:\?[\w~.=&;/+-]*+)?+", re.ASCII)
-# What stands before such a reference in a URL that is its own identity: no port, no number, no punycode in the host.
+# The prefix of such a reference in an absolute URL that needs no change: no port, no number, no punycode in the host.
 _PLAIN_HOST: Final = re.compile(r"https?://(?!xn--)[a-z][a-z0-9-]*+(?:\.(?!xn--)[a-z][a-z0-9-]*+)*+/")
 _SCHEMES: Final = ("http://", "https://")
 _SKIPPED: Final = ("javascript:", "mailto:", "data:", "tel:")
 _MAX_MALFORMED: Final = 10
 _MAX_SHOWN: Final = 200
 
+#: The rest of a longer header is not read.
+_MAX_HEADER_CHARACTERS: Final = 8_192
+_LINK_VALUE: Final = re.compile(
+    r"\s*<([^>]*)>((?:\s*;\s*[^\s;,=]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*+\"|[^\s;,\"]*+))?)*+)\s*(?:,|$)"
+)
+_LINK_PARAMETER: Final = re.compile(r";\s*([^\s;,=]+)(?:\s*=\s*(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s;,\"]*+)))?")
 
 #: A reference as written, with its fragment, and the value of ``rel``.
 Reference = tuple[str, str | None]
 
 
 class PageLinks(NamedTuple):
-    """``malformed`` are references that are no URL at all, or an endless one: the first ones, each cut (B12)."""
+    """``malformed`` are the first references that are no URL, or one that is too long, each cut to 200 characters (B12)."""
 
     links: tuple[Link, ...]
     malformed: tuple[str, ...] = ()
 
 
 class Resolver:
-    """Gives references of one page the identity that ``urls.resolve`` gives them, but faster.
+    """Resolves the references of one page to the same identities as ``urls.resolve`` does, but faster.
 
     ``base`` is an identity: the page's URL or what its base element says.
     """
@@ -52,7 +58,7 @@ class Resolver:
         self._folder = base[: base.partition("?")[0].rindex("/") + 1]
 
     def resolve(self, reference: str) -> str | None:
-        """The identity of a reference, or None where it is no http(s) URL."""
+        """The identity of a reference; None where it is no http(s) URL."""
         if len(reference) > MAX_URL_CHARACTERS:
             return None
         if _PLAIN.fullmatch(reference):
@@ -74,7 +80,7 @@ class Resolver:
         return self._resolve_slowly(reference)
 
     def is_malformed(self, reference: str) -> bool:
-        """Whether what ``resolve`` gave up is no URL of any scheme."""
+        """Whether a reference, for which ``resolve`` found None, is no URL of any scheme."""
         if reference.startswith(_SKIPPED):
             return False
         if len(reference) > MAX_URL_CHARACTERS:
@@ -101,8 +107,8 @@ class Resolver:
             return None
 
 
-def base_of(bases: Iterable[LexborNode], url: str) -> str:
-    """The URL that references are resolved against: the first base element's, else the page's."""
+def find_base(bases: Iterable[LexborNode], url: str) -> str:
+    """The URL that references are relative to: that of the first base element, else that of the page."""
     for node in bases:
         href = node.attributes.get("href")
         if href is not None:
@@ -111,7 +117,7 @@ def base_of(bases: Iterable[LexborNode], url: str) -> str:
 
 
 def read_reference(node: LexborNode) -> Reference | None:
-    """What an ``a``, ``area``, ``frame`` or ``iframe`` refers to; None where to nothing or the page itself."""
+    """The reference of an ``a``, ``area``, ``frame`` or ``iframe``; None where it has none, or refers to the page itself."""
     attributes = node.attributes
     reference = attributes.get("href") or attributes.get("src")
     if not reference or reference[0] == "#":
@@ -120,16 +126,16 @@ def read_reference(node: LexborNode) -> Reference | None:
 
 
 def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLinks:
-    """The targets of references given in document order.
+    """The links to the targets of references, in document order.
 
-    Other schemes are left out, and targets beyond MAX_LINKS. A target is nofollow only where each
-    of its links is.
+    Targets that are no http(s) URL are left out, and those beyond MAX_LINKS. A target is nofollow only where each
+    of its links is nofollow.
     """
     targets: dict[str, bool] = {}
     by_reference: dict[str, str] = {}
     malformed: dict[str, None] = {}
     for written, rel in references:
-        # Most links of a page differ in their fragment only.
+        # Many links of a page differ in their fragment only.
         reference = written.partition("#")[0]
         target = by_reference.get(reference)
         if target is None:
@@ -143,8 +149,36 @@ def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLi
             by_reference[reference] = target
         nofollow = rel is not None and "nofollow" in rel.lower().split()
         targets[target] = nofollow and targets.get(target, True)
-    # Half the time of Link(...): most pages have dozens.
+    # This takes half the time of Link(...), and most pages have dozens of links.
     new = tuple.__new__
     return PageLinks(
         tuple([new(Link, (url, nofollow, None, None)) for url, nofollow in targets.items()]), tuple(malformed)
     )
+
+
+def find_header_canonical(values: Iterable[str], *, base_url: str) -> str | None:
+    """The one http(s) URL that Link headers name as canonical for ``base_url`` (RFC 6596); None for none, or several.
+
+    For files that are not HTML it is the only way to name one.
+    """
+    found = set()
+    for value in values:
+        for target, parameters in _read_link_header(value[:_MAX_HEADER_CHARACTERS]):
+            # A link with an anchor parameter is about another page.
+            if "canonical" in parameters.get("rel", "").lower().split() and "anchor" not in parameters:
+                try:
+                    found.add(resolve(target.strip(), base_url))
+                except InvalidUrl:
+                    continue
+    return found.pop() if len(found) == 1 else None
+
+
+def _read_link_header(value: str) -> Iterator[tuple[str, dict[str, str]]]:
+    position = 0
+    while match := _LINK_VALUE.match(value, position):
+        position = match.end()
+        parameters: dict[str, str] = {}
+        for name, quoted, plain in _LINK_PARAMETER.findall(match[2]):
+            # Of several the first counts (RFC 8288 §3.3).
+            parameters.setdefault(name.lower(), quoted or plain)
+        yield match[1], parameters

@@ -14,19 +14,18 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from searchcrawl import clock
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.links import Reference, Resolver, base_of, extract_links, read_reference
-from searchcrawl.html.meta_refresh import parse_refresh
+from searchcrawl.html.links import Reference, Resolver, extract_links, find_base, read_reference
+from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_blocks
-from searchcrawl.html.robots_meta import robots_directives
 from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link, Page
 
-#: A page that shows for longer is content of its own; its target is then a link.
+#: A page that is shown for longer is content; its target is a link then.
 MAX_REFRESH_SECONDS: Final = 100
 
 _LINKS: Final = "a area frame iframe"
 _FIELDS: Final = "meta link base title"
-# A mark before and behind, or before alone where one of the same kind or the parent's end follows.
+# Blocks get a mark before and after them, items before them only: another item or the end of their parent follows.
 _BLOCKS: Final = (
     "address article aside blockquote body center dd details dialog dir div dl fieldset figcaption figure footer "
     "form h1 h2 h3 h4 h5 h6 header hgroup hr legend main menu nav ol p pre search section summary table ul"
@@ -35,6 +34,10 @@ _ITEMS: Final = "br caption dt li option optgroup tbody td tfoot th thead tr sel
 _SILENT: Final = "iframe noembed noframes noscript script style template"
 _LANGUAGE_METAS: Final = ("content-language", "language", "dc.language", "dcterms.language")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
+
+_INPUT: Final = re.compile(rb"<input\b[^>]{0,1000}", re.IGNORECASE)
+_OF_PASSWORD: Final = re.compile(rb"\btype\s*=\s*[\"']?password\b", re.IGNORECASE)
+_INPUT_NAME: Final = re.compile(rb"\sname\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
 
 
 class _Kind(Enum):
@@ -45,7 +48,7 @@ class _Kind(Enum):
 
 
 def _tag_ids() -> dict[str, int]:
-    """Lexbor's numbers of the tags that matter: cheaper to read from a node than its name."""
+    """Lexbor's numbers of the tags that matter: a number is cheaper to read from a node than a name."""
     create = LexborHTMLParser("").create_node
     return {tag: create(tag).tag_id for tag in f"{_LINKS} {_FIELDS} {_BLOCKS} {_ITEMS} {_SILENT}".split()}
 
@@ -64,7 +67,7 @@ _KIND_OF_TAG: Final = {
 _META, _LINK, _BASE, _TITLE, _IFRAME, _NOSCRIPT = (
     _TAG_ID[tag] for tag in ("meta", "link", "base", "title", "iframe", "noscript")
 )
-# The methods for bytes: to find out which of them an argument calls for costs as much as the work.
+# The methods for bytes alone: choosing the method by the type of the argument takes as long as the work itself.
 _insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
 _insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
 _MARK: Final = BLOCK_MARK.encode()
@@ -80,14 +83,14 @@ def parse_html(
     user_agent: str,
     wanted: frozenset[str] = frozenset(),
 ) -> Page:
-    """The page that ``body`` is, fetched from ``url`` (an identity); nothing raises.
+    """The page of ``body``, which was fetched from ``url`` (an identity); never raises.
 
     ``content_type`` is the header's value, ``robots_headers`` the values of X-Robots-Tag,
     ``user_agent`` the name that meta elements and these headers may address, ``wanted`` the origins
     of mapped attributes (``html.attributes``).
     """
     text, charset = decode(body, content_type=content_type, default_charset=default_charset)
-    # Without a replaced character or a BOM, decoding has lost nothing.
+    # The parser can take the body itself where decoding has replaced no character and removed no BOM.
     exact = charset == "utf-8" and "\ufffd" not in text and not body.startswith(BOM_UTF8)
     return parse_page(
         text,
@@ -110,25 +113,25 @@ def parse_page(
     user_agent: str = "",
     wanted: frozenset[str] = frozenset(),
 ) -> Page:
-    """As ``parse_html``, for a body already decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, if at hand."""
+    """As ``parse_html``, for a body that was decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, where there is one."""
     parser = parse_tree(text, utf8=utf8)
     found = _read_tree(parser)
-    resolver = Resolver(base_of(found.bases, url))
-    links, malformed = extract_links(found.references + _references_without_scripts(found.noscripts), resolver)
+    resolver = Resolver(find_base(found.bases, url))
+    links, malformed = extract_links(found.references + _read_noscripts(found.noscripts), resolver)
     metas, refresh, later = _read_metas(found.metas, resolver, url)
-    robots = robots_directives(metas=metas, headers=robots_headers, user_agent=user_agent, now=clock.now())
+    robots = read_robots_directives(metas=metas, headers=robots_headers, user_agent=user_agent, now=clock.now())
     fields = {name.strip().lower(): content for name, content in reversed(metas) if content.strip()}
     return Page(
         title=collapse(found.title or ""),
-        # Before the text, which takes the scripts away.
+        # Before the text is read, which removes the scripts.
         found=read_attributes(found.metas, found.silent, wanted) if wanted else (),
-        text=_text(parser, found.silent),
+        text=_read_text(parser, found.silent),
         description=collapse(fields.get("description", "")),
         author=collapse(fields.get("author") or fields.get("dc.creator", "")),
         subject=collapse(fields.get("subject") or fields.get("dc.subject", "")),
-        language=_language(parser) or _tag_of(_declared_language(fields)),
+        language=_read_language(parser) or _normalise_language(_find_declared_language(fields)),
         charset=charset,
-        canonical=_canonical(found.relations, resolver),
+        canonical=_find_canonical(found.relations, resolver),
         refresh=refresh,
         noindex=robots.noindex,
         nofollow=robots.nofollow,
@@ -140,7 +143,10 @@ def parse_page(
 
 @dataclass(slots=True, kw_only=True)
 class _Found:
-    """What a tree holds, each list in document order; ``noscripts`` are the contents of noscript elements."""
+    """What is found in a tree, each list in document order; ``noscripts`` are the contents of noscript elements.
+
+    ``silent`` are the elements whose content is not shown.
+    """
 
     references: list[Reference] = field(default_factory=list)
     metas: list[LexborNode] = field(default_factory=list)
@@ -151,7 +157,7 @@ class _Found:
     silent: list[LexborNode] = field(default_factory=list)
 
     def add(self, node: LexborNode, tag: int) -> None:
-        """Keeps what is neither block nor plain link."""
+        """Adds an element that is neither a block nor a plain link."""
         if tag == _META:
             self.metas.append(node)
         elif tag == _LINK:
@@ -159,7 +165,7 @@ class _Found:
         elif tag == _BASE:
             self.bases.append(node)
         elif tag == _TITLE:
-            if self.title is None and _is_of_page(node):
+            if self.title is None and _is_title_of_page(node):
                 self.title = node.text()
         else:
             self.silent.append(node)
@@ -170,14 +176,14 @@ class _Found:
 
 
 def _read_tree(parser: LexborHTMLParser) -> _Found:
-    """All that is read from the tree but the text, whose blocks get their marks here.
+    """Reads everything but the text, and puts marks between the blocks of the text.
 
-    One walk that keeps few nodes: the walk and the nodes kept are what costs.
+    It is one walk that keeps few nodes, because the walk and each node kept are what takes time.
     """
     found = _Found()
     references = found.references
     kind_of = _KIND_OF_TAG.get
-    # As locals: members of an enum are slow to look up.
+    # Local names, because members of an enum are slow to look up.
     block, item, link = _Kind.BLOCK, _Kind.ITEM, _Kind.LINK
     root = parser.root
     for node in root.traverse() if root is not None else ():
@@ -198,8 +204,8 @@ def _read_tree(parser: LexborHTMLParser) -> _Found:
     return found
 
 
-def _references_without_scripts(contents: list[str]) -> list[Reference]:
-    """The references within noscript elements: text to this parse, markup to who has no scripts."""
+def _read_noscripts(contents: list[str]) -> list[Reference]:
+    """The references in noscript elements: their content is text to this parser, and markup to a browser without scripts."""
     content = " ".join(text for text in contents if "<" in text)
     return _read_tree(parse_tree(content)).references if content else []
 
@@ -207,7 +213,7 @@ def _references_without_scripts(contents: list[str]) -> list[Reference]:
 def _read_metas(
     nodes: list[LexborNode], resolver: Resolver, url: str
 ) -> tuple[list[tuple[str, str]], str | None, str | None]:
-    """Names and contents; the target of a refresh; the target of one that comes too late to be a redirect."""
+    """Names and contents; the target of a refresh; the target of a refresh after too long a time to be a redirect."""
     metas: list[tuple[str, str]] = []
     refresh = later = None
     for node in nodes:
@@ -232,16 +238,16 @@ def _read_metas(
     return metas, refresh, later
 
 
-def _is_of_page(title: LexborNode) -> bool:
-    """Whether a title element is not a drawing's."""
+def _is_title_of_page(title: LexborNode) -> bool:
+    """Whether a title element is that of the page, not that of a drawing."""
     parent = title.parent
     return parent is None or parent.tag in {"head", "body", "html"}
 
 
-def _canonical(nodes: list[LexborNode], resolver: Resolver) -> str | None:
+def _find_canonical(nodes: list[LexborNode], resolver: Resolver) -> str | None:
     """The one http(s) URL that canonical links of the head name (RFC 6596).
 
-    Several that contradict each other say nothing, and the body may have been written by anybody.
+    Several different ones are ignored, as are those in the body, which anybody may have written.
     """
     found = set()
     for node in nodes:
@@ -258,31 +264,44 @@ def _is_in_head(node: LexborNode) -> bool:
     return parent is not None and parent.tag == "head"
 
 
-def _language(parser: LexborHTMLParser) -> str:
+def _read_language(parser: LexborHTMLParser) -> str:
     """The language tag of the html element in lower case with hyphens, or empty."""
     root = parser.root
     if root is None:
         return ""
     attributes = root.attributes
-    return _tag_of(attributes.get("lang") or attributes.get("xml:lang") or "")
+    return _normalise_language(attributes.get("lang") or attributes.get("xml:lang") or "")
 
 
-def _declared_language(fields: Mapping[str, str]) -> str:
-    """What meta elements say of it, by lower-case name."""
+def _find_declared_language(fields: Mapping[str, str]) -> str:
+    """The language that meta elements name; ``fields`` are their contents by lower-case name."""
     return next((fields[name] for name in _LANGUAGE_METAS if name in fields), "")
 
 
-def _tag_of(text: str) -> str:
+def _normalise_language(text: str) -> str:
     value = text.strip()
     return value.replace("_", "-").lower() if _LANGUAGE.fullmatch(value) else ""
 
 
-def _text(parser: LexborHTMLParser, silent: list[LexborNode]) -> str:
-    """What the body shows, a line a block. Changes the tree: read everything else first."""
+def _read_text(parser: LexborHTMLParser, silent: list[LexborNode]) -> str:
+    """The text that the body shows, a line a block. It changes the tree, so everything else is read before."""
     body = parser.body
     if body is None:
         return ""
-    # Backwards: a node is freed before the one that contains it.
+    # Backwards, so that a node is freed before the one that contains it.
     for node in reversed(silent):
         node.decompose()
     return collapse_blocks(body.text())
+
+
+def has_password_field(body: bytes, name: str | None = None) -> bool:
+    """Whether an HTML page has a password field (with this ``name``, where one is given): that is how a login form is known."""
+    if name is not None and name.encode() not in body:
+        return False
+    fields = (tag[0] for tag in _INPUT.finditer(body) if _OF_PASSWORD.search(tag[0]))
+    return any(name is None or _find_name(field) == name.encode() for field in fields)
+
+
+def _find_name(field: bytes) -> bytes:
+    found = _INPUT_NAME.search(field)
+    return (found[1] or found[2] or found[3] or b"") if found else b""

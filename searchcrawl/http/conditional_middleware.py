@@ -11,7 +11,7 @@ from scrapy.http import Response
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
-from searchcrawl.html.robots_meta import robots_directives
+from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import NOINDEX_RULE, IndexFilter, read_last_modified
@@ -74,7 +74,8 @@ class ConditionalMiddleware:
     def _says_noindex(self, tags: Sequence[str]) -> bool:
         agent = self._user_agent
         return (
-            agent is not None and robots_directives(metas=(), headers=tags, user_agent=agent, now=clock.now()).noindex
+            agent is not None
+            and read_robots_directives(metas=(), headers=tags, user_agent=agent, now=clock.now()).noindex
         )
 
     def _refusal(self, last_modified: str | None) -> Decision | None:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from searchcrawl import clock, urls
 from searchcrawl.codes import is_retried
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.html.password_field import has_password_field
+from searchcrawl.html.page import has_password_field
 from searchcrawl.http.cookies import CookieJar
 from searchcrawl.login.form import FilledForm, LoginFailed, Wanted, fill_form
 

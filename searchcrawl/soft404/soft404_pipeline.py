@@ -17,9 +17,8 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl, LeaseLost, StoreError
 from searchcrawl.html.encoding import decode
-from searchcrawl.html.page import parse_html
+from searchcrawl.html.page import has_password_field, parse_html
 from searchcrawl.html.page_text import collapse_lines
-from searchcrawl.html.password_field import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding, codings_of, undo_prefix
 from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.visit_end import failing_of

@@ -6,7 +6,7 @@ from scrapy.http import Response
 
 from searchcrawl import clock
 from searchcrawl.convert.registry import find_mimetype
-from searchcrawl.html.link_header import canonical_of
+from searchcrawl.html.links import find_header_canonical
 from searchcrawl.http.visit_end import trail_of
 from searchcrawl.items import Document
 from searchcrawl.spiders.base_spider import SourceSpider
@@ -19,7 +19,9 @@ class WebSpider(SourceSpider):
         """The document that came, as the item pipelines take it."""
         headers = tuple((name, value) for name, values in response.headers.items() for value in values)
         links = response.headers.getlist(b"Link")
-        canonical = canonical_of([one.decode("latin-1") for one in links], base_url=response.url) if links else None
+        canonical = (
+            find_header_canonical([one.decode("latin-1") for one in links], base_url=response.url) if links else None
+        )
         if canonical is not None and not self.run.rewriting.rewrites:
             # A session id in it may be another one each time.
             canonical = self.run.rewriting.identity.of(canonical)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.html.encoding import decode, find_encoding
 from searchcrawl.html.file_name import parse_disposition
-from searchcrawl.html.meta_refresh import parse_refresh
+from searchcrawl.html.metas import parse_refresh
 from tests.conformance.corpus import Divergence, cases, tally
 
 #: By file and number.

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from searchcrawl.checksum.digest import body_digest, fields_digest
 from searchcrawl.convert.fields_pipeline import complete_page
 from searchcrawl.items import Page
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
@@ -90,14 +89,6 @@ def test_attributes_when_values_cannot_be_read_then_left_out_counted_and_said_on
         "attribute size",
         "attribute language",
     ]
-
-
-def test_digests_when_a_page_has_attributes_then_they_count_and_without_them_nothing_changes() -> None:
-    page = Page(title="t", text="x")
-    one, two = (replace(page, attributes=(("version_s", (value,)),)) for value in ("1", "2"))
-
-    assert len({fields_digest(page), fields_digest(one), fields_digest(two)}) == 3
-    assert body_digest(b"x", attributes="a") != body_digest(b"x") == body_digest(b"x", attributes="")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.html.links import MAX_LINKS, PageLinks, Resolver, base_of, extract_links, read_reference
+from searchcrawl.html.links import (
+    MAX_LINKS,
+    PageLinks,
+    Resolver,
+    extract_links,
+    find_base,
+    find_header_canonical,
+    read_reference,
+)
 from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link
 
@@ -16,7 +25,7 @@ PAGE = "http://example.com/dir/page.html"
 def links_of(html: str, url: str = PAGE) -> PageLinks:
     tree = parse_tree(html)
     references = filter(None, map(read_reference, tree.css("a,area,frame,iframe")))
-    return extract_links(references, Resolver(base_of(tree.css("base"), url)))
+    return extract_links(references, Resolver(find_base(tree.css("base"), url)))
 
 
 def urls_of(html: str, url: str = PAGE) -> list[str]:
@@ -149,3 +158,39 @@ def test_r13_links_when_a_page_has_too_many_then_the_first_are_taken() -> None:
 
     assert len(links) == MAX_LINKS
     assert links[-1].url == f"http://a.test/{MAX_LINKS - 1}"
+
+
+FILE_URL = "http://a.test/dir/page.pdf"
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (['<http://a.test/x>; rel="canonical"'], "http://a.test/x"),
+        (["<../x.html>;rel=canonical"], "http://a.test/x.html"),
+        (['</style.css>; rel=preload; as=style, </x?a=1,2;b#part> ; title="a, b; c" ; REL="Alternate CANONICAL"'], "http://a.test/x?a=1,2;b"),
+        (["</y>; rel=next", "</x>; rel=canonical"], "http://a.test/x"),
+        (["</x>; rel=canonical; rel=next"], "http://a.test/x"),
+        (["</x>; rel=next; rel=canonical"], None),
+        (['</x>; rel=canonical; anchor="/other"'], None),
+        (["</x>; rel=canonical, </y>; rel=canonical"], None),
+        (["</x>; rel=canonical, <http://a.test/x#b>; rel=canonical"], "http://a.test/x"),
+        (["<file:///x>; rel=canonical"], None),
+        (["<http://[>; rel=canonical"], None),
+        (["/x; rel=canonical"], None),
+        (['</x>; rel="canonical'], None),
+        ([""], None),
+        ([], None),
+    ],
+)  # fmt: skip
+def test_canonical_when_a_link_header_names_one_then_it_is_absolute(values: list[str], expected: str | None) -> None:
+    assert find_header_canonical(values, base_url=FILE_URL) == expected
+
+
+@pytest.mark.parametrize("part", ["<", "<x>;", '<x>;a="', "<x>;a=\\", "<x> ;  ", '<x>;a="\\"', "<x>,"])
+def test_canonical_when_a_header_is_long_and_broken_then_reading_it_takes_no_time(part: str) -> None:
+    began = time.process_time()
+
+    find_header_canonical([part * 100_000], base_url=FILE_URL)
+
+    assert time.process_time() - began < 5

@@ -1,4 +1,4 @@
-"""What a page asks of robots: meta elements and X-Robots-Tag headers (B10, L5)."""
+"""What meta elements and headers tell a crawler: robots directives (B10, L5), and a refresh."""
 
 from __future__ import annotations
 
@@ -7,24 +7,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.items import Headers
 
-#: Directives that carry a value; any other word before a colon names an agent.
+#: Directives that have a value; any other word before a colon is the name of an agent.
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _PREFIX: Final = re.compile(r"\s*([^\s:,;][^:,;]*+)(?<!\s):")
-#: Nobody needs more to forbid what can be forbidden.
+#: No page needs more directives than fit in here.
 _MAX_CHARACTERS: Final = 4_096
 _WORD: Final = re.compile(r"[^\s;]+")
+
+_SPACE: Final = r"[\t\n\x0c\r ]*"
+_TIME: Final = re.compile(rf"{_SPACE}(?:([0-9]+)|(?=\.))[0-9.]*(?:\Z|(?=[;,\t\n\x0c\r ]){_SPACE}[;,]?{_SPACE})")
+_URL: Final = re.compile(rf"url{_SPACE}={_SPACE}", re.IGNORECASE)
+_MAX_SECONDS: Final = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsDirectives:
     """Whether the page may be indexed, until when, and whether its links may be followed.
 
-    ``unavailable_ms`` is a moment to come (ms since 1970), after which it may not; None without one.
+    ``unavailable_ms`` is the time in the future (ms since 1970) from which it may not be indexed; None without one.
     """
 
     noindex: bool = False
@@ -40,23 +45,23 @@ def list_robots_tags(headers: Headers) -> list[str]:
     return [value.decode("latin-1") for name, value in headers if name.lower() == b"x-robots-tag"]
 
 
-def robots_directives(
+def read_robots_directives(
     *, metas: Iterable[tuple[str, str]], headers: Iterable[str], user_agent: str, now: datetime
 ) -> RobotsDirectives:
-    """The sum of all restrictions that name no agent or ``user_agent``.
+    """Adds up all restrictions for every agent, and those for ``user_agent``.
 
     ``metas`` are names and contents of meta elements, ``headers`` the values of X-Robots-Tag. A
-    date of ``unavailable_after`` that lies before ``now`` is a noindex; an unreadable one is none.
+    date of ``unavailable_after`` before ``now`` counts as noindex; one that cannot be read is ignored.
     """
-    agents = _names_of(user_agent)
+    agents = _list_agent_names(user_agent)
     words: set[str] = set()
     moments: list[datetime] = []
     for name, content in metas:
         agent = name.strip().lower()
         if agent == "robots" or agent in agents:
-            words |= _directives(content, agents=frozenset(), moments=moments)
+            words |= _collect_directives(content, agents=frozenset(), moments=moments)
     for value in headers:
-        words |= _directives(value, agents=agents, moments=moments)
+        words |= _collect_directives(value, agents=agents, moments=moments)
     if not words and not moments:
         return NO_DIRECTIVES
     first = min(moments, default=None)
@@ -68,15 +73,18 @@ def robots_directives(
     )
 
 
-def _names_of(user_agent: str) -> frozenset[str]:
-    """A configured name matches whole, and by its product token."""
+def _list_agent_names(user_agent: str) -> frozenset[str]:
+    """The names by which a directive may address us: the whole configured name, and its product token."""
     whole = user_agent.strip().lower()
     token = re.split(r"[/\s]", whole, maxsplit=1)[0]
     return frozenset({whole, token}) - {""}
 
 
-def _directives(content: str, *, agents: frozenset[str], moments: list[datetime]) -> set[str]:
-    """The words that apply; an agent's name and colon in front limits what follows it. Dates are added to ``moments``."""
+def _collect_directives(content: str, *, agents: frozenset[str], moments: list[datetime]) -> set[str]:
+    """The directives that apply; the name of an agent and a colon limit what follows to that agent.
+
+    Dates of ``unavailable_after`` are added to ``moments``.
+    """
     words: set[str] = set()
     applies = True
     parts = content[:_MAX_CHARACTERS].split(",")
@@ -90,24 +98,24 @@ def _directives(content: str, *, agents: frozenset[str], moments: list[datetime]
         if match is None:
             words.update(_WORD.findall(part[position:].lower()) if applies else ())
         elif match[1].lower() == "unavailable_after":
-            moment, length = _date_of([part[match.end() :], *parts[index : index + 1]])
+            moment, length = _read_date([part[match.end() :], *parts[index : index + 1]])
             index += length - 1
             if applies and moment is not None:
                 moments.append(moment)
     return words
 
 
-def _date_of(parts: list[str]) -> tuple[datetime | None, int]:
-    """A date and its number of parts: it may have a comma of its own; the shortest that is one counts."""
+def _read_date(parts: list[str]) -> tuple[datetime | None, int]:
+    """A date and its number of parts: a date may have a comma in it; the shortest text that is a date counts."""
     for length in range(1, len(parts) + 1):
-        moment = _date(",".join(parts[:length]).strip())
+        moment = _parse_date(",".join(parts[:length]).strip())
         if moment is not None:
             return moment, length
     return None, 1
 
 
-def _date(text: str) -> datetime | None:
-    """A date of RFC 822, RFC 850 or ISO 8601; UTC where it names no zone."""
+def _parse_date(text: str) -> datetime | None:
+    """A date of RFC 822, RFC 850 or ISO 8601, in UTC where it has no zone; None where it is none."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             moment = read(text)
@@ -115,3 +123,31 @@ def _date(text: str) -> datetime | None:
             continue
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     return None
+
+
+class Refresh(NamedTuple):
+    """``seconds`` to wait; ``url`` as written, empty for the page itself (HTML Standard, "shared declarative refresh steps")."""
+
+    seconds: int
+    url: str
+
+
+def parse_refresh(content: str) -> Refresh | None:
+    """Reads the content of a meta refresh or a Refresh header; None where browsers ignore it."""
+    match = _TIME.match(content)
+    if match is None:
+        return None
+    digits = match[1] or "0"
+    seconds = min(int(digits), _MAX_SECONDS) if len(digits) < 11 else _MAX_SECONDS
+    return Refresh(seconds, _read_target(content[match.end() :]))
+
+
+def _read_target(rest: str) -> str:
+    prefix = _URL.match(rest)
+    if prefix is not None:
+        rest = rest[prefix.end() :]
+    elif rest[:1] in {"u", "U"}:
+        return rest.strip("\t\n\x0c\r ")
+    if rest[:1] in {'"', "'"}:
+        rest = rest[1:].partition(rest[0])[0]
+    return rest.strip("\t\n\x0c\r ")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from searchcrawl.html.robots_meta import NO_DIRECTIVES, RobotsDirectives, robots_directives
+from searchcrawl.html.metas import NO_DIRECTIVES, Refresh, RobotsDirectives, parse_refresh, read_robots_directives
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 NOINDEX = RobotsDirectives(noindex=True)
@@ -19,7 +19,7 @@ def until(moment: datetime) -> RobotsDirectives:
 def directives(
     *headers: str, metas: tuple[tuple[str, str], ...] = (), user_agent: str = "searchcrawl"
 ) -> RobotsDirectives:
-    return robots_directives(metas=metas, headers=headers, user_agent=user_agent, now=NOW)
+    return read_robots_directives(metas=metas, headers=headers, user_agent=user_agent, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,23 @@ def test_r13_content_when_of_hundreds_of_thousands_of_agents_then_is_read_in_no_
     found = directives(metas=(("robots", "a:" * 4_000_000),))
 
     assert found == NO_DIRECTIVES
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("0;url=a", Refresh(0, "a")),
+        ("5, URL = 'a b'c", Refresh(5, "a b")),
+        ("1.9 a", Refresh(1, "a")),
+        ("300", Refresh(300, "")),
+        ("99999999999999999999;url=a", Refresh(2**31, "a")),
+        ("0;url='a", Refresh(0, "a")),
+        ("0; unknown", Refresh(0, "unknown")),
+        ("url=a", None),
+        ("-1;url=a", None),
+        ("5x;url=a", None),
+        ("", None),
+    ],
+)
+def test_parse_refresh_when_given_content_then_reads_as_browsers(content: str, expected: Refresh | None) -> None:
+    assert parse_refresh(content) == expected

@@ -1,0 +1,50 @@
+"""Digests of bodies and fields (D2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from searchcrawl.checksum.checksum_pipeline import (
+    BodyDigestPipeline,
+    FieldsDigestPipeline,
+    compute_body_digest,
+    compute_fields_digest,
+)
+from searchcrawl.items import Page
+from tests import factories
+
+
+def test_digests_when_a_page_has_attributes_then_they_count_and_without_them_nothing_changes() -> None:
+    page = Page(title="t", text="x")
+    one, two = (replace(page, attributes=(("version_s", (value,)),)) for value in ("1", "2"))
+
+    assert len({compute_fields_digest(page), compute_fields_digest(one), compute_fields_digest(two)}) == 3
+    assert (
+        compute_body_digest(b"x", attributes="a")
+        != compute_body_digest(b"x")
+        == compute_body_digest(b"x", attributes="")
+    )
+
+
+def test_body_digest_when_another_filter_refuses_the_document_then_is_another() -> None:
+    digests = {compute_body_digest(b"x", refusal=refusal) for refusal in (None, "keep.a: b", "keep.a: c")}
+
+    assert len(digests) == 3
+
+
+def test_body_digest_when_a_page_names_itself_as_canonical_then_is_that_of_a_page_that_names_none() -> None:
+    document = factories.document()
+    pipeline = BodyDigestPipeline(None)
+
+    itself, other = (
+        pipeline.process_item(replace(document, canonical=url)) for url in (document.claim.url, "http://a.test/other")
+    )
+
+    digests = [getattr(item, "body_digest", None) for item in (pipeline.process_item(document), itself, other)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_fields_digest_when_a_document_was_not_read_then_is_left_out() -> None:
+    unread = replace(factories.document(), page=None)
+
+    assert FieldsDigestPipeline().process_item(unread) is unread

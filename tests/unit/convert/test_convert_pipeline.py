@@ -1,0 +1,107 @@
+"""What becomes of documents on their way to a page: read, passed unread, or ended with a code."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scrapy.statscollectors import StatsCollector
+from scrapy.utils.test import get_crawler
+
+from searchcrawl.codes import Code
+from searchcrawl.convert import registry
+from searchcrawl.convert.convert_pipeline import ConvertPipeline
+from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
+from searchcrawl.items import Document, Outcome, Page
+from tests import factories
+
+
+def shout(body: bytes, context: ConversionContext) -> Page:
+    if body == b"bug":
+        raise LookupError(context.url)
+    return Page(text=body.decode().upper())
+
+
+@pytest.fixture(params=list(RunsIn), ids=[place.value for place in RunsIn])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RunsIn:
+    """A format of its own is known, and runs there."""
+    place: RunsIn = request.param
+    shouts = Converter(name="shouts", mime_types=("text/x-shout",), convert=shout, choose_place=lambda body: place)
+    monkeypatch.setattr(registry, "_BY_MIME_TYPE", {"text/x-shout": shouts})
+    return place
+
+
+@pytest.fixture
+def stats() -> StatsCollector:
+    return StatsCollector(get_crawler())
+
+
+@pytest.fixture
+def pipeline(stats: StatsCollector) -> Iterator[ConvertPipeline]:
+    pipeline = ConvertPipeline(stats, user_agent="searchcrawl", default_charset="windows-1252")
+    yield pipeline
+    asyncio.run(pipeline.close_spider())
+
+
+def process(pipeline: ConvertPipeline, item: Document) -> Any:
+    async def process() -> Any:
+        found = pipeline.process_item(item)
+        return await found if isinstance(found, Awaitable) else found
+
+    return asyncio.run(process())
+
+
+def unread(body: str, **values: Any) -> Document:
+    return replace(factories.document(body), **{"page": None, "mimetype": "text/x-shout", **values})
+
+
+@pytest.mark.usefixtures("place")
+def test_document_when_its_format_has_a_converter_then_gets_its_page(pipeline: ConvertPipeline) -> None:
+    document = process(pipeline, unread("words"))
+
+    assert (document.page, document.converter) == (Page(text="WORDS"), "shouts")
+
+
+@pytest.mark.usefixtures("place")
+def test_document_when_a_converter_has_a_bug_then_its_visit_ends_with_903(
+    pipeline: ConvertPipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.CRITICAL):
+        outcome = process(pipeline, unread("bug"))
+
+    assert (type(outcome), outcome.code) == (Outcome, Code.CONVERSION_FAILED)
+    assert "LookupError" in outcome.error
+
+
+def test_document_when_nobody_reads_its_format_then_its_visit_ends_with_908(pipeline: ConvertPipeline) -> None:
+    outcome = process(pipeline, unread("x", mimetype="image/png"))
+
+    assert outcome == Outcome(
+        claim=outcome.claim, code=Code.NO_CONVERTER, error=f"no converter for image/png: {outcome.claim.url}"
+    )
+
+
+def test_document_when_its_bytes_are_those_of_the_last_visit_then_passes_unread(pipeline: ConvertPipeline) -> None:
+    document = unread("x")
+    same = replace(document, claim=replace(document.claim, body_digest=document.body_digest))
+
+    assert process(pipeline, same) is same
+
+
+@pytest.mark.parametrize(("mimetype", "text"), [("text/html", "x"), ("text/plain", "")])
+def test_document_when_a_filter_refuses_it_then_is_read_only_where_it_may_have_links(
+    pipeline: ConvertPipeline, mimetype: str, text: str
+) -> None:
+    document = process(pipeline, unread("<p>x", mimetype=mimetype, refusal="keep.max_bytes: max_bytes = 1"))
+
+    assert (document.code, document.page.text) == (200, text)
+
+
+def test_item_when_it_is_no_document_then_passes(pipeline: ConvertPipeline) -> None:
+    outcome = factories.outcome(304)
+
+    assert pipeline.process_item(outcome) is outcome
