@@ -16,7 +16,7 @@ from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.index_filter import IndexFilter
-from searchcrawl.rules.rewriting import Named, Rewriting
+from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys, mix_fingerprints
 from searchcrawl.sources.loading import (
@@ -106,7 +106,7 @@ class Run:
     attributes: AttributeMap | None = field(init=False)
     rewriting: Rewriting = field(init=False)
     #: what became of the start URLs, once they were admitted
-    starts: tuple[Named, ...] = ()
+    starts: tuple[NormalisedUrl, ...] = ()
     shutdown: Shutdown = field(default_factory=Shutdown)
     delivery_failure: Exception | None = None
     limit: int = 0

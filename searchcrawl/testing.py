@@ -49,7 +49,7 @@ def followed(
 
 
 def _follow(rewriting: Rewriting, url: str, referrer: str | None) -> FollowedLink:
-    named = rewriting.named(url, referrer)
+    named = rewriting.normalise(url, referrer)
     if named.code:
         why = named.decision.rule if named.error is None else f"{named.decision.rule} ({named.error})"
         return FollowedLink(discarded=why)

@@ -19,7 +19,7 @@ from searchcrawl.failpoints import passing
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.rewriting import Named
+from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
@@ -41,7 +41,7 @@ class Found(NamedTuple):
     depth: int
     links: Sequence[Link]
     near: Sequence[Link] = ()
-    discarded: Sequence[Named] = ()
+    discarded: Sequence[NormalisedUrl] = ()
     named: bool = False
     referrer_id: int | None = None
 
@@ -225,7 +225,7 @@ class Admission:
 
     def _discard(self, transaction: Transaction, found: Sequence[Found]) -> None:
         """Rows for what rewriters give up, so that it can be asked why; what is known already stays what it is."""
-        wanted: dict[int, tuple[Named, Found]] = {}
+        wanted: dict[int, tuple[NormalisedUrl, Found]] = {}
         for one in found:
             for named in one.discarded:
                 key = urls.key(named.url)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from searchcrawl.admission.admit import Found
 from searchcrawl.items import Link, ListedUrl, SitemapPart
 from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.rewriting import Named, Rewriting
+from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 
 #: The depth of what a sitemap lists: as if a start page linked to it.
 _SITEMAP_DEPTH = 1
@@ -31,9 +31,9 @@ def named_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple[lis
     for part in parts:
         listed: list[ListedUrl] = []
         links: list[Link] = []
-        discarded: list[Named] = []
+        discarded: list[NormalisedUrl] = []
         for url, lastmod_ms in part.urls:
-            one = rewriting.named(url)
+            one = rewriting.normalise(url)
             if one.code:
                 discarded.append(one)
             else:
@@ -45,9 +45,9 @@ def named_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple[lis
     return named, found
 
 
-def named_start(urls: Sequence[str], rewriting: Rewriting) -> tuple[list[Named], Found]:
+def named_start(urls: Sequence[str], rewriting: Rewriting) -> tuple[list[NormalisedUrl], Found]:
     """What becomes of the start URLs, and the same as links of depth 0."""
-    named = [rewriting.named(url) for url in urls]
+    named = [rewriting.normalise(url) for url in urls]
     kept = {one.url: one.link for one in named if not one.code}
     discarded = [one for one in named if one.code and one.url not in kept]
     return named, Found(None, 0, list(kept.values()), discarded=discarded, named=True)
@@ -63,5 +63,5 @@ def _is_named(found: Found, identity: Identity) -> bool:
 
 def _named(found: Found, rewriting: Rewriting, pages: Mapping[int, str]) -> Found:
     page_id, depth, links, near, *_ = found
-    kept, discarded = rewriting.of_links(links, None if page_id is None else pages.get(page_id))
+    kept, discarded = rewriting.normalise_links(links, None if page_id is None else pages.get(page_id))
     return Found(page_id, depth, kept, near, discarded, named=True)

@@ -19,7 +19,7 @@ from searchcrawl.commit.decide import Group
 from searchcrawl.rules import removal
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.rewriting import Named
+from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs.lease import BEAT_SECONDS
@@ -73,7 +73,7 @@ def review(run: Run, admission: Admission) -> None:
 
 
 def _judge(row: Reviewed, run: Run, verdicts: _Verdicts) -> None:
-    named = run.rewriting.named(row.found_as or row.url, row.referrer)
+    named = run.rewriting.normalise(row.found_as or row.url, row.referrer)
     if named.code:
         _refuse(row, named.code, named.decision, named.error, verdicts)
     elif named.url != row.url:
@@ -93,7 +93,7 @@ def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, ver
         verdicts.refused.append((row, int(code), rule, error))
 
 
-def _why_moved(row: Reviewed, named: Named, run: Run) -> Decision:
+def _why_moved(row: Reviewed, named: NormalisedUrl, run: Run) -> Decision:
     file = run.source.file
     stripped = run.rewriting.identity.rule(row.url)
     if stripped and named.found_as is None:

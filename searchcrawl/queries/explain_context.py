@@ -15,7 +15,7 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import NO_INCLUDE
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
-from searchcrawl.rules.rewriting import Named, Rewriting
+from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
@@ -184,7 +184,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str, *, n
     source, project = inputs.source, inputs.project
     source_id = run_table.find_source(transaction, source.name)
     url, shown_as, facts = _find_facts(transaction, source_id, url)
-    named = inputs.rewriting.named(url) if facts is None else Named(url)
+    named = inputs.rewriting.normalise(url) if facts is None else NormalisedUrl(url)
     if named.url != url:
         url, _, facts = _find_facts(transaction, source_id, named.url)
     run, made_with, running = None, None, False

@@ -71,7 +71,7 @@ def _fields(document: Document, run: Run) -> dict[str, Any]:
 def _links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]:
     """Each link as a crawl would ask for it, also those that it would not."""
     depth = document.claim.depth + 1
-    kept, discarded = run.rewriting.of_links(page.links, document.claim.url)
+    kept, discarded = run.rewriting.normalise_links(page.links, document.claim.url)
     for link in kept:
         decision = run.boundary.decide(link.url, depth)
         allowed, rule = decision.allowed, decision.text

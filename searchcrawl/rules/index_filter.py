@@ -191,7 +191,7 @@ def decide(
     """
     target = _find_refresh_target(page)
     if target is not None and target not in own_urls:
-        found = rewriting.named(target, next(iter(own_urls), None))
+        found = rewriting.normalise(target, next(iter(own_urls), None))
         if found.url not in own_urls:
             decision = found.decision if found.code else boundary.decide(found.url, depth)
             rule = None if decision.allowed else decision.text
@@ -226,7 +226,7 @@ def find_canonical_link(
     canonical = next((url for url in named if url is not None), None)
     if canonical is None or canonical == own_url:
         return None
-    found = rewriting.named(canonical, own_url)
+    found = rewriting.normalise(canonical, own_url)
     if found.code or found.url == own_url or not boundary.decide(found.url).allowed:
         return None
     return found.link

@@ -14,7 +14,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Hop, Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import ALLOWED, Decision
-from searchcrawl.rules.rewriting import Named, Rewriting
+from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 
 _TEMPORARY: Final = frozenset({302, 303, 307})
 _PERMANENT: Final = frozenset({301, 308})
@@ -81,7 +81,7 @@ def decide(
     taken = (*hops, Hop(base_url, status))
     own_url = own_url or base_url
     if status in _PERMANENT and rewriting.identity.of(target) != own_url:
-        return _moved(rewriting.named(target, own_url), own_url, taken, boundary, depth)
+        return _moved(rewriting.normalise(target, own_url), own_url, taken, boundary, depth)
     if len(taken) > max_redirects:
         error_text = f"more than {max_redirects} redirects"
         return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
@@ -98,7 +98,9 @@ def target_of(error: str | None) -> str | None:
     return error.removeprefix(_LEADS_TO) if error is not None and error.startswith(_LEADS_TO) else None
 
 
-def _moved(found: Named, own_url: str, hops: tuple[Hop, ...], boundary: Boundary, depth: int | None) -> Redirect:
+def _moved(
+    found: NormalisedUrl, own_url: str, hops: tuple[Hop, ...], boundary: Boundary, depth: int | None
+) -> Redirect:
     if found.url == own_url:
         return _loop(found.url, hops[:-1])
     decision = found.decision if found.code else boundary.decide(found.url, depth)

@@ -1,6 +1,6 @@
-"""How a URL that was found becomes the identity of a row: rewriters first, then what is stripped (K1; decision 5).
+"""URL normalisation: a URL that was found is rewritten, then stripped of parameters, and is the identity of a row (K1).
 
-What comes out is still to be decided on by the boundary, so that no rewriter leads past it.
+The boundary decides on the result, so that no rewriter leads past it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from searchcrawl.rules.identity import Identity
 
 logger = logging.getLogger(__name__)
 
-#: Links repeat from page to page.
+#: So many results are remembered: links repeat from page to page.
 _MAX_REMEMBERED: Final = 20_000
-#: Errors of one plug-in that are logged in a run; all are counted.
+#: So many errors of one plug-in are logged in a run; all are counted.
 _MAX_LOGGED: Final = 20
 
 
-class Named(NamedTuple):
-    """What became of a URL that was found: its identity, and where a rewriter had a say, what of it.
+class NormalisedUrl(NamedTuple):
+    """The identity of a URL that was found, and what the rewriters made of it.
 
-    ``display`` and ``found_as`` are those of ``items.Link``. Where ``code`` is not 0 the link is
-    discarded by the rule of ``decision``, and ``url`` is the identity of what was found.
+    ``display`` and ``found_as`` are those of ``items.Link``. Where ``code`` is not 0 a rewriter discards the link
+    by the rule of ``decision``, and ``url`` is the identity of the URL as it was found.
     """
 
     url: str
@@ -51,7 +51,7 @@ class Named(NamedTuple):
 
 
 class Discarded(Exception):
-    """A rewriter gives a link up, for the rule of ``decision``."""
+    """A rewriter discards a link, by the rule of ``decision``."""
 
     def __init__(self, decision: Decision, *, code: int = Code.OUTSIDE_BOUNDARY, error: str | None = None) -> None:
         self.decision = decision
@@ -63,27 +63,27 @@ class Discarded(Exception):
 class Rewriter(Protocol):
     """One ``[[rewrite]]``."""
 
-    #: nothing but the URL decides what comes of it
+    #: whether the result depends on nothing but the URL, so that it can be remembered
     by_url_alone: bool
 
     def rewrite(self, url: str, referrer: str | None) -> Rewritten:
-        """What becomes of a URL; raises Discarded."""
+        """Rewrites a URL; raises Discarded."""
 
     def open(self, source: str) -> None:
-        """A run begins; raises ConfigurationError."""
+        """Is called when a run begins; raises ConfigurationError."""
 
     def close(self) -> None:
-        """The run is over."""
+        """Is called when the run has ended."""
 
 
 class PatternRewriter:
-    """``match`` and ``replace``: each match of the expression, searched anywhere, gives way to the replacement."""
+    """``match`` and ``replace``: each match of the expression, anywhere in the URL, is replaced."""
 
     by_url_alone = True
 
     def __init__(self, match: str, replace: str, *, file: str = "", key: str = "rewrite") -> None:
-        self._search = re2.compile(match, expression_options())
-        self._pieces = replacement(replace)
+        self._search = re2.compile(match, re2_options())
+        self._pieces = parse_replacement(replace)
         self._decision = Decision(False, match, file, f"{key}.match")
 
     def rewrite(self, url: str, referrer: str | None) -> Rewritten:
@@ -104,14 +104,14 @@ class PatternRewriter:
             raise Discarded(self._decision, code=Code.MALFORMED_URL, error=f"rewritten to {error}") from error
 
     def open(self, source: str) -> None:
-        """Nothing: an expression has no state."""
+        """Does nothing: an expression has no state."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class PluginRewriter:
-    """A class of a user's own; ``make`` is the class, ``name`` the ``module:Class`` of the source file."""
+    """Calls a class of the user's own; ``make`` is the class, ``name`` the ``module:Class`` of the source file."""
 
     by_url_alone = False
 
@@ -120,8 +120,8 @@ class PluginRewriter:
         self._name = name
         self._file = file
         self._key = f"{key}.plugin"
-        self._discarding = Decision(False, f"discarded by plugin {name}", file, self._key)
-        self._failing = Decision(False, f"error in plugin {name}", file, self._key)
+        self._discards = Decision(False, f"discarded by plugin {name}", file, self._key)
+        self._fails = Decision(False, f"error in plugin {name}", file, self._key)
         self._plugin: UrlRewriter | None = None
         # The reactor asks about redirects, the writer thread about links.
         self._one_at_a_time = threading.RLock()
@@ -140,7 +140,7 @@ class PluginRewriter:
         if plugin is None:
             return
         if self.errors:
-            logger.warning("plugin %s failed at %d links, which were discarded", self._name, self.errors)
+            logger.warning("plugin %s failed at %d links; they are discarded", self._name, self.errors)
         try:
             plugin.close()
         except Exception:
@@ -153,23 +153,23 @@ class PluginRewriter:
                     raise RuntimeError("the plug-in is closed")
                 rewritten = self._plugin.rewrite(url, referrer=referrer)
             if rewritten is None:
-                raise Discarded(self._discarding)
-            return self._checked(rewritten)
+                raise Discarded(self._discards)
+            return self._check(rewritten)
         except Discarded:
             raise
         except InvalidUrl as error:
-            raise Discarded(self._discarding, code=Code.MALFORMED_URL, error=f"rewritten to {error}") from error
+            raise Discarded(self._discards, code=Code.MALFORMED_URL, error=f"rewritten to {error}") from error
         except Exception as error:
-            self._failed(url, error)
-            raise Discarded(self._failing, error=_one_line(f"{self._name}: {error!r}")) from error
+            self._report_error(url, error)
+            raise Discarded(self._fails, error=_one_line(f"{self._name}: {error!r}")) from error
 
-    def _checked(self, rewritten: Any) -> Rewritten:
+    def _check(self, rewritten: Any) -> Rewritten:
         access, display = rewritten.access_url, rewritten.display_url
         if not isinstance(access, str) or not isinstance(display, str | None):
             raise TypeError(f"access_url and display_url must be strings (got {access!r}, {display!r})")
         return Rewritten(urls.resolve(access), None if display == access else display or None)
 
-    def _failed(self, url: str, error: Exception) -> None:
+    def _report_error(self, url: str, error: Exception) -> None:
         self.errors += 1
         if self.errors <= _MAX_LOGGED:
             more = " (its further errors are counted only)" if self.errors == _MAX_LOGGED else ""
@@ -177,13 +177,13 @@ class PluginRewriter:
 
 
 class Rewriting:
-    """All rewriters of a source in the order of its file, each given what the one before made, and its Identity."""
+    """The URL normalisation of a source: its rewriters in the order of its file, then its Identity."""
 
     def __init__(self, rewriters: Sequence[Rewriter] = (), identity: Identity | None = None) -> None:
         self._rewriters = tuple(rewriters)
         self.identity = identity or Identity()
         self._by_url_alone = all(rewriter.by_url_alone for rewriter in rewriters)
-        self._remembered: dict[str, Named] = {}
+        self._remembered: dict[str, NormalisedUrl] = {}
 
     @property
     def rewrites(self) -> bool:
@@ -197,12 +197,12 @@ class Rewriting:
 
     @property
     def plugin_errors(self) -> Counter[str]:
-        """How many links each plug-in failed at in this run, by its name."""
+        """The number of links at which each plug-in failed in this run, by its name."""
         plugins = [rewriter for rewriter in self._rewriters if isinstance(rewriter, PluginRewriter)]
         return Counter({plugin._name: plugin.errors for plugin in plugins if plugin.errors})
 
     def open(self, source: str) -> None:
-        """A run of ``source`` begins; raises ConfigurationError for a plug-in that cannot."""
+        """Opens all rewriters for a run of ``source``; raises ConfigurationError for a plug-in that cannot begin."""
         for number, rewriter in enumerate(self._rewriters):
             try:
                 rewriter.open(source)
@@ -212,55 +212,57 @@ class Rewriting:
                 raise
 
     def close(self) -> None:
-        """The run is over; may be called twice."""
+        """Closes all rewriters; may be called twice."""
         for rewriter in self._rewriters:
             rewriter.close()
 
-    def named(self, url: str, referrer: str | None = None) -> Named:
-        """What becomes of a URL (one of ``urls.resolve``), found on the page ``referrer``."""
+    def normalise(self, url: str, referrer: str | None = None) -> NormalisedUrl:
+        """Normalises a URL (one of ``urls.resolve``) that was found on the page ``referrer``."""
         if not self._rewriters:
-            return Named(self.identity.of(url))
+            return NormalisedUrl(self.identity.of(url))
         if not self._by_url_alone:
-            return self._named(url, referrer)
-        named = self._remembered.get(url)
-        if named is None:
-            named = self._named(url, referrer)
+            return self._rewrite(url, referrer)
+        normalised = self._remembered.get(url)
+        if normalised is None:
+            normalised = self._rewrite(url, referrer)
             if len(self._remembered) >= _MAX_REMEMBERED:
                 self._remembered.clear()
-            self._remembered[url] = named
-        return named
+            self._remembered[url] = normalised
+        return normalised
 
-    def of_links(self, links: Iterable[Link], referrer: str | None = None) -> tuple[list[Link], list[Named]]:
-        """What becomes of links, each target once and in their order; and those that are discarded.
+    def normalise_links(
+        self, links: Iterable[Link], referrer: str | None = None
+    ) -> tuple[list[Link], list[NormalisedUrl]]:
+        """Normalises the links of a page: each target once, in order; and those that are discarded.
 
-        A target is nofollow only where each of its links is.
+        A target is nofollow only where all its links are.
         """
         kept: dict[str, Link] = {}
-        discarded: dict[str, Named] = {}
+        discarded: dict[str, NormalisedUrl] = {}
         for link in links:
-            named = self.named(link.url, referrer)
-            before = kept.get(named.url)
-            if named.code:
+            normalised = self.normalise(link.url, referrer)
+            before = kept.get(normalised.url)
+            if normalised.code:
                 if not link.nofollow:
-                    discarded.setdefault(named.url, named)
+                    discarded.setdefault(normalised.url, normalised)
             elif before is None or (before.nofollow and not link.nofollow):
-                kept[named.url] = Link(named.url, link.nofollow, named.display, named.found_as)
+                kept[normalised.url] = Link(normalised.url, link.nofollow, normalised.display, normalised.found_as)
         return list(kept.values()), list(discarded.values())
 
-    def _named(self, url: str, referrer: str | None) -> Named:
+    def _rewrite(self, url: str, referrer: str | None) -> NormalisedUrl:
         access, shown = url, None
         try:
             for rewriter in self._rewriters:
                 rewritten = rewriter.rewrite(access, referrer)
                 access, shown = rewritten.access_url, rewritten.display_url or shown
         except Discarded as discarded:
-            return Named(self.identity.of(url), None, None, discarded.code, discarded.decision, discarded.error)
+            return NormalisedUrl(self.identity.of(url), None, None, discarded.code, discarded.decision, discarded.error)
         identity = self.identity.of(access)
-        return Named(identity, _display(shown, identity), None if access == url else url)
+        return NormalisedUrl(identity, _limit_display(shown, identity), None if access == url else url)
 
 
-def _display(shown: str | None, identity: str) -> str | None:
-    """The display URL as the row keeps it; one that is none stays as it is, within limits (1010)."""
+def _limit_display(shown: str | None, identity: str) -> str | None:
+    """The display URL as the row keeps it; a text that is no URL is kept too, within limits (1010)."""
     if shown is None:
         return None
     try:
@@ -270,14 +272,14 @@ def _display(shown: str | None, identity: str) -> str | None:
     return None if resolved == identity else resolved[: MAX_BYTES + 1]
 
 
-def expression_options() -> re2.Options:
-    """Options for users' expressions: what is wrong with them is said by us alone."""
+def re2_options() -> re2.Options:
+    """Options for the expressions of users: RE2 logs no errors, as our own messages name them."""
     options = re2.Options()
     options.log_errors = False
     return options
 
 
-def replacement(text: str) -> tuple[str | int, ...]:
+def parse_replacement(text: str) -> tuple[str | int, ...]:
     r"""The pieces of a ``replace``: texts, and groups for ``\0`` to ``\9``; ``\\`` is a backslash. Raises ValueError."""
     pieces: list[str | int] = []
     rest = iter(text)

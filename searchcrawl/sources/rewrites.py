@@ -12,7 +12,7 @@ import re2
 from pydantic import Field, model_validator
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.rules.rewriting import PatternRewriter, PluginRewriter, Rewriter, expression_options, replacement
+from searchcrawl.rules.rewriting import PatternRewriter, PluginRewriter, Rewriter, parse_replacement, re2_options
 from searchcrawl.sources.values import LIST, Check, Table, Text, refuse
 
 _METHODS: Final = ("open", "rewrite", "close")
@@ -22,7 +22,7 @@ _NO_NAME: Final = frozenset("=&;/?# \t")
 
 def _check_expression(text: str) -> str:
     try:
-        re2.compile(text, expression_options())
+        re2.compile(text, re2_options())
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         refuse(f"not an RE2 expression: {reason}")
@@ -72,10 +72,10 @@ class Rewrite(Table):
 
 def _check_groups(match: str, replace: str) -> None:
     try:
-        pieces = replacement(replace)
+        pieces = parse_replacement(replace)
     except ValueError as error:
         refuse(f"no such escape: {error}", key="replace")
-    groups = re2.compile(match, expression_options()).groups
+    groups = re2.compile(match, re2_options()).groups
     wanted = max((piece for piece in pieces if isinstance(piece, int)), default=0)
     if wanted > groups:
         refuse(f"no group \\{wanted} in match", key="replace")

@@ -56,7 +56,7 @@ class Command(BaseCommand):
             run = dry_run(project, source, database)
             run.rewriting.open(source.name)
             with closing(run.rewriting):
-                url = run.rewriting.named(url).url
+                url = run.rewriting.normalise(url).url
                 view = page_view(url, look_at(self.crawler_process, run, url), run)
         if opts.json:
             print_object(view)

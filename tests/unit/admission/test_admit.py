@@ -16,7 +16,7 @@ from searchcrawl.exceptions import StoreAway
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.rewriting import Named
+from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
@@ -175,9 +175,9 @@ def test_admit_when_a_transaction_is_rolled_back_and_repeated_then_hosts_are_tho
     assert found == [("http://one.a.test/", "one.a.test:80"), ("http://two.a.test/", "two.a.test:80")]
 
 
-def discarded(*names: str) -> list[Named]:
+def discarded(*names: str) -> list[NormalisedUrl]:
     decision = Decision(False, "discarded by plugin mine:Plugin", "", "rewrite[0].plugin")
-    return [Named(SITE + name, None, None, 955, decision, "why") for name in names]
+    return [NormalisedUrl(SITE + name, None, None, 955, decision, "why") for name in names]
 
 
 def test_admit_when_a_rewriter_discards_links_then_rows_say_so_and_known_ones_stay(database: Database) -> None:

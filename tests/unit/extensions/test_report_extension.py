@@ -9,7 +9,7 @@ import pytest
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable, StoreError
 from searchcrawl.extensions.report_extension import find_end_reason, find_exit_code
-from searchcrawl.rules.rewriting import Named
+from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.engine.database import Database
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Run:
     project = load_project(tmp_path)
     database = Database(project.database_url, tmp_path)
     run = begin(project, load_source(project, "example"), database, {"html": 1})
-    run.starts = (Named(_START),)
+    run.starts = (NormalisedUrl(_START),)
     return run
 
 

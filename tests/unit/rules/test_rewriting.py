@@ -9,7 +9,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.items import Link
 from searchcrawl.plugins import Rewritten
 from searchcrawl.rules.identity import Identity
-from searchcrawl.rules.rewriting import PatternRewriter, PluginRewriter, Rewriting, replacement
+from searchcrawl.rules.rewriting import PatternRewriter, PluginRewriter, Rewriting, parse_replacement
 
 SITE = "http://site.test/"
 
@@ -58,7 +58,7 @@ def patterns(*pairs: tuple[str, str]) -> Rewriting:
 def test_pattern_when_it_matches_then_each_match_is_replaced(
     match: str, replace: str, found: str, expected: str
 ) -> None:
-    named = patterns((match, replace)).named(found)
+    named = patterns((match, replace)).normalise(found)
 
     assert (named.url, named.found_as, named.code) == (expected, None if found == expected else found, 0)
 
@@ -66,17 +66,17 @@ def test_pattern_when_it_matches_then_each_match_is_replaced(
 def test_patterns_when_several_then_each_sees_what_the_one_before_made_and_then_what_is_stripped() -> None:
     tested = patterns(("/a$", "/b?sid=1"), ("/b", "/c"))
 
-    named = tested.named(f"{SITE}a")
+    named = tested.normalise(f"{SITE}a")
 
     assert (named.url, named.found_as) == (f"{SITE}c", f"{SITE}a")
-    assert tested.named(f"{SITE}x?sid=2")[:3] == (f"{SITE}x", None, None)
+    assert tested.normalise(f"{SITE}x?sid=2")[:3] == (f"{SITE}x", None, None)
 
 
 @pytest.mark.parametrize(
     ("replace", "code", "error"), [("", 955, None), ("mailto:x", 1004, "rewritten to not an http or https URL")]
 )
 def test_pattern_when_no_url_is_left_then_discarded_by_it(replace: str, code: int, error: str | None) -> None:
-    named = patterns(("^.*$", replace)).named(f"{SITE}a?sid=1")
+    named = patterns(("^.*$", replace)).normalise(f"{SITE}a?sid=1")
 
     assert (named.url, named.code, named.decision.key, named.decision.rule) == (
         f"{SITE}a",
@@ -89,7 +89,7 @@ def test_pattern_when_no_url_is_left_then_discarded_by_it(replace: str, code: in
 
 def test_replacement_when_an_escape_is_unknown_then_refused() -> None:
     with pytest.raises(ValueError, match="q"):
-        replacement(r"\q")
+        parse_replacement(r"\q")
 
 
 def test_plugin_when_asked_then_it_hears_of_the_run_the_link_and_its_page() -> None:
@@ -97,7 +97,7 @@ def test_plugin_when_asked_then_it_hears_of_the_run_the_link_and_its_page() -> N
     tested = Rewriting([PluginRewriter(lambda: made, "mine:Plugin")])
 
     tested.open("demo")
-    named = tested.named(f"{SITE}a", f"{SITE}page")
+    named = tested.normalise(f"{SITE}a", f"{SITE}page")
     tested.close()
 
     assert made.calls == [("open demo", None), (f"{SITE}a", f"{SITE}page"), ("close", None)]
@@ -111,13 +111,13 @@ def test_plugin_when_asked_then_it_hears_of_the_run_the_link_and_its_page() -> N
 def test_plugin_when_it_sets_a_display_url_then_kept_unless_it_says_nothing(
     display: str | None, kept: str | None
 ) -> None:
-    named = plugged(lambda url: Rewritten(f"{SITE}A", display)).named(f"{SITE}a")
+    named = plugged(lambda url: Rewritten(f"{SITE}A", display)).normalise(f"{SITE}a")
 
     assert (named.url, named.display) == (f"{SITE}A", kept)
 
 
 def test_plugin_when_it_answers_none_then_the_link_is_discarded_by_it() -> None:
-    named = plugged(lambda url: None, "sid").named(f"{SITE}a?sid=1")
+    named = plugged(lambda url: None, "sid").normalise(f"{SITE}a?sid=1")
 
     assert (named.url, named.code) == (f"{SITE}a", 955)
     assert (named.decision.key, named.decision.rule) == ("rewrite[0].plugin", "discarded by plugin mine:Plugin")
@@ -141,7 +141,7 @@ def test_plugin_when_it_fails_then_that_link_alone_is_discarded_counted_and_logg
     tested = plugged(lambda url: answer(url) if url.endswith("/a") else Rewritten(url))
 
     with caplog.at_level(logging.WARNING):
-        failed, good = tested.named(f"{SITE}a"), tested.named(f"{SITE}b")
+        failed, good = tested.normalise(f"{SITE}a"), tested.normalise(f"{SITE}b")
 
     assert (failed.code, failed.decision.rule) == (955, "error in plugin mine:Plugin")
     assert (failed.error or "").startswith(error)
@@ -155,7 +155,7 @@ def test_plugin_when_it_fails_again_and_again_then_the_log_stays_short(caplog: p
 
     with caplog.at_level(logging.WARNING):
         for number in range(100):
-            tested.named(f"{SITE}{number}")
+            tested.normalise(f"{SITE}{number}")
         tested.close()
 
     assert len(caplog.records) == 21
@@ -181,7 +181,7 @@ def _raise_on_make() -> Plugin:
 def test_links_when_several_become_one_then_it_is_followed_if_any_of_them_is() -> None:
     links = [Link(f"{SITE}a?sid=1", True), Link(f"{SITE}b"), Link(f"{SITE}a?sid=2", False), Link(f"{SITE}a", True)]
 
-    kept, discarded = patterns(("/c", "/d")).of_links(links)
+    kept, discarded = patterns(("/c", "/d")).normalise_links(links)
 
     assert kept == [Link(f"{SITE}a", False), Link(f"{SITE}b")]
     assert discarded == []

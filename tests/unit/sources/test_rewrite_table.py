@@ -68,7 +68,7 @@ def test_display_when_a_plugin_may_set_it_then_there_is_a_map(tmp_path: Path) ->
     assert build_display_map(plugin) is not None
     assert build_display_map(pattern) is None
     assert (build_rewriting(project, plugin).displays, build_rewriting(project, pattern).displays) == (True, False)
-    assert build_rewriting(project, pattern).named(f"{SITE}a?utm_x=1").url == f"{SITE}b"
+    assert build_rewriting(project, pattern).normalise(f"{SITE}a?utm_x=1").url == f"{SITE}b"
 
 
 def test_fingerprint_when_rewrites_change_places_then_it_differs(tmp_path: Path) -> None:
