@@ -53,7 +53,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     _add_sitemaps(stages, run, sitemaps, robots, revisits)
     listeners = Listeners(
         visit_ended=frontier.end_visit,
-        committed=frontier.committed,
+        committed=frontier.note_committed,
         listed=sitemaps.reading.committed,
         sealed=delivery.submit,
         failed=run.shutdown.fail,

@@ -51,8 +51,8 @@ class Claiming:
 
     ``filled`` is called when claims may go, ``exhausted`` once when nothing is left: a scan found no row that began
     after the commit of the last outstanding row. ``failed`` is called with the error of the store. ``may_claim``
-    answers whether the cache has room, ``may_revisit`` whether rows that are due again may be claimed. All five are
-    called in this thread. The reactor calls ``start``, ``runs_low`` and ``stop``; any thread ``hold`` and ``committed``.
+    says whether the cache has room, ``may_revisit`` whether rows that are due again may be claimed. All five are
+    called in this thread. The reactor calls ``start`` and ``runs_low``; any thread ``hold`` and ``note_committed``.
     """
 
     def __init__(
@@ -102,9 +102,9 @@ class Claiming:
         """Keeps the run from being over, as an outstanding row does, until the returned function is called."""
         with self._counting:
             self._outstanding += 1
-        return functools.partial(self.committed, 1)
+        return functools.partial(self.note_committed, 1)
 
-    def committed(self, visits: int) -> None:
+    def note_committed(self, visits: int) -> None:
         """So many claimed rows have been settled in the store."""
         with self._counting:
             self._outstanding -= visits
@@ -165,7 +165,7 @@ class Claiming:
                 self._scan = _Scan(began_idle=self._outstanding == 0)
                 self._found_nothing = True
         scan, run = self._scan, self._run
-        hosts = run.read(self._hosts_with_work)
+        hosts = run.read(self._find_hosts)
         self._cursor = hosts[-1] if len(hosts) == _HOSTS_A_ROUND else 0
         claimed = self._claim(hosts)
         if claimed:
@@ -177,12 +177,12 @@ class Claiming:
         # What was held back is claimed once the window runs low.
         return _IDLE_SECONDS if scan.claimed or scan.held_back else self._idle_seconds(began_idle=scan.began_idle)
 
-    def _hosts_with_work(self, transaction: Transaction) -> list[int]:
+    def _find_hosts(self, transaction: Transaction) -> list[int]:
         run = self._run
         hosts = url_table.hosts_with_work(
             transaction, run.source_id, self._horizon_ms(), after=self._cursor, limit=_HOSTS_A_ROUND
         )
-        self._learn_names(transaction, hosts)
+        self._find_names(transaction, hosts)
         return hosts
 
     def _horizon_ms(self) -> int:
@@ -196,7 +196,7 @@ class Claiming:
             return None if began_idle else _IDLE_SECONDS
         return min(max((due_ms - clock.now_ms()) / 1000, 0.001), _IDLE_SECONDS)
 
-    def _learn_names(self, transaction: Transaction, hosts: list[int]) -> None:
+    def _find_names(self, transaction: Transaction, hosts: list[int]) -> None:
         if len(self._names) > 100_000:
             self._names.clear()
         missing = [host for host in hosts if host not in self._names]
@@ -210,7 +210,7 @@ class Claiming:
         if not wanted:
             return 0
         claims: dict[int, list[Claim]] = {}
-        # Asked once: another thread may cut a pattern meanwhile.
+        # Read once: another thread may cut a pattern meanwhile.
         trapped = self._traps.active
 
         def claim(transaction: Transaction) -> dict[str, int]:

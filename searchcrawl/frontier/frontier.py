@@ -29,18 +29,18 @@ _WHY: Final = dict.fromkeys(BUSY, "as it asked, or is overloaded") | dict.fromke
 class Frontier:
     """Hands out claims and takes back the ends of their visits.
 
-    The reactor calls it; any thread may call ``hold``, ``wake``, ``settle``, ``in_flight`` and ``committed``, and
+    The reactor calls it; any thread may call ``hold``, ``wake``, ``settle``, ``in_flight`` and ``note_committed``;
     ``close`` is for a thread, as it may block.
 
-    ``waiting`` takes the outcomes of rows whose host is blocked. ``has_room`` answers whether the cache may
-    grow, ``may_revisit`` whether rows that are due again may be claimed; both are asked in a thread.
+    ``writer`` takes the outcomes of rows whose host is blocked. ``has_room`` says whether the cache may grow,
+    ``may_revisit`` whether rows that are due again may be claimed; both are called in the claiming thread.
     """
 
     def __init__(
         self,
         run: Run,
         window: Window,
-        waiting: WriterQueue,
+        writer: WriterQueue,
         traps: TrapWatch,
         *,
         has_room: Callable[[], bool],
@@ -48,26 +48,26 @@ class Frontier:
     ) -> None:
         self._run = run
         self.window = window
-        self._waiting = waiting
+        self._writer = writer
         self._documents = 0
         self._closed = False
         self._redirected: dict[int, Any] = {}
         self._wake: Callable[[], None] | None = None
-        #: whether everything is done
+        #: whether nothing is left to claim
         self.exhausted = False
         self._claiming = Claiming(
             run,
             window,
             traps,
-            filled=self._claims_came,
-            exhausted=self._nothing_left,
+            filled=self._handle_filled,
+            exhausted=self._finish,
             failed=run.shutdown.fail,
             may_claim=has_room,
             may_revisit=may_revisit,
         )
 
     def in_flight(self) -> int:
-        """How many claims were handed out and have not ended; any thread may ask."""
+        """How many claims were handed out and have not ended."""
         return self.window.in_flight
 
     def start(self, wake: Callable[[], None]) -> None:
@@ -76,7 +76,7 @@ class Frontier:
         self._claiming.start()
 
     def wake(self) -> None:
-        """There may be a next claim; any thread may say so."""
+        """There may be a next claim: wakes the engine."""
         if self._wake is not None:
             self._wake()
 
@@ -101,11 +101,11 @@ class Frontier:
         self.window.fill_first(host, claim)
 
     def take_redirected(self, claim: Claim) -> Any | None:
-        """The request with which a claim goes on; None where it begins."""
+        """The request with which a redirected claim goes on; None for other claims."""
         return self._redirected.pop(claim.url_id, None)
 
     def end_visit(self, item: Document | Outcome) -> None:
-        """A visit ended; to be called before its item is handed to the writer."""
+        """A visit has ended; called before its item is handed to the writer."""
         host = self.window.host_of(item.claim.url_id)
         self.window.release(item.claim.url_id)
         if isinstance(item, Document):
@@ -131,21 +131,21 @@ class Frontier:
             self._settle_blocked()
 
     def settle(self, outcome: Outcome) -> None:
-        """Ends a row without a request; any thread may call it."""
+        """Hands the outcome of a row to the writer."""
         self._redirected.pop(outcome.claim.url_id, None)
-        if not self._waiting.submit(outcome):
-            # The writer has ended: what cannot be written down goes back into the table.
+        if not self._writer.submit(outcome):
+            # The writer has ended: what cannot be stored goes back into the table.
             self.window.fill_first(urls.host_and_port(outcome.claim.url), outcome.claim)
 
     def hold(self) -> Callable[[], None]:
         """Keeps the run from being over until the returned function is called; any thread may call both."""
         return self._claiming.hold()
 
-    def committed(self, visits: int) -> None:
+    def note_committed(self, visits: int) -> None:
         """So many visits have been settled in the store; any thread may call it."""
-        self._claiming.committed(visits)
+        self._claiming.note_committed(visits)
 
-    def hand_out_no_more(self) -> None:
+    def stop_handing_out(self) -> None:
         """From now on there is no next claim."""
         self._closed = True
 
@@ -163,7 +163,7 @@ class Frontier:
             except (StoreError, LeaseLost) as error:
                 self._run.shutdown.fail(error)
 
-    def _claims_came(self) -> None:
+    def _handle_filled(self) -> None:
         """In the claiming thread: there are new claims, perhaps of a host that is blocked."""
         self._settle_blocked()
         self.wake()
@@ -173,7 +173,7 @@ class Frontier:
             why = _WHY.get(code, "after failed connections in a row")
             self.settle(Outcome(claim=claim, code=code, error=f"{host}: blocked for this run {why}"))
 
-    def _nothing_left(self) -> None:
+    def _finish(self) -> None:
         self.exhausted = True
         self._close(EndReason.FINISHED)
 

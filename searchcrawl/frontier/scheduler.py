@@ -1,15 +1,15 @@
 """Scrapy's scheduler: it hands out the claims of the window.
 
-The queue itself is the URL table (docs: decisions/url-table-is-the-queue).
-A scheduler that had no request is asked again after five seconds only, so a claim that may go earlier is handed to
-``engine.crawl``, which is public (docs: decisions/waking-the-engine).
+The queue itself is the URL table (docs: decisions/url-table-is-the-queue). A scheduler that had no request is asked
+again after five seconds only, so a claim that may go earlier is handed to ``engine.crawl``, which is public (docs:
+decisions/waking-the-engine).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from scrapy import Request, Spider, signals
@@ -24,17 +24,15 @@ from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.failpoints import passing
 from searchcrawl.frontier.frontier import Frontier
-from searchcrawl.http.request_rows import claim_of, request_of
+from searchcrawl.http.visit_end import claim_of
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.states import EndReason
 
-logger = logging.getLogger(__name__)
-
 
 class Scheduler(BaseScheduler):
-    """Hands the claims of the spider's run to the engine. Only ``_wake_from_thread`` and ``_stop`` may be called by threads.
+    """Hands the claims of the spider's run to the engine. Threads may call ``_wake_from_thread`` and ``_stop`` only.
 
     Redirected claims come back through ``enqueue_request`` and wait at their new host. Requests of users' own spider
     code are accepted too, first in, first out; they are stored nowhere.
@@ -101,11 +99,11 @@ class Scheduler(BaseScheduler):
             self._timer.cancel()
         # Handed to the engine, but never sent. Redirected claims are in the window already.
         for request in self._woken:
-            self._release(request)
-        self._frontier.hand_out_no_more()
-        return deferred_from_coro(self._give_back())
+            self._put_back(request)
+        self._frontier.stop_handing_out()
+        return deferred_from_coro(self._close_frontier())
 
-    async def _give_back(self) -> None:
+    async def _close_frontier(self) -> None:
         # In a thread: this may wait for the store.
         await asyncio.to_thread(self._frontier.close)
         passing("shutdown.drain")
@@ -146,7 +144,7 @@ class Scheduler(BaseScheduler):
 
     def _request(self, host: str, claim: Claim) -> Request:
         spider: Any = self._spider
-        return request_of(claim, host, callback=spider.visited, errback=spider.failed)
+        return build_request(claim, host, callback=spider.visited, errback=spider.failed)
 
     def _sleep(self) -> None:
         """Wakes the engine when the next delay is over."""
@@ -171,7 +169,7 @@ class Scheduler(BaseScheduler):
     def _wake_from_thread(self) -> None:
         self._loop.call_soon_threadsafe(self._wake)
 
-    def _release(self, request: Request) -> None:
+    def _put_back(self, request: Request) -> None:
         claim = claim_of(request)
         if claim is not None:
             self._frontier.window.fill_first(request.meta["download_slot"], claim)
@@ -189,3 +187,15 @@ class Scheduler(BaseScheduler):
 
     _closing = False
     _close_task: asyncio.Future[None] | None = None
+
+
+def build_request(claim: Claim, host: str, *, callback: Callable[..., Any], errback: Callable[..., Any]) -> Request:
+    """The request that visits a claimed row; its download slot is the host, its claim is in ``meta``."""
+    return Request(
+        claim.url,
+        callback=callback,
+        errback=errback,
+        # Scrapy's duplicate filter would drop it without notice (X-D3).
+        dont_filter=True,
+        meta={"claim": claim, "download_slot": host, "verbatim_url": True},
+    )

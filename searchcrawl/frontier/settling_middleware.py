@@ -11,7 +11,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from searchcrawl.codes import Code
-from searchcrawl.http.request_rows import claim_of
+from searchcrawl.http.visit_end import claim_of
 from searchcrawl.items import Claim, Document, Outcome
 
 

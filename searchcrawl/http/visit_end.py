@@ -100,7 +100,7 @@ def one_line(text: object) -> str:
 
 
 def claim_of(request: Request) -> Claim | None:
-    """The row this request visits; None for robots files and for requests of other spiders."""
+    """The row that a request visits; None for side requests and those of users' own code."""
     claim: Claim | None = request.meta.get("claim")
     return claim
 

@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.http.request_rows import request_of
+from searchcrawl.frontier.scheduler import build_request
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -44,7 +44,7 @@ class PageSpider(WebSpider):
         if not self.source.robots.obey:
             # Otherwise the request for robots.txt waits.
             await self.stages.get(RateLimiter).wait_until_allowed(host)
-        yield request_of(self.claim, host, callback=self.visited, errback=self.failed)
+        yield build_request(self.claim, host, callback=self.visited, errback=self.failed)
 
     def _scraped(self, item: object, response: Response | None) -> None:
         if isinstance(item, Document | Outcome):
