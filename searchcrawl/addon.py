@@ -11,18 +11,18 @@ from scrapy.crawler import Crawler
 from scrapy.extensions.memusage import MemoryUsage
 from scrapy.settings import BaseSettings
 
-from searchcrawl.checksum.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.composition import compose, compose_dry_run
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
-from searchcrawl.convert.fields_pipeline import FieldsPipeline
 from searchcrawl.delivery.delivery_extension import IndexExtension
+from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
+from searchcrawl.documents.fields_pipeline import FieldsPipeline
+from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
 from searchcrawl.extensions.memory_extension import MemoryExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.quiet_log_formatter import QuietLogFormatter
 from searchcrawl.extensions.report_extension import ReportExtension
-from searchcrawl.filters.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware

@@ -13,6 +13,6 @@ VERSIONS: Final[Mapping[str, int]] = {
     "html": 3,
     # Rises when ``convert`` would read another page out of the same bytes.
     "convert": 2,
-    # Rises when ``checksum`` would give the same page another digest.
+    # Rises when ``documents.checksum_pipeline`` would give the same page another digest.
     "checksum": 1,
 }

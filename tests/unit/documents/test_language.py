@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.convert.fields_pipeline import detect_language
+from searchcrawl.documents.fields_pipeline import detect_language
 from tests.languages import TEXTS
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from searchcrawl.convert.fields_pipeline import complete_page
+from searchcrawl.documents.fields_pipeline import complete_page
 from searchcrawl.items import Page
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from tests import factories

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from searchcrawl.checksum.checksum_pipeline import (
+from searchcrawl.documents.checksum_pipeline import (
     BodyDigestPipeline,
     FieldsDigestPipeline,
     compute_body_digest,
