@@ -10,9 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.commit.cache_pipeline import CachePipeline
@@ -25,13 +23,13 @@ from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard
 from searchcrawl.http.proxy_route import build_proxy_route
+from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, SharedRateLimiter
-from searchcrawl.robots.robots_copies import RobotsCopies
-from searchcrawl.robots.robots_middleware import RobotsMiddleware
+from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.run import Run
-from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
+from searchcrawl.sitemaps.reading import SitemapReading
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.stages import Stages
 
@@ -46,15 +44,20 @@ def compose(crawler: Crawler, run: Run) -> Stages:
         Frontier(run, Window(hosts), waiting, traps, has_room=delivery.has_room, may_revisit=revisits.is_set)
     )
     rate_limiter = SharedRateLimiter(run.database, hosts, changed=frontier.wake)
-    robots = add_fetching(stages, crawler, run, rate_limiter, traps)
-    sitemaps = SitemapExtension(
-        crawler, run, rate_limiter, robots, submit=waiting.submit, hold=frontier.hold, revisits=revisits
+    add_fetching(stages, crawler, run, rate_limiter, traps)
+    sitemaps = SitemapReading(
+        run,
+        stages.get(SideRequests),
+        stages.find(RobotsFiles),
+        submit=waiting.submit,
+        hold=frontier.hold,
+        revisits=revisits,
     )
-    _add_sitemaps(stages, run, sitemaps, robots, revisits)
+    _add_sitemaps(stages, run, sitemaps, revisits)
     listeners = Listeners(
         visit_ended=frontier.end_visit,
         committed=frontier.note_committed,
-        listed=sitemaps.reading.committed,
+        listed=sitemaps.on_committed,
         sealed=delivery.submit,
         failed=run.shutdown.fail,
     )
@@ -70,9 +73,7 @@ def compose_dry_run(crawler: Crawler, run: Run) -> Stages:
     return stages
 
 
-def add_fetching(
-    stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateLimiter, traps: TrapWatch
-) -> RobotsMiddleware:
+def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateLimiter, traps: TrapWatch) -> None:
     """Adds what the download handler and the downloader middlewares need."""
     stages.add(run, Run)
     stages.add(traps)
@@ -82,21 +83,17 @@ def add_fetching(
     if proxy is not None:
         stages.add(proxy)
 
-    async def download(request: Request) -> Response:
-        # The engine is made after the stages.
-        return await crawler.engine.download_async(request)
-
+    side = stages.add(SideRequests.of_crawler(crawler, rate_limiter))
     robots = run.source.robots
-    return stages.add(
-        RobotsMiddleware(
-            download=download,
-            rate_limiter=rate_limiter,
+    if robots.obey:
+        files = RobotsFiles(
+            side,
+            rate_limiter,
             user_agent=robots.user_agent or run.project.user_agent,
-            obey=robots.obey,
             max_crawl_delay_seconds=robots.max_crawl_delay_seconds if robots.crawl_delay else None,
-            copies=RobotsCopies(run) if robots.obey else None,
+            stored=StoredRobots(run),
         )
-    )
+        stages.add(files)
 
 
 def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> IndexExtension:
@@ -110,15 +107,13 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> IndexExtension:
     return stages.add(IndexExtension(run, finished=finished, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")))
 
 
-def _add_sitemaps(
-    stages: Stages, run: Run, sitemaps: SitemapExtension, robots: RobotsMiddleware, revisits: threading.Event
-) -> None:
+def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: threading.Event) -> None:
     """Adds the reading of sitemaps where the source has any, and says whether due rows wait for it."""
-    mode = run.source.start.sitemaps
+    mode, robots = run.source.start.sitemaps, stages.find(RobotsFiles)
     if mode != "off":
         stages.add(sitemaps)
-    if mode == "auto":
-        robots.listen(sitemaps.reading.met)
+    if mode == "auto" and robots is not None:
+        robots.listen(sitemaps.add_origin)
     if mode == "off" or not run.source.lifecycle.trust_sitemap or run.forced:
         revisits.set()
 

@@ -118,7 +118,7 @@ class VisitingSpider(Spider):
                 start=Start(urls=JOB["urls"][:1]) if "login" in JOB else Start(),
             ),
             project=Project(root=Path.cwd(), contact="crawl@example.test"),
-            keep=None,
+            index_filter=None,
             boundary=Boundary(**JOB.get("scope", {"allow_all": True})),
             rewriting=Rewriting(),
             row=SimpleNamespace(horizon_ms=0),

@@ -24,7 +24,7 @@ def visit(url: str = URL, *, row: Claim | None = None, **meta: Any) -> Request:
 
 
 def robots_request() -> Request:
-    return Request("http://site.test/robots.txt", meta={"robots": True})
+    return Request("http://site.test/robots.txt", meta={"side_request": "robots"})
 
 
 def answer(request: Request, status: int = 200, body: bytes = b"", **headers: Any) -> Response:

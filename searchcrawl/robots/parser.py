@@ -18,7 +18,6 @@ from urllib.parse import quote
 from protego import Protego
 
 from searchcrawl import urls
-from searchcrawl.codes import ROBOTS_UNAVAILABLE
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.rules.decision import Decision
 
@@ -117,14 +116,11 @@ class RobotsFile:
         rules: Iterable[_Rule] = (),
         crawl_delay_seconds: float | None = None,
         sitemaps: tuple[str, ...] = (),
-        available: bool = True,
     ) -> None:
         self.url = url
-        self.available = available
         self.crawl_delay_seconds = crawl_delay_seconds
         self.sitemaps = sitemaps
         self._allowed = Decision(True, "", url, _KEY)
-        self._unavailable = Decision(False, ROBOTS_UNAVAILABLE, url, _KEY)
         ordered = _by_precedence(rules)
         self._chunks = [_Chunk(ordered[n : n + _CHUNK_RULES]) for n in range(0, len(ordered), _CHUNK_RULES)]
 
@@ -149,23 +145,6 @@ class RobotsFile:
             sitemaps=tuple(_absolute(sitemaps, url)),
         )
 
-    @classmethod
-    def from_answer(cls, status: int, body: bytes, user_agent: str, *, url: str = "") -> Self:
-        """What an answer means (RFC 9309 §2.3.1): 2xx is read, 4xx allows all, 429 and 5xx allow nothing.
-
-        A redirect that was not followed to its end allows all, as a missing file does (§2.3.1.2).
-        """
-        if 200 <= status < 300:
-            return cls.parse(body, user_agent, url=url)
-        if 300 <= status < 500 and status != 429:
-            return cls(url=url)
-        return cls.unreachable(url)
-
-    @classmethod
-    def unreachable(cls, url: str = "") -> Self:
-        """The file could not be had: nothing may be asked for now (RFC 9309 §2.3.1.4)."""
-        return cls(url=url, available=False)
-
     def prepare(self) -> Self:
         """Does now, in whatever thread, what the first questions would do."""
         for chunk in self._chunks:
@@ -177,8 +156,6 @@ class RobotsFile:
 
         The longest pattern decides, allow before disallow (RFC 9309 §2.2.2); robots.txt itself is always allowed.
         """
-        if not self.available:
-            return self._unavailable
         for chunk in self._chunks:
             if not chunk.matcher.can_fetch(url, "*"):
                 rule = next(rule for rule in chunk.rules if not rule.matcher.can_fetch(url, "*"))
@@ -189,8 +166,6 @@ class RobotsFile:
         """All lines that forbid ``url``, the longest pattern first; empty where it is allowed (L1)."""
         if self.decide(url).allowed:
             return []
-        if not self.available:
-            return [self._unavailable]
         rules = (rule for chunk in self._chunks if not chunk.matcher.can_fetch(url, "*") for rule in chunk.rules)
         matching = (rule for rule in rules if not rule.allows and not rule.matcher.can_fetch(url, "*"))
         return [Decision(False, rule.line, self.url, _KEY) for rule in matching]

@@ -87,7 +87,7 @@ class NotASitemap(Exception):
     """The body is none of the formats that list URLs."""
 
 
-class SitemapReader:
+class SitemapParser:
     """Reads one body, in constant memory beside it.
 
     ``codings`` are those of Content-Encoding, ``charset`` that of Content-Type; gzip is known by

@@ -18,24 +18,24 @@ MAX_LEVEL: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class WantedSitemap:
     """A sitemap to be read.
 
-    ``level`` counts the indexes above it. ``invited`` ones are named by robots.txt, which is not
-    asked about them then; ``guessed`` is a /sitemap.xml that nobody names. ``origins`` are those
-    whose URLs its lastmods are about; None: all, as where the source file names it.
+    ``level`` counts the indexes above it. For one that is ``in_robots_txt``, robots.txt is not asked whether it
+    may be requested; ``is_guess`` marks a /sitemap.xml that nobody names. Its lastmods count for URLs of ``origins``;
+    None: for all, as where the source file names it. ``attempt`` counts the failed tries.
     """
 
     url: str
     level: int = 0
-    invited: bool = False
-    guessed: bool = False
+    in_robots_txt: bool = False
+    is_guess: bool = False
     origins: frozenset[str] | None = None
     attempt: int = 0
 
 
 class SitemapQueue:
-    """Remembers by key what was wanted, so that cycles end and nothing is read twice."""
+    """Remembers all sitemaps by key, so that cycles end and nothing is read twice."""
 
     def __init__(self, boundary: Boundary, *, max_sitemaps: int = MAX_SITEMAPS, max_level: int = MAX_LEVEL) -> None:
         self._boundary = boundary
@@ -44,8 +44,8 @@ class SitemapQueue:
         self._keys: set[int] = set()
         self._full = False
 
-    def accept(self, wanted: Wanted) -> bool:
-        """Whether this one is to be read; what is refused for another reason than having been here is logged."""
+    def accept(self, wanted: WantedSitemap) -> bool:
+        """Whether a sitemap is to be read; logs why not, but for one that was accepted before."""
         key = urls.key(wanted.url)
         if key in self._keys:
             return False
@@ -64,16 +64,12 @@ class SitemapQueue:
         return decision.allowed
 
 
-def child_of(index: Wanted, url: str) -> Wanted:
-    """A sitemap that an index names: it inherits what its index may, within its own origin."""
+def child_of(index: WantedSitemap, url: str) -> WantedSitemap:
+    """A sitemap that an index names; within the origin of the index it has the same rights."""
     same_origin = urls.origin_of(index.url) == urls.origin_of(url)
     origins = index.origins
     if origins is not None and not same_origin:
-        # An index elsewhere speaks for those who name it, what it names for itself too.
         origins = origins | {urls.origin_of(url)}
-    return Wanted(
-        url=url,
-        level=index.level + 1,
-        invited=index.invited and same_origin,
-        origins=origins,
+    return WantedSitemap(
+        url=url, level=index.level + 1, in_robots_txt=index.in_robots_txt and same_origin, origins=origins
     )

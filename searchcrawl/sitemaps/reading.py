@@ -1,4 +1,4 @@
-"""Reads the sitemaps of a run: finds them, asks for them, and has what they list admitted (L5)."""
+"""Reads the sitemaps of a run: finds them, fetches them, and hands what they list to the writer (L5)."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
 from searchcrawl.items import SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
+from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
-from searchcrawl.sitemaps.parts import Answer, Parsed, PartSender, ReadingStopped, parse
-from searchcrawl.sitemaps.queue import SitemapQueue, Wanted, child_of
+from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, fetch_sitemap, parse
+from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, child_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
 
 logger = logging.getLogger(__name__)
 
-#: Sitemaps that are asked for or read at once.
+#: Sitemaps that are fetched or read at once.
 _WORKERS: Final = 4
-#: Origins whose robots.txt and /sitemap.xml are looked into.
+#: Origins whose robots.txt and /sitemap.xml are looked for.
 _MAX_ORIGINS: Final = 10_000
 _AUTO: Final = "auto"
 
@@ -36,95 +38,77 @@ T = TypeVar("T")
 Job = Callable[[], Coroutine[Any, Any, None]]
 
 
-class SitemapFailed(Exception):
-    """A sitemap cannot be had: ``code`` as for a URL; a ``transient`` failure is tried again."""
+class SitemapReading:
+    """The sitemaps of one run; all methods are for the event loop, but for ``on_committed``.
+
+    ``hold`` keeps the crawl from ending until what it returns is called: it is held as long as anything is to be
+    read. Each time nothing is left, the due dates of rows are set from the lastmods; ``revisits`` is set once that
+    was done. ``submit`` hands a part to the writer, and answers False where no writer takes it. ``robots`` is None
+    where robots.txt is not obeyed.
+    """
 
     def __init__(
-        self, message: str, *, code: int, transient: bool = False, retry_after_seconds: float | None = None
+        self,
+        run: Run,
+        side: SideRequests,
+        robots: RobotsFiles | None,
+        *,
+        submit: Callable[[SitemapPart], bool],
+        hold: Callable[[], Callable[[], None]],
+        revisits: threading.Event,
     ) -> None:
-        self.code = code
-        self.transient = transient
-        self.retry_after_seconds = retry_after_seconds
-        super().__init__(message)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What reading needs of others.
-
-    ``fetch`` asks for a sitemap with these validators (etag, last_modified) and answers None for
-    304; it raises SitemapFailed. ``robots_of`` answers the rules of an origin or raises
-    SitemapFailed; it is None where robots.txt is not obeyed. ``later`` calls after so many seconds.
-    ``submit`` hands a part to the writer, and answers False where there is none any more. ``hold`` keeps
-    the crawl from being over until what it returns is called. ``revisits`` is set once the sitemaps known
-    so far were read, so that what they say of due rows is known.
-    """
-
-    fetch: Callable[[str, tuple[str | None, str | None]], Awaitable[Answer | None]]
-    robots_of: Callable[[str], Awaitable[RobotsFile]] | None
-    later: Callable[[float, Callable[[], None]], object]
-    submit: Callable[[SitemapPart], bool]
-    hold: Callable[[], Callable[[], None]]
-    revisits: threading.Event
-
-
-class SitemapReading:
-    """The sitemaps of one run; all methods are for the event loop.
-
-    The crawl is held as long as anything is to be read; each time nothing is left, what the
-    lastmods say about due rows is written.
-    """
-
-    def __init__(self, run: Run, means: Means) -> None:
         self._run = run
-        self._means = means
+        self._side = side
+        self._robots = robots
+        self._hold = hold
+        self._revisits = revisits
         self._queue = SitemapQueue(run.boundary)
-        self._sender = PartSender(self._submit)
+        self._sender = PartSender(submit)
         self._origins: set[str] = set()
         self._jobs: deque[Job] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         # One at a time: a large one takes its part of the processor.
         self._parsing = ThreadPoolExecutor(1, thread_name_prefix="sitemaps")
         self._pending = 0
-        self._settling = 0
+        self._setting_dates = 0
         self._release: Callable[[], None] | None = None
         self._stopped = False
-        #: read, and their dates not looked at yet
-        self._undecided: list[str] = []
+        #: read in this run, and their lastmods not used yet
+        self._undated: list[str] = []
         self._committed: dict[str, asyncio.Future[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def hold(self) -> None:
-        """From now on the crawl is not over until everything is read."""
+        """Keeps the crawl from ending until everything is read."""
         if self._release is None:
-            self._release = self._means.hold()
+            self._release = self._hold()
 
     def start(self, start_urls: Sequence[str], roots: Sequence[str]) -> None:
         """Begins to read; ``roots`` are the sitemaps of earlier runs whose dates due rows have to wait for."""
         self._loop = asyncio.get_running_loop()
-        named = self._run.source.start.sitemaps
-        if named == _AUTO:
+        listed = self._run.source.start.sitemaps
+        if listed == _AUTO:
             for url in (*start_urls, *roots):
-                self.met(urls.origin_of(url))
+                self.add_origin(urls.origin_of(url))
         else:
-            for url in named:
-                self._want(Wanted(url=urls.resolve(url)))
-        # Where there is nothing, that is known now.
-        self._add(self._nothing)
+            for url in listed:
+                self._enqueue(WantedSitemap(url=urls.resolve(url)))
+        # Where there is nothing to read, that is known now.
+        self._add_job(self._do_nothing)
 
-    def met(self, origin: str) -> None:
-        """An origin is part of the crawl: its robots.txt and its /sitemap.xml are looked into, once."""
+    def add_origin(self, origin: str) -> None:
+        """Looks for the sitemaps of an origin that is part of the crawl, once."""
         if origin in self._origins or self._stopped or len(self._origins) >= _MAX_ORIGINS:
             return
         self._origins.add(origin)
         if self._run.boundary.decide_sitemap(f"{origin}/sitemap.xml").allowed:
-            self._add(lambda: self._look_into(origin))
+            self._add_job(lambda: self._find_sitemaps(origin))
 
-    def committed(self, part: SitemapPart) -> None:
+    def on_committed(self, part: SitemapPart) -> None:
         """A part is in the store; called by the writer thread."""
-        self._sender.committed(part)
+        self._sender.on_committed(part)
         if part.end is not None and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._ended, part.url)
+            self._loop.call_soon_threadsafe(self._finish_waiting, part.url)
 
     async def stop(self) -> None:
         """Ends everything; what was not read to its end is read by the next run."""
@@ -137,14 +121,14 @@ class SitemapReading:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._parsing.shutdown(wait=False, cancel_futures=True)
 
-    async def _nothing(self) -> None:
+    async def _do_nothing(self) -> None:
         """A job without work."""
 
-    def _want(self, wanted: Wanted) -> None:
+    def _enqueue(self, wanted: WantedSitemap) -> None:
         if self._queue.accept(wanted):
-            self._add(lambda: self._read(wanted))
+            self._add_job(lambda: self._read(wanted))
 
-    def _add(self, job: Job) -> None:
+    def _add_job(self, job: Job) -> None:
         self.hold()
         self._pending += 1
         self._jobs.append(job)
@@ -154,9 +138,9 @@ class SitemapReading:
         while self._jobs and len(self._tasks) < _WORKERS and not self._stopped:
             task = asyncio.ensure_future(self._work(self._jobs.popleft()))
             self._tasks.add(task)
-            task.add_done_callback(self._done)
+            task.add_done_callback(self._end_job)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
+    def _end_job(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._begin_jobs()
 
@@ -165,171 +149,157 @@ class SitemapReading:
             await job()
         except (StoreError, LeaseLost) as error:
             self._run.shutdown.fail(error)
-        except ReadingStopped:
+        except CrawlEnds:
             return
         except Exception:
             # The edge of the stage: one sitemap never ends a crawl.
             logger.exception("a sitemap cannot be read")
         self._pending -= 1
         if self._pending == 0:
-            await self._all_read()
+            await self._set_due_dates()
 
-    def _again(self, job: Job, pause_seconds: float) -> None:
-        """Has a job done after a pause; it counts as to be done until then."""
+    def _retry(self, job: Job, error: SideRequestFailed, attempt: int) -> bool:
+        """Whether a job is done again after its ``attempt``-th failure (from 1); until then it counts as to be done."""
+        retries, asked = self._run.source.fetch.retries, error.retry_after_seconds
+        if not error.transient or not backoff.may_retry(attempt, retries=retries, retry_after_seconds=asked):
+            return False
         self._pending += 1
 
         def add() -> None:
             self._pending -= 1
             if not self._stopped:
-                self._add(job)
+                self._add_job(job)
 
-        self._means.later(pause_seconds, add)
+        asyncio.get_running_loop().call_later(backoff.retry_pause_seconds(attempt, asked), add)
+        return True
 
-    async def _all_read(self) -> None:
-        """Lets the dates decide what is due, and the crawl end."""
-        self._settling += 1
+    async def _set_due_dates(self) -> None:
+        """Lets the lastmods of what was read decide which rows are due, and the crawl end."""
+        run, read = self._run, self._undated
+        self._undated = []
+        self._setting_dates += 1
         try:
-            await self._decide()
+            if read and not run.forced:
+                dates = Dates(source_id=run.source_id, run_id=run.id, horizon_ms=run.row.horizon_ms, urls=read)
+                count = await asyncio.to_thread(run.write, lambda transaction: self._write_dates(transaction, dates))
+                if count:
+                    logger.info("%d URLs are not visited: their sitemaps say that they did not change", count)
         except (StoreError, LeaseLost) as error:
-            self._run.shutdown.fail(error)
+            run.shutdown.fail(error)
         finally:
-            self._settling -= 1
-        if self._pending or self._settling or self._stopped:
-            # An origin was met meanwhile.
+            self._setting_dates -= 1
+        if self._pending or self._setting_dates or self._stopped:
+            # An origin was added meanwhile.
             return
-        self._means.revisits.set()
+        self._revisits.set()
         release, self._release = self._release, None
         if release is not None:
             release()
 
-    async def _decide(self) -> None:
-        run = self._run
-        read, self._undecided = self._undecided, []
-        if run.forced or not read:
-            return
-        dates = Dates(source_id=run.source_id, run_id=run.id, horizon_ms=run.row.horizon_ms, urls=read)
-        count = await asyncio.to_thread(run.write, lambda transaction: self._apply(transaction, dates))
-        if count:
-            logger.info("%d URLs are not visited: their sitemaps say that they did not change", count)
-
-    def _apply(self, transaction: Transaction, dates: Dates) -> int:
-        """Writes what the dates decide; how many rows are put off."""
+    def _write_dates(self, transaction: Transaction, dates: Dates) -> int:
+        """Puts rows off and brings rows forward; returns how many are put off."""
         lifecycle = self._run.source.lifecycle
         count = sitemap_table.put_off(transaction, dates) if lifecycle.trust_sitemap else 0
         if lifecycle.recrawl_every_hours:
             sitemap_table.bring_forward(transaction, dates)
         return count
 
-    async def _look_into(self, origin: str, attempt: int = 0) -> None:
-        """Wants the sitemaps that an origin names, and its /sitemap.xml."""
-        guess = Wanted(url=f"{origin}/sitemap.xml", guessed=True, origins=frozenset({origin}))
-        if self._means.robots_of is None:
-            self._want(guess)
+    async def _find_sitemaps(self, origin: str, attempt: int = 0) -> None:
+        """Enqueues the sitemaps that the robots.txt of an origin names, and its /sitemap.xml."""
+        own = WantedSitemap(url=f"{origin}/sitemap.xml", is_guess=True, origins=frozenset({origin}))
+        if self._robots is None:
+            self._enqueue(own)
             return
         try:
-            rules = await self._means.robots_of(origin)
-        except SitemapFailed as error:
-            pause = self._pause(error, attempt + 1)
-            if pause is not None:
-                self._again(lambda: self._look_into(origin, attempt + 1), pause)
-            else:
+            rules = await self._rules_of(self._robots, origin)
+        except SideRequestFailed as error:
+            if not self._retry(lambda: self._find_sitemaps(origin, attempt + 1), error, attempt + 1):
                 logger.info("no sitemaps of %s: %s", origin, error)
             return
         for url in rules.sitemaps:
-            self._want(Wanted(url=url, invited=True, origins=frozenset({origin, urls.origin_of(url)})))
-        if rules.decide(guess.url).allowed:
-            self._want(guess)
+            origins = frozenset({origin, urls.origin_of(url)})
+            self._enqueue(WantedSitemap(url=url, in_robots_txt=True, origins=origins))
+        if rules.decide(own.url).allowed:
+            self._enqueue(own)
 
-    def _pause(self, error: SitemapFailed, attempt: int) -> float | None:
-        """The seconds until the next try, None where there is none."""
-        retries = self._run.source.fetch.retries
-        asked = error.retry_after_seconds
-        if not error.transient or not backoff.may_retry(attempt, retries=retries, retry_after_seconds=asked):
-            return None
-        return backoff.retry_pause_seconds(attempt, asked)
-
-    async def _read(self, wanted: Wanted) -> None:
-        row = await asyncio.to_thread(self._run.read, lambda transaction: self._known(transaction, wanted.url))
-        if row is not None and row.good and row.run_id == self._run.id:
-            # This run read it before it was cut off.
-            self._undecided.append(wanted.url)
-            await self._want_known_children(wanted, row)
+    async def _read(self, wanted: WantedSitemap) -> None:
+        run, url = self._run, wanted.url
+        row = await asyncio.to_thread(run.read, lambda transaction: sitemap_table.find(transaction, run.source_id, url))
+        if row is not None and row.good and row.run_id == run.id:
+            # This run read it before it was interrupted.
+            self._undated.append(url)
+            await self._enqueue_known_children(wanted, row)
             return
+        validators = Validators()
+        if row is not None and row.good and not run.forced:
+            validators = Validators(etag=row.etag, last_modified=row.last_modified)
         try:
-            await self._ask_robots(wanted)
-            conditional = row is not None and row.good and not self._run.forced
-            answer = await self._means.fetch(
-                wanted.url, (row.etag, row.last_modified) if row is not None and conditional else (None, None)
-            )
-        except SitemapFailed as error:
-            await self._failed(wanted, error)
+            await self._check_robots(wanted)
+            sitemap = await fetch_sitemap(url, validators, side=self._side, boundary=run.boundary)
+        except SideRequestFailed as error:
+            again = replace(wanted, attempt=wanted.attempt + 1)
+            if not self._retry(lambda: self._read(again), error, again.attempt):
+                await self._send_end(wanted, SitemapEnd(code=error.code, error=str(error)))
             return
-        if answer is None and row is not None:
-            await self._report(wanted, Parsed(end=SitemapEnd(code=304)), sent=False)
-            await self._want_known_children(wanted, row)
-        elif answer is not None:
-            ended = self._await_end(wanted.url)
-            parsed = await self._in_thread(lambda: parse(wanted, answer, self._sender.send))
-            await ended
-            await self._report(wanted, parsed, sent=True)
-            for url in parsed.children:
-                self._want(child_of(wanted, url))
+        if sitemap is None and row is not None:
+            await self._send_end(wanted, SitemapEnd(code=304))
+            await self._enqueue_known_children(wanted, row)
+        elif sitemap is not None:
+            committed = self._expect_end(url)
+            parsed = await self._in_thread(lambda: parse(wanted, sitemap, self._sender.send))
+            await committed
+            self._report(wanted, parsed)
+            for child in parsed.children:
+                self._enqueue(child_of(wanted, child))
 
-    def _known(self, transaction: Transaction, url: str) -> SitemapRow | None:
-        return sitemap_table.find(transaction, self._run.source_id, url)
-
-    async def _want_known_children(self, wanted: Wanted, row: SitemapRow) -> None:
+    async def _enqueue_known_children(self, wanted: WantedSitemap, row: SitemapRow) -> None:
         found = await asyncio.to_thread(self._run.read, lambda transaction: sitemap_table.children(transaction, row.id))
         for url in found:
-            self._want(child_of(wanted, url))
+            self._enqueue(child_of(wanted, url))
 
-    async def _ask_robots(self, wanted: Wanted) -> None:
-        """Raises SitemapFailed where robots.txt forbids a sitemap that it does not name itself."""
-        if wanted.invited or self._means.robots_of is None:
+    async def _check_robots(self, wanted: WantedSitemap) -> None:
+        """Raises SideRequestFailed where robots.txt forbids a sitemap that it does not name itself."""
+        if wanted.in_robots_txt or self._robots is None:
             return
-        rules = await self._means.robots_of(urls.origin_of(wanted.url))
+        rules = await self._rules_of(self._robots, urls.origin_of(wanted.url))
         decision = rules.decide(wanted.url)
         if not decision.allowed:
-            raise SitemapFailed(f"robots.txt: {decision.rule}", code=Code.ROBOTS)
+            raise SideRequestFailed(f"robots.txt: {decision.rule}", code=Code.ROBOTS)
 
-    async def _failed(self, wanted: Wanted, error: SitemapFailed) -> None:
-        again = replace(wanted, attempt=wanted.attempt + 1)
-        pause = self._pause(error, again.attempt)
-        if pause is not None:
-            self._again(lambda: self._read(again), pause)
-            return
-        await self._report(wanted, Parsed(end=SitemapEnd(code=error.code, error=str(error))), sent=False)
+    async def _rules_of(self, robots: RobotsFiles, origin: str) -> RobotsFile:
+        self._side.check_open()
+        return await robots.rules_of(origin)
 
-    async def _report(self, wanted: Wanted, parsed: Parsed, *, sent: bool) -> None:
-        """Writes how a reading ended, and logs it; a /sitemap.xml that nobody promised may be missing."""
+    async def _send_end(self, wanted: WantedSitemap, end: SitemapEnd) -> None:
+        """Writes how a sitemap ended of which nothing was read."""
+        committed = self._expect_end(wanted.url)
+        await self._in_thread(lambda: self._sender.send(SitemapPart(url=wanted.url, end=end)))
+        await committed
+        self._report(wanted, Parsed(end=end))
+
+    def _report(self, wanted: WantedSitemap, parsed: Parsed) -> None:
+        """Notes and logs how a reading ended; a /sitemap.xml that nobody names may be missing."""
         end = parsed.end
-        if not sent:
-            ended = self._await_end(wanted.url)
-            await self._in_thread(lambda: self._sender.send(SitemapPart(url=wanted.url, end=end)))
-            await ended
         if end.code in (200, 304):
-            self._undecided.append(wanted.url)
-            said = f", {end.error}" if end.error else ""
+            self._undated.append(wanted.url)
+            note = f", {end.error}" if end.error else ""
             skipped = f", {parsed.skipped} entries without a usable URL" if parsed.skipped else ""
-            what = "not modified" if end.code == 304 else f"{parsed.urls} URLs{said}{skipped}"
+            what = "not modified" if end.code == 304 else f"{parsed.urls} URLs{note}{skipped}"
             logger.info("sitemap %s: %s", wanted.url, what)
         else:
-            level = logging.DEBUG if wanted.guessed else logging.WARNING
+            level = logging.DEBUG if wanted.is_guess else logging.WARNING
             logger.log(level, "sitemap %s cannot be read (%d): %s", wanted.url, end.code, end.error)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._parsing, work)
 
-    def _await_end(self, url: str) -> asyncio.Future[None]:
+    def _expect_end(self, url: str) -> asyncio.Future[None]:
+        """A future that is done once the last part of a sitemap is in the store."""
         future = asyncio.get_running_loop().create_future()
         self._committed[url] = future
         return future
 
-    def _ended(self, url: str) -> None:
+    def _finish_waiting(self, url: str) -> None:
         future = self._committed.pop(url, None)
         if future is not None and not future.done():
             future.set_result(None)
-
-    def _submit(self, part: SitemapPart) -> None:
-        if not self._means.submit(part):
-            raise ReadingStopped

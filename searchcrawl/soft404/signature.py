@@ -1,7 +1,8 @@
-"""Pages that are no content although they come with status 200: soft 404, login walls (L9, X-R17, 965).
+"""How alike the answers of a host to unknown paths are: the signature of its placeholder page (L9, X-R17, 965).
 
-A host is asked for paths that it cannot know. What it answers to two of them shows how much such
-answers differ by themselves (the path repeated, a clock, a token); a page that differs no more is one.
+A placeholder page comes with status 200 and is no content: a soft 404, a login form, a notice that the site is
+down. A host is asked for two paths that it cannot know. The two answers show how much such answers differ by
+themselves (the path repeated, a clock, a token); a page that differs no more than that is one of them.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from searchcrawl.items import Page
 #: A page may differ half as much again as two answers did, and by a word in two hundred besides.
 _MARGIN: Final = 1.5
 _SLACK: Final = 0.005
-#: Texts of which one has so many times the words of the other cannot be that near.
+#: Texts of which one has so many times the words of the other cannot be alike.
 _MOST_TIMES: Final = 4
-#: Answers that differ more among themselves are no one page: their host makes them up.
+#: Answers that differ more from each other are not one page: the host makes up a page for each path.
 _MAX_DIFFERENCE: Final = 0.3
 _PROBE_LETTERS: Final = 20
 _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}")
 
 
 def probe_url(url: str) -> str:
-    """A URL beside ``url`` that nobody can know: its folder and the ending of its name, no query."""
+    """A URL that no host knows: random letters in the folder of ``url``, with the ending of its name, without a query."""
     parsed = urlsplit(url)
     folder, name = posixpath.split(parsed.path or "/")
     ending = _SUFFIX.fullmatch(posixpath.splitext(name)[1])
@@ -41,7 +42,7 @@ def probe_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a page says, word by word, and the words of the URL that was asked for, which it may repeat."""
+    """The words of a page, and those of the URL that was requested, which the page may repeat."""
 
     title: tuple[str, ...]
     text: tuple[str, ...]
@@ -50,28 +51,28 @@ class Sample:
     @classmethod
     def of(cls, page: Page, *, asked: str) -> Self:
         """The sample of ``page``, the answer to ``asked``."""
-        return cls(title=tuple(words_of(page.title)), text=tuple(words_of(page.text)), echoes=_echoes(asked))
+        return cls(title=tuple(words_of(page.title)), text=tuple(words_of(page.text)), echoes=_words_of_url(asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How far two answers are from each other, whatever they repeat of their URLs."""
+    """The distance of two answers, from 0 to 1, without the words of their URLs."""
 
     title: float
     text: float
 
     @classmethod
     def between(cls, one: Sample, other: Sample) -> Self:
-        """That of two samples."""
+        """The difference of two samples."""
         echoes = one.echoes | other.echoes
-        return cls(title=_far(one.title, other.title, echoes), text=_far(one.text, other.text, echoes))
+        return cls(title=_distance(one.title, other.title, echoes), text=_distance(one.text, other.text, echoes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What a host answers to any path; ``landing`` is where it sends them, None where it answers itself.
+    """What a host answers to any path: one such answer, and how far a second one was from it (``spread``).
 
-    ``sample`` is one such answer, ``spread`` how far a second one was from it.
+    ``landing`` is the URL to which the host redirects such requests, None where it answers them itself.
     """
 
     sample: Sample
@@ -80,28 +81,28 @@ class Signature:
 
     @classmethod
     def between(cls, one: Sample, other: Sample, *, landing: str | None = None) -> Self | None:
-        """The signature that both are; None where they have too little in common, or no text at all."""
+        """The signature of two answers; None where they have too little in common, or no text at all."""
         spread = Difference.between(one, other)
         if not any(one.text) or not any(other.text) or spread.text > _MAX_DIFFERENCE:
             return None
         return cls(sample=one, spread=spread, landing=landing)
 
     def matches(self, page: Page, *, asked: str) -> bool:
-        """Whether ``page``, the answer to ``asked``, is such an answer, too."""
-        sample, echoes = self.sample, self.sample.echoes | _echoes(asked)
+        """Whether ``page``, the answer to ``asked``, is such an answer as well."""
+        sample, echoes = self.sample, self.sample.echoes | _words_of_url(asked)
         # Most pages have a title or a length of their own: their words need not be compared.
-        if _far(words_of(page.title), sample.title, echoes) > self.spread.title:
+        if _distance(words_of(page.title), sample.title, echoes) > self.spread.title:
             return False
         words = words_of(page.text)
         if not any(words) or not len(sample.text) / _MOST_TIMES <= len(words) <= len(sample.text) * _MOST_TIMES:
             return False
-        return _far(words, sample.text, echoes) <= _MARGIN * self.spread.text + _SLACK
+        return _distance(words, sample.text, echoes) <= _MARGIN * self.spread.text + _SLACK
 
 
-def _echoes(asked: str) -> frozenset[str]:
+def _words_of_url(asked: str) -> frozenset[str]:
     parsed = urlsplit(asked)
     return frozenset(words_of(unquote(f"{parsed.path} {parsed.query}"))) - {""}
 
 
-def _far(one: Sequence[str], other: Sequence[str], echoes: frozenset[str]) -> float:
+def _distance(one: Sequence[str], other: Sequence[str], echoes: frozenset[str]) -> float:
     return distance(features_of(one, without=echoes), features_of(other, without=echoes))

@@ -1,4 +1,4 @@
-"""Asks hosts for paths that they cannot know, and tells pages that are such an answer (L9, X-R17, 965)."""
+"""Finds pages that are what their host answers to any path, and ends their visits (L9, X-R17, 965)."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import InvalidUrl, LeaseLost, StoreError
+from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.page import has_password_field, parse_html
 from searchcrawl.html.page_text import collapse_lines
-from searchcrawl.http.content_coding import BrokenCoding, codings_of, undo_prefix
+from searchcrawl.http.content_coding import BrokenCoding
+from searchcrawl.http.outcome_middleware import PAGES
 from searchcrawl.http.redirect_middleware import slot_of
-from searchcrawl.http.visit_end import failing_of
+from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.items import Document, Outcome, Page
-from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.robots.robots_middleware import RobotsMiddleware, RobotsUnavailable
+from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run
 from searchcrawl.soft404.signature import Sample, Signature, probe_url
 from searchcrawl.sources.loading import read_start_urls
@@ -37,30 +35,32 @@ RULE: Final = "sentinel: what the host answers to any path"
 _MAX_HOSTS: Final = 10_000
 #: A host that could not be asked is asked again with a later page, so often.
 _MAX_TRIES: Final = 3
-_MAX_REDIRECTS: Final = 5
-#: Those that lead a page elsewhere under its own URL (requirements.md, decision 3).
-_TEMPORARY: Final = frozenset({302, 303, 307})
 _MAX_BYTES: Final = 1_000_000
+#: Followed are those redirects after which a page keeps its own URL.
+_POLICY: Final = SidePolicy(kind="sentinel", max_bytes=_MAX_BYTES, followed=frozenset({302, 303, 307}))
 
 
 @dataclass(slots=True, kw_only=True)
 class _Host:
-    """What is known of one origin; ``asking`` is None before and after."""
+    """What is known of one origin.
+
+    ``probing`` is the task that asks it, None before and after. ``answers_any``: it answered any path before this
+    run, too, and has pages of its own besides. ``last_text`` is the hash of the last known page that changed;
+    ``probed_again``: it was asked because two such pages became the same.
+    """
 
     tries: int = 0
-    asking: asyncio.Task[None] | None = None
+    probing: asyncio.Task[None] | None = None
     signature: Signature | None = None
-    #: it answered any path before this run, too, with pages of its own besides
     answers_any: bool = False
     has_own_pages: bool = False
-    #: what the last known page that changed says now, and whether the host was asked because of two alike
     last_text: int = 0
-    asked_again: bool = False
+    probed_again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """A page that came for a path that nobody can know, and the URL that it came from."""
+    """A page that came for a path that no host knows, and the URL that it came from."""
 
     asked: str
     url: str
@@ -72,17 +72,17 @@ class _NoAnswer(Exception):
 
 
 class PlaceholderPagePipeline:
-    """Ends the visits of placeholder pages: those that their host answers to any path (965).
+    """Ends the visits of placeholder pages: those that their host answers to any path.
 
-    Documents that nobody read pass. A host is asked only once it has sent a page with new bytes that may be such an answer: not the
+    A document without a page passes. A host is probed only once it has sent a page with new bytes that may be such an answer: not the
     first visit of its home or of a start URL. Where the answer is no page, as nearly everywhere, one
-    question is enough for the run, unless two known pages turn into one.
+    request is enough for the run, unless two known pages become one. ``robots`` is None where
+    robots.txt is not obeyed.
     """
 
-    def __init__(self, crawler: Crawler, run: Run, rate_limiter: RateLimiter, robots: RobotsMiddleware) -> None:
-        self._crawler = crawler
+    def __init__(self, run: Run, side: SideRequests, robots: RobotsFiles | None) -> None:
         self._run = run
-        self._rate_limiter = rate_limiter
+        self._side = side
         self._robots = robots
         self._hosts: dict[str, _Host] = {}
         self._starts = frozenset(read_start_urls(run.project, run.source))
@@ -90,37 +90,37 @@ class PlaceholderPagePipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PlaceholderPagePipeline:
         stages = stages_of(crawler)
-        return cls(crawler, stages.get(Run), stages.get(RateLimiter), stages.get(RobotsMiddleware))
+        return cls(stages.get(Run), stages.get(SideRequests), stages.find(RobotsFiles))
 
     def process_item(self, item: object) -> object:
-        """The item, or how its visit ends; an awaitable of it where the host has to be asked first."""
+        """The item, or how its visit ends; an awaitable of it where the host has to be probed first."""
         if not isinstance(item, Document) or item.page is None or item.converter is None:
             return item
-        found = self._look(item, item.page)
+        found = self._check(item, item.page)
         if found is None or isinstance(found, Outcome):
             return found or item
         return self._wait(found, item)
 
     @staticmethod
-    async def _wait(answer: Awaitable[Outcome | None], document: Document) -> Document | Outcome:
-        return await answer or document
+    async def _wait(found: Awaitable[Outcome | None], document: Document) -> Document | Outcome:
+        return await found or document
 
-    def _look(self, document: Document, page: Page) -> Outcome | Awaitable[Outcome | None] | None:
-        """How the visit ends where ``page`` is no content; None where it is."""
+    def _check(self, document: Document, page: Page) -> Outcome | Awaitable[Outcome | None] | None:
+        """How the visit ends where ``page`` is no content, at once or after its host was probed; None where it is."""
         origin = urls.origin_of(document.claim.url)
         host = self._hosts.get(origin)
         if host is None:
-            if not self._is_worth_asking(document):
+            if not self._may_be_placeholder(document):
                 return None
             host = self._hosts[origin] = _Host()
             if len(self._hosts) > _MAX_HOSTS:
                 del self._hosts[next(iter(self._hosts))]
-        unknown = 0 <= host.tries < _MAX_TRIES and self._is_worth_asking(document)
-        if host.asking is None and (unknown or self._has_turned(host, document, page)):
-            host.asking = asyncio.ensure_future(self._ask(host, document))
-        if host.asking is not None:
-            return self._look_later(host.asking, host, document, page)
-        return None if host.signature is None else self._judge(host, host.signature, document, page)
+        unknown = 0 <= host.tries < _MAX_TRIES and self._may_be_placeholder(document)
+        if host.probing is None and (unknown or self._repeats_last(host, document, page)):
+            host.probing = asyncio.ensure_future(self._probe(host, document))
+        if host.probing is not None:
+            return self._check_later(host.probing, host, document, page)
+        return self._compare(host, document, page)
 
     async def close_spider(self) -> None:
         noted = [slot_of(origin) for origin, host in self._hosts.items() if host.has_own_pages and not host.answers_any]
@@ -133,41 +133,44 @@ class PlaceholderPagePipeline:
         except (StoreError, LeaseLost) as error:
             self._run.shutdown.fail(error)
 
-    def _is_worth_asking(self, document: Document) -> bool:
+    def _may_be_placeholder(self, document: Document) -> bool:
         if "html" not in document.mimetype and not document.mimetype.startswith("text/"):
             return False
         claim = document.claim
         return claim.held or not self._is_home(claim.url, None) or has_password_field(document.body)
 
     @staticmethod
-    def _has_turned(host: _Host, document: Document, page: Page) -> bool:
-        """Whether two known pages in a row have become one: an honest host may begin to lie during a run."""
-        if host.signature is not None or host.asked_again or not document.claim.held:
+    def _repeats_last(host: _Host, document: Document, page: Page) -> bool:
+        """Whether two known pages in a row have become one: a host may begin to answer any path during a run."""
+        if host.signature is not None or host.probed_again or not document.claim.held:
             return False
         text = hash((page.title, page.text))
-        host.asked_again, host.last_text = text == host.last_text, text
-        return host.asked_again
+        host.probed_again, host.last_text = text == host.last_text, text
+        return host.probed_again
 
     def _is_home(self, url: str, signature: Signature | None) -> bool:
         parsed = urlsplit(url)
         home = parsed.path == "/" and not parsed.query
         return home or url in self._starts or (signature is not None and url == signature.landing)
 
-    async def _look_later(
-        self, asking: asyncio.Task[None], host: _Host, document: Document, page: Page
+    async def _check_later(
+        self, probing: asyncio.Task[None], host: _Host, document: Document, page: Page
     ) -> Outcome | None:
         # One page that is cancelled must not take the answer from the others.
-        await asyncio.shield(asking)
-        return None if host.signature is None else self._judge(host, host.signature, document, page)
+        await asyncio.shield(probing)
+        return self._compare(host, document, page)
 
-    def _judge(self, host: _Host, signature: Signature, document: Document, page: Page) -> Outcome | None:
-        claim = document.claim
+    def _compare(self, host: _Host, document: Document, page: Page) -> Outcome | None:
+        claim, signature = document.claim, host.signature
+        if signature is None:
+            return None
         if not signature.matches(page, asked=claim.url):
             host.has_own_pages = True
             return None
-        # What a host sends whoever is lost is content; not where it was another page, and all pages became one.
-        welcome = self._is_home(claim.url, signature) and (not claim.held or host.answers_any)
-        if welcome and not has_password_field(document.body):
+        # The page to which a host sends unknown paths is content, but not where it was another page before
+        # and all pages have become one.
+        is_content = self._is_home(claim.url, signature) and (not claim.held or host.answers_any)
+        if is_content and not has_password_field(document.body):
             return None
         return Outcome(
             claim=claim,
@@ -177,7 +180,7 @@ class PlaceholderPagePipeline:
             redirects=document.redirects,
         )
 
-    async def _ask(self, host: _Host, document: Document) -> None:
+    async def _probe(self, host: _Host, document: Document) -> None:
         """Finds out what the host answers to any path; never raises."""
         url = document.claim.url
         try:
@@ -195,12 +198,12 @@ class PlaceholderPagePipeline:
         except StoreError as error:
             self._run.shutdown.fail(error)
         except Exception as error:
-            # The edge of the stage: what cannot be asked is no evidence.
+            # The edge of the stage: where a host cannot be asked, its pages are taken for content.
             host.tries += 1
-            if failing_of(error) is None and not isinstance(error, RobotsUnavailable):
+            if not isinstance(error, SideRequestFailed):
                 logger.exception("%s cannot be asked for a path that it does not have", urls.origin_of(url))
         finally:
-            host.asking = None
+            host.probing = None
 
     async def _signature_of(self, document: Document) -> Signature | None:
         one = await self._fetch(document)
@@ -210,57 +213,44 @@ class PlaceholderPagePipeline:
 
     async def _fetch(self, document: Document) -> _Answer:
         """The page that comes for a path beside that of ``document``; raises _NoAnswer where none does."""
-        asked = url = probe_url(document.claim.url)
-        if not self._run.boundary.decide(url, document.claim.depth).allowed:
+        asked = probe_url(document.claim.url)
+        if not self._run.boundary.decide(asked, document.claim.depth).allowed:
             raise _NoAnswer
-        for _ in range(_MAX_REDIRECTS + 1):
-            response = await self._request(url, asked_for=asked)
-            if response.status not in _TEMPORARY:
-                break
-            try:
-                url = urls.resolve((response.headers.get(b"Location") or b"").decode("utf-8", "replace"), url)
-            except InvalidUrl:
-                raise _NoAnswer from None
+
+        async def check(url: str) -> None:
             if self._run.source.fetch.sites and slot_of(url) != slot_of(asked):
                 # Under a cap on sites that host may have to wait for this one, which waits for the answer.
                 raise _NoAnswer
-        if response.status not in (200, 203):
-            raise _NoAnswer
-        page = await asyncio.to_thread(self._page_of, response)
-        return _Answer(asked=asked, url=url, page=page)
-
-    async def _request(self, url: str, *, asked_for: str) -> Response:
-        if self._run.source.robots.obey:
-            rules = await self._robots.file_of(urls.origin_of(url))
+            if self._robots is None:
+                return
+            rules = await self._robots.rules_of(urls.origin_of(url))
             if not rules.decide(url).allowed:
                 raise _NoAnswer
-        slot = slot_of(url)
-        # In the place of the page that waits for it.
-        await self._rate_limiter.wait_until_allowed(slot)
-        meta: dict[str, Any] = {
-            "sentinel": True,
-            "asked_for": asked_for,
-            "own_headers": url == asked_for,
-            "download_slot": slot,
-            "verbatim_url": True,
-            "body_prefix_bytes": _MAX_BYTES,
-        }
-        return await self._crawler.engine.download_async(Request(url, meta=meta, dont_filter=True))
 
-    def _page_of(self, response: Response) -> Page:
-        headers = response.headers
         try:
-            body = undo_prefix(response.body, codings_of(headers.getlist(b"Content-Encoding")), max_bytes=_MAX_BYTES)
+            answer = await self._side.get(asked, _POLICY, check=check)
+        except SideRequestFailed as error:
+            if error.code in ENDLESS:
+                raise _NoAnswer from None
+            raise
+        if answer.status not in PAGES:
+            raise _NoAnswer
+        page = await asyncio.to_thread(self._page_of, answer)
+        return _Answer(asked=asked, url=answer.url, page=page)
+
+    def _page_of(self, answer: SideAnswer) -> Page:
+        try:
+            body = answer.decoded_body(_MAX_BYTES)
         except BrokenCoding:
             raise _NoAnswer from None
-        content_type = (headers.get(b"Content-Type") or b"").decode("latin-1")
+        content_type = answer.header("Content-Type")
         charset = self._run.source.fetch.default_charset
         if content_type.lower().startswith("text/plain"):
             text, _ = decode(body, content_type=content_type, default_charset=charset)
             return Page(text=collapse_lines(text))
         return parse_html(
             body,
-            url=response.url,
+            url=answer.url,
             content_type=content_type,
             default_charset=charset,
             robots_headers=(),

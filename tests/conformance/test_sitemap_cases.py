@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from searchcrawl import clock
 from searchcrawl.items import ListedUrl
-from searchcrawl.sitemaps.formats import NotASitemap, SitemapReader
+from searchcrawl.sitemaps.formats import NotASitemap, SitemapParser
 from tests.conformance.corpus import Divergence, cases, tally
 
 _ELSEWHERE: Final = Divergence("policy", "strict_location: the boundary decides about places, not the sitemap's own")
@@ -37,7 +37,7 @@ END_OF_DAY_MS: Final = 86_400_000 - 1
 
 
 def read(case: dict[str, Any]) -> tuple[str, list[ListedUrl]]:
-    reader = SitemapReader(base64.b64decode(case["body_b64"]))
+    reader = SitemapParser(base64.b64decode(case["body_b64"]))
     try:
         listed = [one for batch in reader.batches() for one in batch]
     except NotASitemap:

@@ -245,30 +245,6 @@ def test_sitemaps_when_listed_then_are_absolute_http_urls_each_once() -> None:
     assert file.sitemaps == ("http://www.acme.test/one.xml", "http://b.test/Two.xml", URL)
 
 
-@pytest.mark.parametrize("status", [200, 204, 206])
-def test_answer_when_good_then_its_body_is_obeyed(status: int) -> None:
-    file = RobotsFile.from_answer(status, MANUAL, "searchcrawl", url=URL)
-
-    assert allowed(file, "/tmp/", "/") == [False, True]
-    assert file.available
-
-
-@pytest.mark.parametrize("status", [301, 304, 400, 401, 403, 404, 410, 418, 451, 499])
-def test_answer_when_4xx_then_all_is_allowed_whatever_the_body_says(status: int) -> None:
-    file = RobotsFile.from_answer(status, MANUAL, "searchcrawl", url=URL)
-
-    assert file.decide("http://www.acme.test/tmp/") == Decision(True, "", URL, "robots.txt")
-    assert file.available
-
-
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 599, 0, 199, 999])
-def test_answer_when_5xx_or_429_then_nothing_is_allowed(status: int) -> None:
-    file = RobotsFile.from_answer(status, b"User-agent: *\nAllow: /\n", "searchcrawl", url=URL)
-
-    assert file.decide("http://www.acme.test/") == Decision(False, "robots.unavailable", URL, "robots.txt")
-    assert not file.available
-
-
 @pytest.mark.parametrize(
     "body",
     [

@@ -21,9 +21,11 @@ from scrapy.exceptions import (
 from scrapy.http import Response
 
 from searchcrawl import clock
+from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import BrokenHeader, CertificateRefused, ForbiddenAddress, VisitEnded
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
@@ -41,7 +43,7 @@ class Site(RateLimiter):
         self.delays: dict[str, float] = {}
 
     async def download(self, request: Request) -> Response:
-        assert request.meta["robots"]
+        assert request.meta["side_request"] == "robots"
         assert self.inside
         self.asked.append(request.url)
         await asyncio.sleep(0)
@@ -54,19 +56,23 @@ class Site(RateLimiter):
     async def wait_until_allowed(self, host: str) -> None:
         self.turns.append(host)
 
+    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
+        self.delays[host] = delay_seconds
+
     async def acquire_host(self, host: str) -> None:
         self.inside += 1
 
     def release_host(self, host: str) -> None:
         self.inside -= 1
 
-    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
-        self.delays[host] = delay_seconds
-
 
 def obeying(site: Site, **values: Any) -> RobotsMiddleware:
-    given = {"user_agent": "searchcrawl", "obey": True, "max_crawl_delay_seconds": 60.0, "pause_seconds": 30.0} | values
-    return RobotsMiddleware(download=site.download, rate_limiter=site, **given)
+    return RobotsMiddleware(files_of(site, **values), site)
+
+
+def files_of(site: Site, **values: Any) -> RobotsFiles:
+    given = {"user_agent": "searchcrawl", "max_crawl_delay_seconds": 60.0, "pause_seconds": 30.0} | values
+    return RobotsFiles(SideRequests(download=site.download, rate_limiter=site), site, **given)
 
 
 async def judged(middleware: RobotsMiddleware, url: str) -> Outcome | None:
@@ -102,12 +108,12 @@ def test_robots_when_rule_allows_then_visit_goes_on() -> None:
     assert outcome_for((200, RULES, {})) is None
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 300, 304])
+@pytest.mark.parametrize("status", [300, 301, 304, 400, 401, 403, 404, 410, 418, 451, 499])
 def test_robots_when_missing_then_all_is_allowed_whatever_its_body_says(status: int) -> None:
     assert outcome_for((status, b"User-agent: *\nDisallow: /", {})) is None
 
 
-@pytest.mark.parametrize("status", [429, 500, 503, 599])
+@pytest.mark.parametrize("status", [0, 199, 429, 500, 502, 503, 599, 999])
 def test_robots_when_server_fails_then_nothing_is_asked_for_now(status: int) -> None:
     outcome = outcome_for((status, b"User-agent: *\nAllow: /", {}))
 
@@ -175,10 +181,11 @@ def test_robots_when_asked_for_then_it_and_the_waiting_page_take_turns() -> None
 
 def test_c2_robots_when_read_for_a_sitemap_and_it_asks_for_a_delay_then_the_next_page_waits_for_its_turn() -> None:
     site = Site({"http://site.test/robots.txt": (200, RULES, {})})
-    middleware = obeying(site)
+    files = files_of(site)
+    middleware = RobotsMiddleware(files, site)
 
     async def steps() -> None:
-        await middleware.file_of("http://site.test")
+        await files.rules_of("http://site.test")
         for number in range(3):
             await judged(middleware, f"http://site.test/{number}")
 
@@ -313,7 +320,7 @@ def test_robots_when_not_obeyed_then_log_says_so_once_and_nothing_is_asked(caplo
     site = Site({"http://site.test/robots.txt": (200, RULES, {})})
 
     with caplog.at_level(logging.INFO):
-        middleware = obeying(site, obey=False)
+        middleware = RobotsMiddleware(None, site)
         outcome = run(lambda: judged(middleware, "http://site.test/private/x"))
 
     assert outcome is None
@@ -326,7 +333,9 @@ def test_robots_when_not_obeyed_then_log_says_so_once_and_nothing_is_asked(caplo
 def test_robots_when_request_has_no_row_then_is_left_alone() -> None:
     site = Site({})
 
-    assert obeying(site).process_request(Request("http://site.test/robots.txt", meta={"robots": True})) is None
+    assert (
+        obeying(site).process_request(Request("http://site.test/robots.txt", meta={"side_request": "robots"})) is None
+    )
 
 
 def test_robots_when_files_are_large_then_the_oldest_are_given_up_and_asked_for_again() -> None:

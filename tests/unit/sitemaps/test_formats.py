@@ -9,11 +9,11 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.items import ListedUrl
-from searchcrawl.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapReader, moment_ms
+from searchcrawl.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapParser, moment_ms
 
 
 def read(body: bytes | str, **options: Any) -> list[ListedUrl]:
-    reader = SitemapReader(body.encode() if isinstance(body, str) else body, **options)
+    reader = SitemapParser(body.encode() if isinstance(body, str) else body, **options)
     return [listed for batch in reader.batches() for listed in batch]
 
 
@@ -63,7 +63,7 @@ def many(count: int) -> bytes:
 )
 def test_body_when_in_each_format_then_its_urls_are_read(body: str, kind: SitemapKind, expected: list[str]) -> None:
     for sent in (body.encode(), gzip.compress(body.encode())):
-        reader = SitemapReader(sent)
+        reader = SitemapParser(sent)
 
         listed = [one.url for batch in reader.batches() for one in batch]
 
@@ -172,7 +172,7 @@ def test_server_messages_when_before_the_list_then_they_are_passed_over() -> Non
 
 def test_gzip_when_cut_then_what_came_before_is_kept_and_it_is_not_whole() -> None:
     body = gzip.compress(many(5000))
-    reader = SitemapReader(body[: len(body) // 2])
+    reader = SitemapParser(body[: len(body) // 2])
 
     count = sum(len(batch) for batch in reader.batches())
 
@@ -181,7 +181,7 @@ def test_gzip_when_cut_then_what_came_before_is_kept_and_it_is_not_whole() -> No
 
 
 def test_xml_when_cut_then_it_is_not_whole_and_the_cut_entry_is_left_out() -> None:
-    reader = SitemapReader(many(3).partition(b"page-2.html")[0])
+    reader = SitemapParser(many(3).partition(b"page-2.html")[0])
 
     found = [one.url for batch in reader.batches() for one in batch]
 
@@ -201,7 +201,7 @@ def test_gzipped_file_when_sent_with_a_coding_of_its_own_then_both_are_undone() 
 
 
 def test_urls_when_more_than_the_protocol_allows_then_the_rest_is_not_read() -> None:
-    reader = SitemapReader(many(30), max_urls=20)
+    reader = SitemapParser(many(30), max_urls=20)
 
     count = sum(len(batch) for batch in reader.batches())
 
@@ -209,7 +209,7 @@ def test_urls_when_more_than_the_protocol_allows_then_the_rest_is_not_read() -> 
 
 
 def test_bytes_when_more_than_the_protocol_allows_then_the_rest_is_not_read() -> None:
-    reader = SitemapReader(gzip.compress(many(5000)), max_bytes=100_000)
+    reader = SitemapParser(gzip.compress(many(5000)), max_bytes=100_000)
 
     count = sum(len(batch) for batch in reader.batches())
 
@@ -218,7 +218,7 @@ def test_bytes_when_more_than_the_protocol_allows_then_the_rest_is_not_read() ->
 
 
 def test_batches_when_read_then_each_has_a_bounded_size() -> None:
-    sizes = [len(batch) for batch in SitemapReader(many(2500)).batches()]
+    sizes = [len(batch) for batch in SitemapParser(many(2500)).batches()]
 
     assert sizes == [BATCH_URLS, BATCH_URLS, 500]
 
@@ -227,7 +227,7 @@ def test_memory_when_ten_times_as_many_urls_are_read_then_it_is_the_same() -> No
     def peak(count: int) -> int:
         body = gzip.compress(many(count))
         tracemalloc.start()
-        for _ in SitemapReader(body).batches():
+        for _ in SitemapParser(body).batches():
             pass
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -264,7 +264,7 @@ def test_r14_entities_when_a_billion_then_none_is_expanded() -> None:
 )
 def test_text_when_made_to_be_slow_or_large_then_little_of_it_is_kept(body: bytes) -> None:
     tracemalloc.start()
-    reader = SitemapReader(body)
+    reader = SitemapParser(body)
 
     count = sum(len(batch) for batch in reader.batches())
     peak = tracemalloc.get_traced_memory()[1]

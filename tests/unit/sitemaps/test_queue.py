@@ -4,13 +4,13 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.queue import SitemapQueue, Wanted, child_of
+from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, child_of
 
 BOUNDARY = Boundary(include_hosts=["a.test"])
 
 
-def wanted(name: str = "1", **values: object) -> Wanted:
-    return Wanted(url=f"http://a.test/{name}.xml", **values)  # type: ignore[arg-type]  # the values of a test
+def wanted(name: str = "1", **values: object) -> WantedSitemap:
+    return WantedSitemap(url=f"http://a.test/{name}.xml", **values)  # type: ignore[arg-type]  # the values of a test
 
 
 def test_accept_when_a_sitemap_was_here_before_then_it_is_read_once() -> None:
@@ -40,24 +40,24 @@ def test_accept_when_outside_the_boundary_then_it_is_not_read_and_the_rule_is_na
 ) -> None:
     queue = SitemapQueue(BOUNDARY)
 
-    assert not queue.accept(Wanted(url="http://b.test/sitemap.xml"))
+    assert not queue.accept(WantedSitemap(url="http://b.test/sitemap.xml"))
     assert "scope.include_hosts" in caplog.text
 
 
 def test_child_when_on_the_origin_of_its_index_then_it_inherits_what_that_may() -> None:
-    index = wanted("index", invited=True, origins=frozenset({"http://a.test", "http://named.test"}))
+    index = wanted("index", in_robots_txt=True, origins=frozenset({"http://a.test", "http://named.test"}))
 
     child = child_of(index, "http://a.test/child.xml")
 
-    assert (child.level, child.invited, child.origins) == (1, True, index.origins)
+    assert (child.level, child.in_robots_txt, child.origins) == (1, True, index.origins)
 
 
 def test_child_when_on_another_origin_then_robots_txt_is_asked_and_it_speaks_for_itself_too() -> None:
-    index = wanted("index", invited=True, origins=frozenset({"http://a.test"}))
+    index = wanted("index", in_robots_txt=True, origins=frozenset({"http://a.test"}))
 
     child = child_of(index, "http://b.test/child.xml")
 
-    assert (child.invited, child.origins) == (False, {"http://a.test", "http://b.test"})
+    assert (child.in_robots_txt, child.origins) == (False, {"http://a.test", "http://b.test"})
 
 
 def test_origin_when_of_an_identity_then_without_its_path() -> None:

@@ -15,10 +15,11 @@ from scrapy.http import Response
 
 from searchcrawl import clock
 from searchcrawl.exceptions import StoreError
+from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.robots.robots_copies import RobotsCopies
+from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.store.engine.database import Database
 
@@ -35,14 +36,14 @@ def outcome(database: Database, answer: tuple[int, bytes] | Exception, *, horizo
             raise answer
         return Response(request.url, status=answer[0], body=answer[1], request=request)
 
-    middleware = RobotsMiddleware(
-        download=download,
-        rate_limiter=RateLimiter(),
+    files = RobotsFiles(
+        SideRequests(download=download, rate_limiter=RateLimiter()),
+        RateLimiter(),
         user_agent="searchcrawl",
-        obey=True,
         max_crawl_delay_seconds=None,
-        copies=RobotsCopies(run),
+        stored=StoredRobots(run),
     )
+    middleware = RobotsMiddleware(files, RateLimiter())
 
     async def visit() -> Outcome | None:
         claim = Claim(url_id=1, url=URL, host_id=1, depth=1)
@@ -106,6 +107,6 @@ def test_copy_when_the_store_fails_then_the_answer_counts_all_the_same(caplog: p
     run: Any = SimpleNamespace(row=SimpleNamespace(horizon_ms=0), write=fail)
 
     with caplog.at_level(logging.WARNING):
-        asyncio.run(RobotsCopies(run).keep("http://a.test", RULES))
+        asyncio.run(StoredRobots(run).save("http://a.test", RULES))
 
     assert "http://a.test/robots.txt is not kept: store: disk full" in caplog.text

@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
+from searchcrawl.http.side_requests import CrawlEnds
 from searchcrawl.items import ListedUrl, SitemapPart
-from searchcrawl.sitemaps.parts import PARTS_AHEAD, Answer, PartSender, ReadingStopped, parse
-from searchcrawl.sitemaps.queue import Wanted
+from searchcrawl.sitemaps.fetching import PARTS_AHEAD, PartSender, SitemapBody, Validators, parse
+from searchcrawl.sitemaps.queue import WantedSitemap
 
 URL = "http://a.test/sitemap.xml"
 DATED = "<url><loc>{}</loc><lastmod>1970-01-01T00:00:01Z</lastmod></url>"
@@ -19,7 +20,7 @@ def urlset(*urls: str) -> bytes:
 
 def parts_of(body: bytes, **values: object) -> list[SitemapPart]:
     sent: list[SitemapPart] = []
-    parse(Wanted(url=URL, **values), Answer(body=body, etag='"1"'), sent.append)  # type: ignore[arg-type]  # as above
+    parse(WantedSitemap(url=URL, **values), SitemapBody(body=body, validators=Validators(etag='"1"')), sent.append)  # type: ignore[arg-type]  # as above
     return sent
 
 
@@ -36,7 +37,7 @@ def test_parse_when_an_index_then_its_children_are_named() -> None:
     body = b"<sitemapindex><sitemap><loc>http://a.test/child.xml</loc></sitemap></sitemapindex>"
     sent: list[SitemapPart] = []
 
-    parsed = parse(Wanted(url=URL), Answer(body=body), sent.append)
+    parsed = parse(WantedSitemap(url=URL), SitemapBody(body=body), sent.append)
 
     assert parsed.children == sent[0].children == ("http://a.test/child.xml",)
     assert sent[0].urls == ()
@@ -79,7 +80,7 @@ def test_parse_when_it_was_cut_then_its_validators_are_forgotten() -> None:
 
 def test_send_when_too_many_parts_are_on_their_way_then_it_waits_for_the_writer() -> None:
     sent: list[SitemapPart] = []
-    sender = PartSender(sent.append)
+    sender = PartSender(lambda part: sent.append(part) or True)
     part = SitemapPart(url=URL)
     for _ in range(PARTS_AHEAD):
         sender.send(part)
@@ -87,18 +88,18 @@ def test_send_when_too_many_parts_are_on_their_way_then_it_waits_for_the_writer(
     waiting = threading.Thread(target=sender.send, args=(part,))
     waiting.start()
     before = len(sent)
-    sender.committed(part)
+    sender.on_committed(part)
     waiting.join(30)
 
     assert (before, len(sent)) == (PARTS_AHEAD, PARTS_AHEAD + 1)
 
 
 def test_send_when_the_run_ends_then_nobody_waits_for_ever() -> None:
-    sender = PartSender(lambda part: None)
+    sender = PartSender(lambda part: True)
     part = SitemapPart(url=URL)
     for _ in range(PARTS_AHEAD):
         sender.send(part)
     threading.Timer(0.1, sender.stop).start()
 
-    with pytest.raises(ReadingStopped):
+    with pytest.raises(CrawlEnds):
         sender.send(part)

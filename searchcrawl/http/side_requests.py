@@ -1,0 +1,295 @@
+"""Requests beside the pages: for robots.txt, sitemaps, login pages and soft-404 probes.
+
+One way to wait for the host, to send, to follow redirects and to say what went wrong. The requests pass the
+same middlewares as those for pages: so the address guard, the proxy and the login hold for them, and a
+Retry-After is kept for the host (``RedirectMiddleware``). They have no row in the URL table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, Self
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.http.headers import Headers
+
+from searchcrawl import urls
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import HostBlocked, InvalidUrl
+from searchcrawl.http.content_coding import codings_of, undo_prefix
+from searchcrawl.http.outcome_middleware import described
+from searchcrawl.http.redirect_middleware import slot_of
+from searchcrawl.http.visit_end import failing_of, one_line
+from searchcrawl.politeness.backoff import parse_retry_after
+from searchcrawl.politeness.rate_limiter import RateLimiter
+
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+#: What a failure has for redirects that lead nowhere.
+ENDLESS: Final = frozenset({Code.REDIRECT_LOOP, Code.NO_LOCATION})
+#: After these a form is sent again, to its own origin only.
+_KEEP_METHOD: Final = frozenset({307, 308})
+#: The key of ``Request.meta`` that names the kind of a side request.
+META_KEY: Final = "side_request"
+
+
+class Slot(Enum):
+    """What a side request has to wait for at its host."""
+
+    #: the delay only: a page that waits for the answer has a slot already
+    OF_PAGE = "page"
+    #: the delay, and for all redirects together a slot under the cap on sites
+    OF_SITE = "site"
+    #: the delay, and a slot of its own among the requests to the host; it is not sent once the crawl ends
+    OWN = "own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidePolicy:
+    """How one kind of side requests is sent.
+
+    ``kind`` names it in ``Request.meta``. The body is cut after ``max_bytes``. Redirects with a status of
+    ``followed`` are followed, ``max_redirects`` at most. The source's own headers (``fetch.headers``) go to
+    ``own_origins``; None: to the URL that was asked for, and to no target of a redirect.
+    """
+
+    kind: str
+    max_bytes: int
+    slot: Slot = Slot.OF_PAGE
+    followed: frozenset[int] = REDIRECTS
+    max_redirects: int = 5
+    own_origins: Collection[str] | None = None
+
+
+class SideRequestFailed(Exception):
+    """There is no answer: ``code`` as for a page; a ``transient`` failure may be gone after ``retry_after_seconds``."""
+
+    def __init__(
+        self, message: str, *, code: int, transient: bool = False, retry_after_seconds: float | None = None
+    ) -> None:
+        self.code = code
+        self.transient = transient
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(message)
+
+
+class CrawlEnds(Exception):
+    """The crawl ends: nothing more is sent for which no page waits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideAnswer:
+    """The answer at the end of all redirects, whatever its status; ``body`` as it was sent, cut at the limit."""
+
+    url: str
+    status: int
+    headers: Headers
+    body: bytes = field(repr=False)
+    redirected: bool
+
+    def header(self, name: str) -> str:
+        """The first value of a header, empty where there is none."""
+        return (self.headers.get(name) or b"").decode("latin-1")
+
+    @property
+    def codings(self) -> list[str]:
+        """The content codings of the body, in the order in which they were applied."""
+        return codings_of(self.headers.getlist("Content-Encoding"))
+
+    @property
+    def retry_after_seconds(self) -> float | None:
+        """The seconds that the answer asks to wait, None where it names none."""
+        return parse_retry_after(self.headers.get("Retry-After"))
+
+    def decoded_body(self, max_bytes: int) -> bytes:
+        """The first ``max_bytes`` of the body without content codings; raises BrokenCoding."""
+        return undo_prefix(self.body, self.codings, max_bytes=max_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What is sent by POST, and the page that it is sent from."""
+
+    body: bytes
+    page_url: str
+
+
+class SideRequests:
+    """Sends side requests; for the event loop.
+
+    ``download`` passes a request to the downloader; ``is_closing`` tells whether the spider is being closed.
+    """
+
+    def __init__(
+        self,
+        *,
+        download: Callable[[Request], Awaitable[Response]],
+        rate_limiter: RateLimiter,
+        is_closing: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._download = download
+        self._rate_limiter = rate_limiter
+        self._is_closing = is_closing
+
+    @classmethod
+    def of_crawler(cls, crawler: Crawler, rate_limiter: RateLimiter) -> Self:
+        """Those that the engine of a crawler sends; it may be made later."""
+
+        async def download(request: Request) -> Response:
+            return await crawler.engine.download_async(request)
+
+        def is_closing() -> bool:
+            # Scrapy has no public sign of it; test_r14_sitemaps sees that this one works (Scrapy 2.19).
+            slot = crawler.engine._slot if crawler.engine is not None else None
+            return slot is None or slot.closing is not None
+
+        return cls(download=download, rate_limiter=rate_limiter, is_closing=is_closing)
+
+    def check_open(self) -> None:
+        """Raises CrawlEnds once the spider is being closed: one more request would keep it open."""
+        if self._is_closing():
+            raise CrawlEnds
+
+    async def get(
+        self,
+        url: str,
+        policy: SidePolicy,
+        *,
+        headers: Mapping[str, str] | None = None,
+        check: Callable[[str], Awaitable[None]] | None = None,
+    ) -> SideAnswer:
+        """The answer to ``url`` (an identity); raises SideRequestFailed.
+
+        ``headers`` go with the first request only. ``check`` is called with each URL before it is requested,
+        and raises what this method then raises.
+        """
+        return await self._follow(url, policy, headers=headers, check=check)
+
+    async def post(self, url: str, policy: SidePolicy, *, form: bytes, page_url: str) -> SideAnswer:
+        """The answer to a form of the page ``page_url``; raises SideRequestFailed."""
+        return await self._follow(url, policy, form=_Form(form, page_url))
+
+    async def _follow(
+        self,
+        first_url: str,
+        policy: SidePolicy,
+        *,
+        headers: Mapping[str, str] | None = None,
+        check: Callable[[str], Awaitable[None]] | None = None,
+        form: _Form | None = None,
+    ) -> SideAnswer:
+        """Follows redirects, each of which waits for its own host."""
+        url = first_url
+        try:
+            async with self._site_slot(policy, first_url):
+                for _ in range(policy.max_redirects + 1):
+                    if check is not None:
+                        await check(url)
+                    response = await self._send(_request(url, policy, first_url, headers, form), policy)
+                    target = _target(response, url, policy)
+                    if target is None:
+                        return _answer(response, url, redirected=url != first_url)
+                    form = None if form is None else _form_after(response.status, form, url, target)
+                    headers, url = None, target
+        except HostBlocked as error:
+            raise SideRequestFailed(str(error), code=error.code) from error
+        raise SideRequestFailed(
+            f"more than {policy.max_redirects} redirects from {_shown(first_url)}", code=Code.REDIRECT_LOOP
+        )
+
+    async def _send(self, request: Request, policy: SidePolicy) -> Response:
+        async with self._slot(policy, slot_of(request.url)):
+            try:
+                return await self._download(request)
+            except Exception as error:
+                failing = failing_of(error)
+                if failing is None:
+                    raise
+                message = one_line(described(failing.code, error))
+                raise SideRequestFailed(message, code=failing.code, transient=failing.transient) from error
+
+    @asynccontextmanager
+    async def _site_slot(self, policy: SidePolicy, url: str) -> AsyncIterator[None]:
+        """Holds the slot of the first host; the target of a redirect needs none."""
+        if policy.slot is not Slot.OF_SITE:
+            yield
+            return
+        await self._rate_limiter.acquire_host(slot_of(url))
+        try:
+            yield
+        finally:
+            self._rate_limiter.release_host(slot_of(url))
+
+    @asynccontextmanager
+    async def _slot(self, policy: SidePolicy, slot: str) -> AsyncIterator[None]:
+        if policy.slot is not Slot.OWN:
+            await self._rate_limiter.wait_until_allowed(slot)
+            yield
+            return
+        await self._rate_limiter.acquire_request(slot)
+        try:
+            self.check_open()
+            yield
+        finally:
+            self._rate_limiter.release_request(slot)
+
+
+def _request(
+    url: str, policy: SidePolicy, first_url: str, headers: Mapping[str, str] | None, form: _Form | None
+) -> Request:
+    own = url == first_url if policy.own_origins is None else urls.origin_of(url) in policy.own_origins
+    meta: dict[str, Any] = {
+        META_KEY: policy.kind,
+        "asked_for": first_url,
+        "own_headers": own,
+        "download_slot": slot_of(url),
+        "verbatim_url": True,
+        "body_prefix_bytes": policy.max_bytes,
+    }
+    if form is None:
+        return Request(url, headers=headers, meta=meta, dont_filter=True)
+    # What a browser sends, and what frameworks look at to refuse forged forms.
+    sent = {
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Origin": urls.origin_of(url),
+        "Referer": form.page_url,
+    }
+    return Request(url, method="POST", headers=sent, body=form.body, meta=meta, dont_filter=True)
+
+
+def _target(response: Response, url: str, policy: SidePolicy) -> str | None:
+    """Where a redirect leads; None for an answer that is none, or names no target."""
+    location = response.headers.get(b"Location")
+    if response.status not in policy.followed or not location:
+        return None
+    try:
+        return urls.resolve(location.decode("utf-8", "replace"), url)
+    except InvalidUrl as error:
+        raise SideRequestFailed(f"{_shown(url)} redirects to what is no URL", code=Code.NO_LOCATION) from error
+
+
+def _form_after(status: int, form: _Form, url: str, target: str) -> _Form | None:
+    """What is sent to the target of a redirect; raises SideRequestFailed where the form would leave its origin."""
+    if status not in _KEEP_METHOD:
+        return None
+    if urls.origin_of(target) != urls.origin_of(url):
+        raise SideRequestFailed(
+            f"the form is sent on to another origin: {_shown(target)}; nothing was sent there",
+            code=Code.OUTSIDE_BOUNDARY,
+        )
+    return _Form(form.body, url)
+
+
+def _answer(response: Response, url: str, *, redirected: bool) -> SideAnswer:
+    return SideAnswer(
+        url=url, status=response.status, headers=response.headers, body=response.body, redirected=redirected
+    )
+
+
+def _shown(url: str) -> str:
+    """A URL for messages, without its query, which may be a secret."""
+    return url.partition("?")[0][:200]

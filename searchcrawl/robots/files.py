@@ -1,0 +1,249 @@
+"""The robots.txt files of all origins of a run: each is requested once and kept for a day (RFC 9309 §2.4; C5, B2)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.codes import UNREACHABLE, Code
+from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.http.content_coding import BrokenCoding
+from searchcrawl.http.outcome_middleware import status_line
+from searchcrawl.http.redirect_middleware import slot_of
+from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests, Slot
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.robots.parser import RobotsFile
+from searchcrawl.run import Run
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.hosts import robots_table
+
+logger = logging.getLogger(__name__)
+
+#: A parser reads 500 KiB; a little more shows that there was more.
+_MAX_BYTES: Final = 600_000
+_POLICY: Final = SidePolicy(kind="robots", max_bytes=_MAX_BYTES, slot=Slot.OF_SITE, own_origins=())
+_FRESH_SECONDS: Final = 24 * 3600.0
+_PAUSE_SECONDS: Final = 1.0
+_MAX_ORIGINS: Final = 10_000
+#: What all files may take together; the oldest are requested again.
+_MAX_MEMORY_BYTES: Final = 64 * 1024 * 1024
+#: Longer files are parsed in a thread.
+_THREAD_FROM_BYTES: Final = 64 * 1024
+#: No stored file is in force for longer.
+_MAX_STORED_MS: Final = 30 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsCopy:
+    """What is known of the robots.txt of an origin until ``expires``, in monotonic seconds.
+
+    Without ``file`` it could not be fetched: for ``error``, which has ``code`` and may be ``transient``.
+    """
+
+    expires: float
+    file: RobotsFile | None = None
+    code: int = Code.ROBOTS
+    error: str = ""
+    transient: bool = True
+
+    @property
+    def pause_seconds(self) -> float | None:
+        """When to try again, None: not in this run."""
+        return max(self.expires - clock.monotonic(), 0.0) if self.transient else None
+
+    @property
+    def memory_bytes(self) -> int:
+        """About what it takes."""
+        return 0 if self.file is None else self.file.memory_bytes
+
+
+class StoredRobots:
+    """The bodies of robots.txt files in the database, by origin.
+
+    Only those that this run was sent, or the interrupted run that it continues: a run of its own requests
+    them anew, and a file that it cannot fetch forbids everything.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._swept = False
+
+    async def save(self, origin: str, body: bytes | None) -> None:
+        """Stores a good answer, None for an origin without a file.
+
+        A store that fails is only logged: after a restart the file is requested again.
+        """
+        try:
+            await asyncio.to_thread(self._save, origin, body)
+        except SearchcrawlError as error:
+            logger.warning("the copy of %s/robots.txt is not kept: %s", origin, error)
+
+    async def load(self, origin: str) -> bytes | None:
+        """The last good answer of an origin, None without one. Raises SearchcrawlError."""
+        since_ms = max(self._run.row.horizon_ms, clock.now_ms() - _MAX_STORED_MS)
+
+        def find(transaction: Transaction) -> bytes | None:
+            return robots_table.find(transaction, origin, since_ms=since_ms)
+
+        return await asyncio.to_thread(self._run.read, find)
+
+    def _save(self, origin: str, body: bytes | None) -> None:
+        if body is not None:
+            self._run.write(lambda transaction: self._replace(transaction, origin, body))
+        # Most origins have none: this look costs less than a writing transaction for each of them.
+        elif self._run.read(lambda transaction: robots_table.find(transaction, origin)) is not None:
+            self._run.write(lambda transaction: robots_table.drop(transaction, origin))
+
+    def _replace(self, transaction: Transaction, origin: str, body: bytes) -> None:
+        now_ms = clock.now_ms()
+        if not self._swept:
+            robots_table.drop_before(transaction, now_ms - _MAX_STORED_MS)
+            self._swept = True
+        robots_table.save(transaction, origin, body, now_ms)
+
+
+class RobotsFiles:
+    """Fetches and keeps the robots.txt of each origin (``scheme://host[:port]``); for the event loop.
+
+    A Crawl-delay is kept up to ``max_crawl_delay_seconds``, None: it is ignored. ``stored`` outlives the
+    process.
+    """
+
+    def __init__(
+        self,
+        side: SideRequests,
+        rate_limiter: RateLimiter,
+        *,
+        user_agent: str,
+        max_crawl_delay_seconds: float | None,
+        stored: StoredRobots | None = None,
+        pause_seconds: float = _PAUSE_SECONDS,
+        max_memory_bytes: int = _MAX_MEMORY_BYTES,
+    ) -> None:
+        self._side = side
+        self._user_agent = user_agent
+        self._rate_limiter = rate_limiter
+        self._max_crawl_delay_seconds = max_crawl_delay_seconds
+        self._listeners: list[Callable[[str], None]] = []
+        self._stored = stored
+        self._pause_seconds = pause_seconds
+        self._max_memory_bytes = max_memory_bytes
+        self._copies: OrderedDict[str, RobotsCopy] = OrderedDict()
+        self._memory_bytes = 0
+        self._parsing = asyncio.Lock()
+        self._under_way: dict[str, asyncio.Task[RobotsCopy]] = {}
+        #: origins that ask for a delay, and whose next page may have been handed out before that was known
+        self.slowed: set[str] = set()
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Has ``listener`` called with the origin of each file that is read from now on."""
+        self._listeners.append(listener)
+
+    def find(self, origin: str) -> RobotsCopy | None:
+        """What is known of an origin, None where its robots.txt has to be fetched."""
+        copy = self._copies.get(origin)
+        return None if copy is None or copy.expires <= clock.monotonic() else copy
+
+    async def fetch(self, origin: str) -> RobotsCopy:
+        """What is known of an origin after its robots.txt was requested; for all who wait it is requested once."""
+        task = self._under_way.get(origin)
+        if task is None:
+            task = asyncio.ensure_future(self._fetch(origin))
+            self._under_way[origin] = task
+            task.add_done_callback(lambda _: self._under_way.pop(origin, None))
+        # One page that is cancelled must not take the answer from the others.
+        return await asyncio.shield(task)
+
+    async def rules_of(self, origin: str) -> RobotsFile:
+        """The rules in force at an origin; raises SideRequestFailed."""
+        copy = self.find(origin) or await self.fetch(origin)
+        if copy.file is None:
+            raise SideRequestFailed(
+                copy.error, code=copy.code, transient=copy.transient, retry_after_seconds=copy.pause_seconds
+            )
+        return copy.file
+
+    async def _fetch(self, origin: str) -> RobotsCopy:
+        url = f"{origin}/robots.txt"
+        try:
+            copy = await self._read(await self._side.get(url, _POLICY), origin)
+        except SideRequestFailed as error:
+            if error.code in ENDLESS:
+                # RFC 9309 §2.3.1.2
+                copy = await self._missing(origin)
+            else:
+                code = error.code if error.code in UNREACHABLE else Code.ROBOTS
+                # What is not tried again for a page might still be mended here; the pause keeps it rare.
+                copy = self._failed(str(error), code=code, transient=error.transient)
+        if copy.file is None:
+            copy = await self._last_good(origin, copy)
+        self._keep(origin, copy)
+        if copy.file is not None:
+            for listener in self._listeners:
+                listener(origin)
+        return copy
+
+    async def _read(self, answer: SideAnswer, origin: str) -> RobotsCopy:
+        status = answer.status
+        if status == 429 or not 200 <= status < 500:
+            return self._failed(status_line(status), pause_seconds=answer.retry_after_seconds or 0.0)
+        if not 200 <= status <= 299:
+            return await self._missing(origin)
+        try:
+            body = answer.decoded_body(_MAX_BYTES)
+        except BrokenCoding as error:
+            return self._failed(str(error))
+        if self._stored is not None:
+            await self._stored.save(origin, body)
+        return await self._parse(body, origin)
+
+    async def _missing(self, origin: str) -> RobotsCopy:
+        """An origin without a robots.txt: all is allowed."""
+        if self._stored is not None:
+            await self._stored.save(origin, None)
+        return await self._parse(b"", origin)
+
+    def _failed(
+        self, error: str, *, code: int = Code.ROBOTS, transient: bool = True, pause_seconds: float = 0.0
+    ) -> RobotsCopy:
+        expires = clock.monotonic() + max(pause_seconds, self._pause_seconds)
+        return RobotsCopy(expires=expires, code=code, error=f"robots.txt: {error}", transient=transient)
+
+    async def _last_good(self, origin: str, failed: RobotsCopy) -> RobotsCopy:
+        """A file that was there stays in force while its successor cannot be fetched (RFC 9309 §2.4)."""
+        last = self._copies.get(origin)
+        if last is not None and last.file is not None:
+            return replace(last, expires=failed.expires)
+        body = await self._stored.load(origin) if self._stored is not None else None
+        if body is None:
+            return failed
+        logger.warning("%s: the copy of before is in force", failed.error)
+        return replace(await self._parse(body, origin), expires=failed.expires)
+
+    async def _parse(self, body: bytes, origin: str) -> RobotsCopy:
+        url = f"{origin}/robots.txt"
+        if len(body) < _THREAD_FROM_BYTES:
+            file = RobotsFile.parse(body, self._user_agent, url=url)
+        else:
+            # One at a time: it takes many times the memory of the file.
+            async with self._parsing:
+                file = await asyncio.to_thread(lambda: RobotsFile.parse(body, self._user_agent, url=url).prepare())
+        if file.crawl_delay_seconds and self._max_crawl_delay_seconds is not None:
+            seconds = min(file.crawl_delay_seconds, self._max_crawl_delay_seconds)
+            self._rate_limiter.set_crawl_delay(slot_of(url), delay_seconds=seconds)
+            self.slowed.add(origin)
+        return RobotsCopy(expires=clock.monotonic() + _FRESH_SECONDS, file=file)
+
+    def _keep(self, origin: str, copy: RobotsCopy) -> None:
+        old = self._copies.pop(origin, None)
+        self._memory_bytes += copy.memory_bytes - (old.memory_bytes if old else 0)
+        self._copies[origin] = copy
+        while len(self._copies) > _MAX_ORIGINS or (
+            self._memory_bytes > self._max_memory_bytes and len(self._copies) > 1
+        ):
+            self._memory_bytes -= self._copies.popitem(last=False)[1].memory_bytes

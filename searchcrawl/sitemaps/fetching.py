@@ -1,0 +1,184 @@
+"""Fetches one sitemap, and hands what it lists to the writer, in parts and no faster than they are written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.codes import Code, is_retried
+from searchcrawl.html.content_type import parse_content_type
+from searchcrawl.http.content_coding import BrokenCoding
+from searchcrawl.http.outcome_middleware import PAGES, status_line
+from searchcrawl.http.side_requests import (
+    REDIRECTS,
+    CrawlEnds,
+    SideAnswer,
+    SidePolicy,
+    SideRequestFailed,
+    SideRequests,
+    Slot,
+)
+from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
+from searchcrawl.sitemaps.queue import WantedSitemap
+
+# One more byte shows that there was more.
+_POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, slot=Slot.OWN)
+_MAX_VALIDATOR_CHARACTERS: Final = 1000
+#: Parts that the writer has not committed yet, of all sitemaps together.
+PARTS_AHEAD: Final = 4
+_WAKE_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validators:
+    """What a server sent with a sitemap, and is asked with whether it changed."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        """The conditions of a request; a validator that is not plain text cannot be sent back as it came."""
+        conditions = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in conditions.items() if value and value.isascii() and value.isprintable()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitemapBody:
+    """The body of a sitemap as it was sent; ``codings`` and ``charset`` are those of its headers."""
+
+    body: bytes
+    codings: tuple[str, ...] = ()
+    charset: str | None = None
+    validators: Validators = Validators()
+
+
+async def fetch_sitemap(
+    url: str, validators: Validators, *, side: SideRequests, boundary: Boundary
+) -> SitemapBody | None:
+    """The sitemap at ``url``, None where it has not changed (304); raises SideRequestFailed."""
+
+    async def check(target: str) -> None:
+        decision = boundary.decide_sitemap(target)
+        if target != url and not decision.allowed:
+            raise SideRequestFailed(
+                f"redirects to {target[:200]}, outside the boundary ({decision.key}: {decision.rule})",
+                code=Code.OUTSIDE_BOUNDARY,
+            )
+
+    conditions = validators.headers()
+    answer = await side.get(url, _POLICY, headers=conditions, check=check)
+    if answer.status == 304 and conditions and not answer.redirected:
+        return None
+    if answer.status not in PAGES:
+        raise _failure(answer)
+    return SitemapBody(
+        body=answer.body,
+        codings=tuple(answer.codings),
+        charset=parse_content_type(answer.header("Content-Type")).charset,
+        # Validators belong to the URL that answered.
+        validators=Validators() if answer.redirected else _validators(answer),
+    )
+
+
+def _failure(answer: SideAnswer) -> SideRequestFailed:
+    status = answer.status
+    if status in REDIRECTS:
+        return SideRequestFailed(f"{status_line(status)} without a Location", code=Code.NO_LOCATION)
+    return SideRequestFailed(
+        status_line(status),
+        # Scrapy's own handler lets any number pass.
+        code=status if 100 <= status <= 999 else Code.HEADER_ERROR,
+        # A 304 that nobody asked for.
+        transient=is_retried(status) or status == 304,
+        retry_after_seconds=answer.retry_after_seconds,
+    )
+
+
+def _validators(answer: SideAnswer) -> Validators:
+    return Validators(
+        etag=answer.header("ETag")[:_MAX_VALIDATOR_CHARACTERS] or None,
+        last_modified=answer.header("Last-Modified")[:_MAX_VALIDATOR_CHARACTERS] or None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """How the reading of a sitemap ended, how many URLs it lists, and which sitemaps it names."""
+
+    end: SitemapEnd
+    urls: int = 0
+    skipped: int = 0
+    children: tuple[str, ...] = ()
+
+
+class PartSender:
+    """Hands parts to the writer by ``submit``, which answers False where no writer takes them; thread-safe."""
+
+    def __init__(self, submit: Callable[[SitemapPart], bool]) -> None:
+        self._submit = submit
+        self._room = threading.Semaphore(PARTS_AHEAD)
+        self._stopped = False
+
+    def send(self, part: SitemapPart) -> None:
+        """Blocks while too many parts wait to be written; raises CrawlEnds once the run ends."""
+        while not self._room.acquire(timeout=_WAKE_SECONDS):
+            if self._stopped:
+                break
+        if self._stopped or not self._submit(part):
+            raise CrawlEnds
+
+    def on_committed(self, part: SitemapPart) -> None:
+        """A part is in the store: there is room for one more."""
+        self._room.release()
+
+    def stop(self) -> None:
+        """Ends all waiting."""
+        self._stopped = True
+
+
+def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPart], None]) -> Parsed:
+    """Reads a body to its end and sends all that it lists; blocks."""
+    parser = SitemapParser(sitemap.body, codings=sitemap.codings, charset=sitemap.charset)
+    children: list[str] = []
+    count = 0
+    try:
+        for batch in parser.batches():
+            count += len(batch)
+            if parser.kind is SitemapKind.INDEX:
+                names = tuple(listed.url for listed in batch)
+                children.extend(names)
+                send(SitemapPart(url=wanted.url, children=names))
+            else:
+                send(SitemapPart(url=wanted.url, urls=_without_foreign_dates(batch, wanted)))
+        # What was cut is fetched again, even where it has not changed.
+        validators = sitemap.validators if parser.whole else Validators()
+        end = SitemapEnd(
+            code=200,
+            error=parser.note or None,
+            etag=validators.etag,
+            last_modified=validators.last_modified,
+            whole=parser.whole,
+        )
+    except (NotASitemap, BrokenCoding) as error:
+        code = Code.CONVERSION_FAILED if isinstance(error, NotASitemap) else Code.READ_ERROR
+        end = SitemapEnd(code=code, error=str(error))
+    send(SitemapPart(url=wanted.url, end=end))
+    return Parsed(end=end, urls=count, skipped=parser.skipped, children=tuple(children))
+
+
+def _without_foreign_dates(batch: Sequence[ListedUrl], wanted: WantedSitemap) -> tuple[ListedUrl, ...]:
+    """The entries, without the lastmods of URLs outside ``wanted.origins``.
+
+    Those of a foreign sitemap could keep pages from being visited (sitemaps.org, protocol.html#location).
+    """
+    if wanted.origins is None:
+        return tuple(batch)
+    return tuple(
+        one if one.lastmod_ms is None or urls.origin_of(one.url) in wanted.origins else ListedUrl(one.url)
+        for one in batch
+    )
