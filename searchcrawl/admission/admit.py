@@ -309,6 +309,6 @@ class Admission:
                 for target in targets:
                     depth = nearer[page] + step
                     following[target] = min(depth, following.get(target, depth))
-            for page, target in duplicate_key_table.canonical_targets(transaction, list(nearer)).items():
+            for page, target in duplicate_key_table.find_canonical_targets(transaction, list(nearer)).items():
                 following[target] = min(nearer[page], following.get(target, nearer[page]))
             nearer = following

@@ -127,7 +127,7 @@ class GroupCommit:
         self._queue = waiting
         self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
         # Most sources have none: then nobody has to look for them.
-        self._canonicals = run.read(lambda transaction: duplicate_key_table.any_canonical(transaction, run.source_id))
+        self._canonicals = run.read(lambda transaction: duplicate_key_table.has_canonicals(transaction, run.source_id))
         self._segment, self._writer = self._open_segment()
         self._sitemaps = SitemapRows(run.source_id, run.id)
         displays = run.display if run.rewriting.displays else None

@@ -14,7 +14,7 @@ from searchcrawl.items import Document, Page
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.document_table import StoredDocument
-from searchcrawl.store.documents.duplicate_key_table import Likeness, Member
+from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys, KeyedDocument
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_table
@@ -28,7 +28,7 @@ def write(
     Without ``canonicals`` no document of the source names another URL as canonical. Adds to
     ``group.settled`` and to its counters what comes of it.
     """
-    before = duplicate_key_table.members(transaction, _known(group))
+    before = duplicate_key_table.load(transaction, _known(group))
     stored = [_stored(document, places) for document in group.stored]
     document_table.store(transaction, source_id, stored)
     duplicate_key_table.set_keys(transaction, "canonical_key", group.canonicals)
@@ -41,7 +41,7 @@ def write(
         for visit in group.restored
     )
     after = {document.claim.url_id: _member(document, row) for document, row in zip(group.stored, stored, strict=True)}
-    after |= duplicate_key_table.members(transaction, before.keys() - after.keys())
+    after |= duplicate_key_table.load(transaction, before.keys() - after.keys())
     for url_id in group.reworked:
         # Where everything is read again, nobody knew before whether the bytes differ.
         if before.get(url_id) == after.get(url_id):
@@ -63,18 +63,18 @@ def _settle_standing(
     transaction: Transaction,
     source_id: int,
     group: Group,
-    before: Mapping[int, Member],
-    after: Mapping[int, Member],
+    before: Mapping[int, KeyedDocument],
+    after: Mapping[int, KeyedDocument],
     *,
     canonicals: bool,
 ) -> set[int]:
     """Decides which of several documents is indexed; those that the cache has no record of any more."""
     if not after:
         return set()
-    found = resolution.resolve(before, after, Likeness(transaction, source_id), canonicals=canonicals)
-    duplicate_key_table.set_standing(transaction, found.changes)
-    duplicate_key_table.move(transaction, found.moved)
-    lost = set(document_table.send_again(transaction, sorted(found.resent)))
+    found = resolution.resolve(before, after, DuplicateKeys(transaction, source_id), canonicals=canonicals)
+    duplicate_key_table.set_results(transaction, found.changes)
+    duplicate_key_table.move_duplicates(transaction, found.moved)
+    lost = set(document_table.send_again(transaction, sorted(found.resend)))
     lost |= {change.url_id for change in found.changes if change.state == DocumentState.WANTED}
     codes = {change.url_id: change.code for change in found.changes}
     visited = {visit.url_id for visit in group.settled}
@@ -148,9 +148,9 @@ def _stored(document: Document, places: Mapping[int, Place]) -> StoredDocument:
     )
 
 
-def _member(document: Document, row: StoredDocument) -> Member:
+def _member(document: Document, row: StoredDocument) -> KeyedDocument:
     """The document as it is in the store now."""
-    return Member(
+    return KeyedDocument(
         url_id=row.url_id,
         url=document.claim.url,
         body_digest=row.body_digest,

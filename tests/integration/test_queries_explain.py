@@ -121,7 +121,7 @@ def test_explain_when_a_rule_about_the_whole_source_refused_then_it_is_named(fil
 def test_explain_when_copies_are_known_then_each_names_the_other(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
     with filled.database.write_once() as transaction:
-        duplicate_key_table.set_standing(
+        duplicate_key_table.set_results(
             transaction, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
         )
     filled.settle("/second", 909)

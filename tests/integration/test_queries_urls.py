@@ -118,7 +118,7 @@ def test_list_urls_when_the_index_refuses_a_document_then_it_failed_with_that_re
 def test_list_urls_when_a_copy_is_known_then_its_survivor_is_named(filled: FilledStore) -> None:
     filled.fetch("/first", "/second")
     with filled.database.write_once() as transaction:
-        duplicate_key_table.set_standing(
+        duplicate_key_table.set_results(
             transaction, [(filled.ids["/second"], 909, filled.ids["/first"], DocumentState.WITHHELD)]
         )
     filled.settle("/second", 909)

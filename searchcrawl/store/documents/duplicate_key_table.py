@@ -1,4 +1,4 @@
-"""Documents as one stands for another: copies, canonical links, display URLs; part of the table of documents."""
+"""The duplicate keys of documents (body, canonical link, display URL), and which document is indexed for which."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ from searchcrawl.store.states import WANTED, DocumentState
 
 _CHUNK: Final = 500
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
-#: The list of what a document stands for is part of it: of thousands of copies the first ones have to do.
+#: The URLs of its duplicates are part of an indexed document; of thousands of copies the first ones are listed.
 MOST_DUPLICATES: Final = 1000
 # The literals let the planner use the partial index.
-_HEADS: Final = text(
+_SURVIVORS: Final = text(
     f"documents.code = 200 AND documents.duplicate_of IS NULL AND documents.state <> {DocumentState.NONE}"
 )
 
 
-class Member(NamedTuple):
-    """What decides whether a document stands for itself, or for which ones it stands.
+class KeyedDocument(NamedTuple):
+    """A document with its duplicate keys, and the result that is stored.
 
-    ``code`` is that of the document: 200, or 909, 964, 956 where ``duplicate_of`` is indexed instead.
+    ``code`` is that of the document: 200, or 909, 956, 964 where ``duplicate_of`` is indexed instead. ``cached``
+    tells whether the cache has its record.
     """
 
     url_id: int
@@ -62,15 +63,15 @@ class Member(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Whether it was fetched well, and there is no evidence against it since."""
+        """Whether the page was fetched well, and no later visit brought evidence against it."""
         if self.code == _CLASH:
             return True
-        # A copy may be leaving the index because of another document; that is no evidence.
+        # A copy is removed from the index because of another document, which is no evidence against it.
         copy = self.state == DocumentState.REMOVING and self.duplicate_of is not None
         return self.code in WITH_DOCUMENT and not self.leaving and (copy or self.state in WANTED)
 
 
-_MEMBERS: Final = select(
+_KEYED_DOCUMENTS: Final = select(
     documents.c.url_id,
     urls.c.url,
     documents.c.body_digest,
@@ -84,59 +85,61 @@ _MEMBERS: Final = select(
 ).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
 
 
-def members(transaction: Transaction, url_ids: Collection[int]) -> dict[int, Member]:
-    """The documents of these rows by id, good or not."""
-    found = _found(transaction, url_ids, lambda part: _MEMBERS.where(among(transaction, documents.c.url_id, part)))
-    return {member.url_id: member for member in found}
+def load(transaction: Transaction, url_ids: Collection[int]) -> dict[int, KeyedDocument]:
+    """Loads the documents of these rows by id, good or not."""
+    found = _select(
+        transaction, url_ids, lambda part: _KEYED_DOCUMENTS.where(among(transaction, documents.c.url_id, part))
+    )
+    return {document.url_id: document for document in found}
 
 
-class Likeness:
-    """The good documents of a source, asked for in the terms of ``dedup.standing``."""
+class DuplicateKeys:
+    """Finds the good documents of a source by their duplicate keys; the ``Lookup`` of duplicate resolution."""
 
     def __init__(self, transaction: Transaction, source_id: int) -> None:
         self._transaction = transaction
         self._of_source = documents.c.source_id == source_id
         self._url_of_source = urls.c.source_id == source_id
 
-    def heads(self, digests: Collection[bytes]) -> list[Member]:
-        """Documents with these bodies for which no other one stands."""
-        return self._good(digests, _HEADS, self._of_source, one_of=documents.c.body_digest)
+    def find_survivors(self, digests: Collection[bytes]) -> list[KeyedDocument]:
+        """Documents with these bodies that are indexed themselves."""
+        return self._find_good(digests, _SURVIVORS, self._of_source, one_of=documents.c.body_digest)
 
-    def copies(self, survivors: Collection[int]) -> list[Member]:
-        """Those known as copies (909) of these."""
-        return self._good(survivors, documents.c.code == int(Code.DUPLICATE), one_of=documents.c.duplicate_of)
+    def find_copies(self, survivors: Collection[int]) -> list[KeyedDocument]:
+        """Documents known as copies (909) of these."""
+        return self._find_good(survivors, documents.c.code == int(Code.DUPLICATE), one_of=documents.c.duplicate_of)
 
-    def named(self, keys: Collection[int]) -> list[Member]:
+    def find_by_url(self, keys: Collection[int]) -> list[KeyedDocument]:
         """The documents of the URLs with these keys."""
-        return self._good(keys, self._url_of_source, one_of=urls.c.key)
+        return self._find_good(keys, self._url_of_source, one_of=urls.c.key)
 
-    def naming(self, keys: Collection[int]) -> list[Member]:
+    def find_naming(self, keys: Collection[int]) -> list[KeyedDocument]:
         """Documents that name one of these URLs as canonical."""
-        return self._good(keys, self._of_source, one_of=documents.c.canonical_key)
+        return self._find_good(keys, self._of_source, one_of=documents.c.canonical_key)
 
-    def displayed(self, display_keys: Collection[int]) -> list[Member]:
+    def find_by_display_url(self, display_keys: Collection[int]) -> list[KeyedDocument]:
         """Documents with these display URLs."""
-        return self._good(display_keys, self._of_source, one_of=documents.c.display_key)
+        return self._find_good(display_keys, self._of_source, one_of=documents.c.display_key)
 
-    def _good(self, values: Collection[Any], *conditions: Any, one_of: Column[Any]) -> list[Member]:
-        found = _found(
+    def _find_good(self, values: Collection[Any], *conditions: Any, one_of: Column[Any]) -> list[KeyedDocument]:
+        found = _select(
             self._transaction,
             values,
-            lambda part: _MEMBERS.where(*conditions, among(self._transaction, one_of, part)),
+            lambda part: _KEYED_DOCUMENTS.where(*conditions, among(self._transaction, one_of, part)),
         )
-        return [member for member in found if member.good]
+        return [document for document in found if document.good]
 
 
-def _found(
+def _select(
     transaction: Transaction, values: Collection[Any], query: Callable[[Sequence[Any]], Select[Any]]
-) -> Iterator[Member]:
+) -> Iterator[KeyedDocument]:
     ordered = sorted(values)
     for start in range(0, len(ordered), _CHUNK):
         for row in transaction.execute(query(ordered[start : start + _CHUNK])):
-            yield Member._make(row)
+            yield KeyedDocument._make(row)
 
 
-def any_canonical(transaction: Transaction, source_id: int) -> bool:
+def has_canonicals(transaction: Transaction, source_id: int) -> bool:
     """Whether a document of a source names another URL as canonical."""
     named = exists().where(documents.c.source_id == source_id, documents.c.canonical_key.is_not(None))
     return bool(transaction.execute(select(named)).scalar())
@@ -153,7 +156,7 @@ _SET: Final = (
         state=func.coalesce(_NEW_STATE, documents.c.state),
         batch_id=case((_KEEPS_STATE, documents.c.batch_id), else_=None),
         indexed_version=MAYBE_INDEXED,
-        # A clash of display URLs removes within the limits, as evidence does; copies leave outside of them.
+        # The loser of a display URL is removed like a document with evidence against it; copies, by a query of their own.
         leaving=case(
             (_KEEPS_STATE, documents.c.leaving),
             (and_(bindparam("new_code", type_=Integer()) == _CLASH, MAYBE_INDEXED.is_not(None)), 1),
@@ -164,10 +167,8 @@ _SET: Final = (
 )
 
 
-def set_standing(
-    transaction: Transaction, changes: Iterable[tuple[int, int, int | None, DocumentState | None]]
-) -> None:
-    """Writes (url id, code, duplicate of, state); a state of None leaves the document where it is."""
+def set_results(transaction: Transaction, changes: Iterable[tuple[int, int, int | None, DocumentState | None]]) -> None:
+    """Writes results as (url id, code, duplicate of, state); with the state None a document keeps its own."""
     parameters = [
         {
             "row_id": url_id,
@@ -181,8 +182,8 @@ def set_standing(
         transaction.execute(_SET, parameters)
 
 
-def move(transaction: Transaction, pairs: Sequence[tuple[int, int]]) -> None:
-    """(Old, new): gives all that the old survivor stands for to the new one, in one statement each."""
+def move_duplicates(transaction: Transaction, pairs: Sequence[tuple[int, int]]) -> None:
+    """Makes the duplicates of an old survivor those of a new one: (old, new), a statement for each pair."""
     if pairs:
         transaction.execute(
             update(documents)
@@ -201,8 +202,8 @@ def set_keys(transaction: Transaction, column: str, keys: Mapping[int, int | Non
         )
 
 
-def canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
-    """By the id of a row: that of the row whose URL its document names as canonical."""
+def find_canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+    """The id of the row whose URL a document names as canonical, by the id of the document's row."""
     target = urls.alias("target")
     found: dict[int, int] = {}
     for start in range(0, len(url_ids), _CHUNK):
@@ -216,15 +217,15 @@ def canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> dict[
 
 
 class Copy(NamedTuple):
-    """What another document stands for, and the display URL that a rewriter set for it."""
+    """The URL of a duplicate, and the display URL that a rewriter set for it."""
 
     url: str
     display_url: str | None = None
 
 
-def duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[Copy]]:
-    """Copies and non-canonical pages by the id of what stands for them, sorted, the first MOST_DUPLICATES."""
-    # Each store has an order of its own for text; this one is that of the code points.
+def find_duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[Copy]]:
+    """Copies and non-canonical pages by the id of their survivor, sorted by URL, the first MOST_DUPLICATES of each."""
+    # Each database sorts text in an order of its own; this is the order of the code points in both.
     ordered = urls.c.url.collate("BINARY" if transaction.dialect.name == "sqlite" else "C")
     place = func.row_number().over(partition_by=documents.c.duplicate_of, order_by=ordered)
     found: dict[int, list[Copy]] = {}

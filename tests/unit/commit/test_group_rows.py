@@ -120,7 +120,7 @@ class World:
     def _send(self, batch: SealedBatch) -> None:
         with self.database.read_once() as transaction:
             rows = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=1000)
-            duplicates = keys.duplicates(transaction, [row.url_id for row in rows])
+            duplicates = keys.find_duplicates(transaction, [row.url_id for row in rows])
         assert all(row.segment is not None for row in rows), "a document without a record was sent"
         for row in rows:
             self.index[row.url.removeprefix(SITE)] = [

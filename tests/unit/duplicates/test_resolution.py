@@ -1,4 +1,4 @@
-"""Which document stands for which others, step by step and all at once (F2, F3, A4)."""
+"""Which document is indexed in place of which others, step by step and all at once (F2, F3, A4)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.duplicates.resolution import MAX_HOPS, Changes, rank, resolve
-from searchcrawl.store.documents.duplicate_key_table import Member
+from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
 from searchcrawl.store.states import DocumentState
 
 SITE = "http://a.test/"
-Standing = tuple[int, str | None]
+Result = tuple[int, str | None]
 
 
 def key(name: str | None) -> int | None:
@@ -26,25 +26,25 @@ def key(name: str | None) -> int | None:
 class Table:
     """Documents in memory, by name; ids are given in order of arrival."""
 
-    members: dict[int, Member] = field(default_factory=dict)
+    members: dict[int, KeyedDocument] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
     #: how many documents were read
     read: int = 0
     sent: list[str] = field(default_factory=list)
 
-    def heads(self, digests: Collection[bytes]) -> list[Member]:
+    def find_survivors(self, digests: Collection[bytes]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.body_digest in digests and m.duplicate_of is None)
 
-    def copies(self, survivors: Collection[int]) -> list[Member]:
+    def find_copies(self, survivors: Collection[int]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.code == 909 and m.duplicate_of in survivors)
 
-    def named(self, keys: Collection[int]) -> list[Member]:
+    def find_by_url(self, keys: Collection[int]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.key in keys)
 
-    def naming(self, keys: Collection[int]) -> list[Member]:
+    def find_naming(self, keys: Collection[int]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.canonical_key in keys)
 
-    def displayed(self, display_keys: Collection[int]) -> list[Member]:
+    def find_by_display_url(self, display_keys: Collection[int]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.display_key in display_keys)
 
     def visit(self, *pages: tuple[str, str | None, str | None, str | None]) -> Changes:
@@ -53,7 +53,7 @@ class Table:
         before = {url_id: self.members[url_id] for url_id in ids if url_id in self.members}
         after = {}
         for url_id, (name, body, canonical, display) in zip(ids, pages, strict=True):
-            after[url_id] = Member(
+            after[url_id] = KeyedDocument(
                 url_id=url_id,
                 url=SITE + name,
                 body_digest=None if body is None else body.encode(),
@@ -70,7 +70,7 @@ class Table:
         self._apply(changes)
         return changes
 
-    def standings(self) -> dict[str, Standing]:
+    def results(self) -> dict[str, Result]:
         names = {number: name for name, number in self.ids.items()}
         return {
             names[m.url_id]: (m.code, None if m.duplicate_of is None else names[m.duplicate_of])
@@ -90,16 +90,16 @@ class Table:
                 if member.duplicate_of == old and member.code in (909, 964):
                     self.members[member.url_id] = member._replace(duplicate_of=new)
 
-    def _all(self) -> list[Member]:
+    def _all(self) -> list[KeyedDocument]:
         return list(self.members.values())
 
-    def _good(self, members: Iterable[Member]) -> list[Member]:
+    def _good(self, members: Iterable[KeyedDocument]) -> list[KeyedDocument]:
         found = [member for member in members if member.good]
         self.read += len(found)
         return found
 
 
-def from_scratch(table: Table) -> dict[str, Standing]:
+def from_scratch(table: Table) -> dict[str, Result]:
     """The rules of the module's docstring, applied to all documents at once."""
     good = {m.url_id: m for m in table.members.values() if m.good}
     clashing: dict[int, int] = {}
@@ -122,13 +122,13 @@ def from_scratch(table: Table) -> dict[str, Standing]:
         return passed[-1]
 
     roots = {url_id: root(url_id) for url_id in shown}
-    survivors: dict[bytes | None, Member] = {}
+    survivors: dict[bytes | None, KeyedDocument] = {}
     for url_id, end in roots.items():
         if url_id == end:
             old = survivors.get(shown[url_id].body_digest, shown[url_id])
             survivors[shown[url_id].body_digest] = min(old, shown[url_id], key=lambda m: rank(m.url))
     names = {number: name for name, number in table.ids.items()}
-    found: dict[str, Standing] = {names[loser]: (956, names[winner]) for loser, winner in clashing.items()}
+    found: dict[str, Result] = {names[loser]: (956, names[winner]) for loser, winner in clashing.items()}
     for url_id, end in roots.items():
         final = survivors[shown[end].body_digest].url_id
         code = 200 if final == url_id else 909 if end == url_id else 964
@@ -154,28 +154,28 @@ def test_rank_when_urls_differ_then_no_query_few_segments_short_and_first_by_alp
 def test_resolve_when_pages_come_in_any_order_then_the_same_ones_stand(order: tuple[int, ...]) -> None:
     pages = [("a", "body", None), ("bb", "body", None), ("print", "other", "bb"), ("ccc", "last", "print")]
 
-    standings = visited(*(pages[number] for number in order)).standings()
+    results = visited(*(pages[number] for number in order)).results()
 
-    assert standings == {"a": (200, None), "bb": (909, "a"), "print": (964, "a"), "ccc": (964, "a")}
+    assert results == {"a": (200, None), "bb": (909, "a"), "print": (964, "a"), "ccc": (964, "a")}
 
 
 def test_resolve_when_a_copy_is_named_as_canonical_then_it_survives_whatever_its_rank() -> None:
     table = visited(("a", "body", "long-name"), ("b", "body", "long-name"), ("long-name", "body", "long-name"))
 
-    assert table.standings() == {"a": (964, "long-name"), "b": (964, "long-name"), "long-name": (200, None)}
+    assert table.results() == {"a": (964, "long-name"), "b": (964, "long-name"), "long-name": (200, None)}
 
 
 @pytest.mark.parametrize("order", list(permutations([0, 1, 2, 3])))
 def test_resolve_when_canonical_links_form_a_circle_then_they_are_ignored(order: tuple[int, ...]) -> None:
     pages = [("a", "1", "b"), ("b", "2", "c"), ("c", "3", "a"), ("tail", "4", "b")]
 
-    standings = visited(*(pages[number] for number in order)).standings()
+    results = visited(*(pages[number] for number in order)).results()
 
-    assert standings == {"a": (200, None), "b": (200, None), "c": (200, None), "tail": (964, "b")}
+    assert results == {"a": (200, None), "b": (200, None), "c": (200, None), "tail": (964, "b")}
 
 
 def test_resolve_when_the_canonical_page_was_not_fetched_then_the_page_stands_for_itself() -> None:
-    assert visited(("a", "1", "missing")).standings() == {"a": (200, None)}
+    assert visited(("a", "1", "missing")).results() == {"a": (200, None)}
 
 
 def test_resolve_when_the_canonical_page_is_gone_then_the_page_is_back() -> None:
@@ -183,7 +183,7 @@ def test_resolve_when_the_canonical_page_is_gone_then_the_page_is_back() -> None
 
     changes = table.visit(("b", None, None, None))
 
-    assert table.standings() == {"a": (200, None)}
+    assert table.results() == {"a": (200, None)}
     assert [(change.url_id, change.state) for change in changes.changes] == [(1, DocumentState.CACHED)]
 
 
@@ -202,7 +202,7 @@ def test_resolve_when_a_copy_comes_or_goes_then_its_survivor_is_sent_again() -> 
     came = table.visit(("bb", "1", None, None))
     went = table.visit(("bb", "2", None, None))
 
-    assert came.resent == went.resent == {1}
+    assert came.resend == went.resend == {1}
     assert (came.duplicates, went.duplicates) == ({2}, set())
 
 
@@ -211,7 +211,7 @@ def test_resolve_when_nothing_differs_then_nothing_is_written_or_sent() -> None:
 
     again = table.visit(("a", "1", None, None))
 
-    assert (again.changes, again.moved, again.resent, again.duplicates) == ([], [], set(), set())
+    assert (again.changes, again.moved, again.resend, again.duplicates) == ([], [], set(), set())
 
 
 def test_resolve_when_display_urls_clash_then_the_best_access_url_is_shown_and_the_other_waits() -> None:
@@ -219,11 +219,11 @@ def test_resolve_when_display_urls_clash_then_the_best_access_url_is_shown_and_t
     for page in (("longer", "1", None, "shown"), ("ab", "2", None, "shown"), ("shown", "3", None, "shown")):
         table.visit(page)
 
-    first = table.standings()
+    first = table.results()
     table.visit(("ab", None, None, None))
 
     assert first == {"longer": (956, "ab"), "ab": (200, None), "shown": (956, "ab")}
-    assert table.standings() == {"longer": (956, "shown"), "shown": (200, None)}
+    assert table.results() == {"longer": (956, "shown"), "shown": (200, None)}
 
 
 @pytest.mark.parametrize("copies", [50, 5000])
@@ -238,7 +238,7 @@ def test_resolve_when_copies_are_many_then_a_new_one_costs_no_more_reading(copie
     # Each time the new one and the survivor, which a better one moves in one statement.
     assert table.read <= 6
     assert (len(changes.changes), len(better.changes), len(better.moved)) == (1, 1, 1)
-    assert table.standings() == from_scratch(table)
+    assert table.results() == from_scratch(table)
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -263,7 +263,7 @@ def test_resolve_when_pages_come_change_and_go_at_random_then_it_is_as_if_decide
             )
         )
 
-        assert table.standings() == from_scratch(table)
+        assert table.results() == from_scratch(table)
 
 
 def test_resolve_when_a_chain_is_longer_than_allowed_then_its_far_end_stands_for_itself() -> None:
@@ -274,4 +274,4 @@ def test_resolve_when_a_chain_is_longer_than_allowed_then_its_far_end_stands_for
     for table in tables:
         table.visit(("n02", "n02", None, None))
 
-    assert tables[0].standings() == tables[1].standings() == from_scratch(tables[0])
+    assert tables[0].results() == tables[1].results() == from_scratch(tables[0])

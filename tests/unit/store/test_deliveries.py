@@ -283,10 +283,10 @@ def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(da
     ids = present(database, ["a", "b"])
 
     with database.write_once() as transaction:
-        duplicate_key_table.set_standing(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
+        duplicate_key_table.set_results(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
     with database.read_once() as transaction:
         surplus = [row.url_id for row in batch_table.surplus_copies(transaction, SOURCE)]
-        duplicates = duplicate_key_table.duplicates(transaction, ids)
+        duplicates = duplicate_key_table.find_duplicates(transaction, ids)
 
     assert surplus == ids[1:]
     assert duplicates == {ids[0]: [("http://a.test:80/b", None)]}
@@ -298,7 +298,7 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     store(database, survivor)
 
     with database.write_once() as transaction:
-        duplicate_key_table.set_standing(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
+        duplicate_key_table.set_results(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
     with database.read_once() as transaction:
         assert batch_table.surplus_copies(transaction, SOURCE) == []
 

@@ -10,7 +10,7 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
-from searchcrawl.store.documents.duplicate_key_table import Likeness
+from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import url_table
@@ -49,7 +49,7 @@ def present(database: Database, *names: str, **values: object) -> list[int]:
 
 def stand(database: Database, url_id: int, code: int, other: int | None, state: DocumentState | None) -> None:
     with database.write_once() as transaction:
-        duplicate_key_table.set_standing(transaction, [(url_id, code, other, state)])
+        duplicate_key_table.set_results(transaction, [(url_id, code, other, state)])
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
@@ -66,8 +66,8 @@ def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_an
     store(database, ids[3:], body=b"same", code=952, state=NONE)
 
     with database.read_once() as transaction:
-        likeness = Likeness(transaction, SOURCE)
-        heads, copies = likeness.heads([b"same", b"other"]), likeness.copies(ids)
+        keys = DuplicateKeys(transaction, SOURCE)
+        heads, copies = keys.find_survivors([b"same", b"other"]), keys.find_copies(ids)
 
     assert [member.url_id for member in heads] == ids[:1]
     assert [(member.url_id, member.duplicate_of) for member in copies] == [(ids[1], ids[0])]
@@ -78,10 +78,10 @@ def test_named_and_naming_when_a_page_names_another_then_each_is_found_by_the_ot
     (canonical,) = cached(database, "page")
 
     with database.read_once() as transaction:
-        likeness = Likeness(transaction, SOURCE)
-        named, naming = likeness.named([key("page"), key("missing")]), likeness.naming([key("page")])
-        targets = duplicate_key_table.canonical_targets(transaction, [page, canonical])
-        others = [duplicate_key_table.any_canonical(transaction, source) for source in (SOURCE, SOURCE + 1)]
+        keys = DuplicateKeys(transaction, SOURCE)
+        named, naming = keys.find_by_url([key("page"), key("missing")]), keys.find_naming([key("page")])
+        targets = duplicate_key_table.find_canonical_targets(transaction, [page, canonical])
+        others = [duplicate_key_table.has_canonicals(transaction, source) for source in (SOURCE, SOURCE + 1)]
 
     assert ([member.url_id for member in named], [member.url_id for member in naming]) == ([canonical], [page])
     assert targets == {page: canonical}
@@ -96,7 +96,7 @@ def test_move_when_a_better_copy_comes_then_all_copies_follow_but_not_who_lost_a
         stand(database, ids[number], code, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        duplicate_key_table.move(transaction, [(ids[0], ids[4])])
+        duplicate_key_table.move_duplicates(transaction, [(ids[0], ids[4])])
 
     assert [document(database, url_id).duplicate_of for url_id in ids] == [None, ids[4], ids[4], ids[0], None]
 
@@ -126,7 +126,7 @@ def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known
     with database.write_once() as transaction:
         surplus = batch_table.surplus_copies(transaction, SOURCE)
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus])
-        under_way = duplicate_key_table.members(transaction, ids)[ids[1]]
+        under_way = duplicate_key_table.load(transaction, ids)[ids[1]]
         batch_table.removed(transaction, ids[1:])
 
     assert [(one.url_id, one.code) for one in surplus] == [(ids[1], code)]
@@ -191,7 +191,7 @@ def test_duplicates_when_they_are_more_than_a_document_lists_then_the_first_ones
     stand(database, ids[6], Code.NOT_CANONICAL, ids[5], WITHHELD)
 
     with database.read_once() as transaction:
-        found = duplicate_key_table.duplicates(transaction, ids)
+        found = duplicate_key_table.find_duplicates(transaction, ids)
 
     listed = {survivor: [copy.url.rpartition("/")[2] for copy in copies] for survivor, copies in found.items()}
     assert listed == {ids[0]: ["B", "c", "d"], ids[5]: ["y"]}
@@ -228,7 +228,7 @@ def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database:
         batch_table.quarantine(transaction, ids[:1], 1)
 
     with database.read_once() as transaction:
-        found = duplicate_key_table.members(transaction, ids)
+        found = duplicate_key_table.load(transaction, ids)
 
     assert [found[url_id].good for url_id in ids] == [False, True]
     assert found[ids[0]].state == QUARANTINED

@@ -118,10 +118,10 @@ def test_shipments_when_text_is_sorted_by_a_language_then_copies_are_listed_by_t
     store(database, [survivor, *copies], body=b"same")
     with database.write_once() as transaction:
         changes = [(copy, 909, survivor, DocumentState.WITHHELD) for copy in copies]
-        duplicate_key_table.set_standing(transaction, changes)
+        duplicate_key_table.set_results(transaction, changes)
 
     with database.read_once() as transaction:
-        found = duplicate_key_table.duplicates(transaction, [survivor])
+        found = duplicate_key_table.find_duplicates(transaction, [survivor])
 
     assert found == {survivor: [(f"http://a.test:80/{name}", None) for name in ("B", "C", "a")]}
 
