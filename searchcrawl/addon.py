@@ -14,7 +14,7 @@ from scrapy.settings import BaseSettings
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.composition import compose, compose_dry_run
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
-from searchcrawl.delivery.delivery_extension import IndexExtension
+from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
 from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
@@ -75,7 +75,7 @@ _PIPELINES: Final[_Wired] = (
 
 _EXTENSIONS: Final[_Wired] = (
     (SitemapExtension, 50),
-    (IndexExtension, 100),
+    (DeliveryExtension, 100),
     (HeartbeatExtension, 200),
     (ProgressExtension, 300),
     (ReportExtension, 900),

@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.commit.group_commit import Listeners, WriterQueue
-from searchcrawl.delivery.delivery_extension import IndexExtension
+from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.report_extension import ReportExtension
@@ -96,7 +96,7 @@ def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateL
         stages.add(files)
 
 
-def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> IndexExtension:
+def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtension:
     """Adds the delivery, and what has to end after it: the heartbeat, then the report, which gives the lease back."""
     get = crawler.settings.getfloat
     heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))))
@@ -104,7 +104,9 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> IndexExtension:
     if sys.stderr.isatty():
         finished.append(stages.add(ProgressExtension(run)).finished)
     finished.append(stages.add(ReportExtension(run)).finished)
-    return stages.add(IndexExtension(run, finished=finished, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")))
+    return stages.add(
+        DeliveryExtension(run, finished=finished, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"))
+    )
 
 
 def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: threading.Event) -> None:

@@ -1,6 +1,6 @@
-"""Delivers the batches of a run and ends it once everything is sent.
+"""Starts the delivery of a crawl with the spider, and ends the run once everything is sent.
 
-An extension and no pipeline: it takes batches, not items, and has to end after the scheduler.
+An extension and no pipeline: it takes batches, not items, and must end after the scheduler.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.delivery.delivery import Delivery
+from searchcrawl.delivery.delivery_thread import DeliveryThread
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.index.opening import open_index
 from searchcrawl.run import Run
@@ -23,27 +23,27 @@ from searchcrawl.store.batches.batch_table import SealedBatch
 logger = logging.getLogger(__name__)
 
 
-class IndexExtension:
-    """Opens the project's index with the spider, closes it with the run.
+class DeliveryExtension:
+    """Opens the index of the project and starts the delivery thread; waits for its end.
 
-    ``finished`` are called in their order, in a thread, with the reason of the end once everything is delivered.
+    Once everything is delivered it calls ``finished`` in their order, in a thread, with the reason why the crawl ended.
     """
 
     def __init__(self, run: Run, *, finished: Sequence[Callable[[str], None]], retry_seconds: float) -> None:
         self._run = run
         self._finished = finished
         self._retry_seconds = retry_seconds
-        self._delivery: Delivery | None = None
+        self._delivery: DeliveryThread | None = None
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> IndexExtension:
+    def from_crawler(cls, crawler: Crawler) -> DeliveryExtension:
         extension = stages_of(crawler).get(cls)
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
 
     def submit(self, batch: SealedBatch) -> None:
-        """Takes a sealed batch; any thread may call it."""
+        """Puts a sealed batch into the queue; any thread may call it."""
         if self._delivery is not None:
             self._delivery.submit(batch)
 
@@ -77,9 +77,9 @@ class IndexExtension:
             # In a thread: the store may have to be waited for.
             await asyncio.to_thread(tell, reason)
 
-    def _open(self) -> Delivery:
+    def _open(self) -> DeliveryThread:
         run = self._run
-        return Delivery(
+        return DeliveryThread(
             run,
             open_index(run.project),
             DocumentCache(run.project.cache_dir / run.source.name),

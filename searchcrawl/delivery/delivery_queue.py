@@ -78,7 +78,7 @@ def flush(sender: BatchSender) -> Sent:
     sent = Sent(removed=removals.finish_removals(sender))
     for batch in run.read(lambda transaction: batch_table.unfinished(transaction, run.source_id)):
         sent = sent.plus(deliver_batch(sender, batch))
-    # The segment that was written to last is complete: it can be deleted as well (E2).
+    # A new segment begins after it, so that the last one can be deleted as well (E2).
     last = seal_batch(run, rotate=not run.project.cache.preserve)
     return sent if last is None else sent.plus(deliver_batch(sender, last))
 

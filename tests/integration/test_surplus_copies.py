@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.delivery.delivery import Delivery
+from searchcrawl.delivery.delivery_thread import DeliveryThread
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
 from tests.answer_store import CachedStore
@@ -31,7 +31,9 @@ def test_delivery_when_a_process_died_before_a_copy_was_removed_then_the_next_on
         copy = {"state": int(DocumentState.WITHHELD), "code": 909, "duplicate_of": filled.ids["/a"], "batch_id": None}
         transaction.execute(update(documents).where(documents.c.url_id == filled.ids["/copy"]).values(copy))
 
-    delivery = Delivery(filled.run, filled.index, DocumentCache(filled.project.cache_dir / "demo"), retry_seconds=0)
+    delivery = DeliveryThread(
+        filled.run, filled.index, DocumentCache(filled.project.cache_dir / "demo"), retry_seconds=0
+    )
     delivery.finish("finished")
 
     assert filled.indexed_urls() == ["/a"]

@@ -10,8 +10,8 @@ import pytest
 from scrapy import Spider
 
 from searchcrawl.delivery import delivery_extension
-from searchcrawl.delivery.delivery import Delivery
-from searchcrawl.delivery.delivery_extension import IndexExtension
+from searchcrawl.delivery.delivery_extension import DeliveryExtension
+from searchcrawl.delivery.delivery_thread import DeliveryThread
 from searchcrawl.exceptions import IndexUnavailable, StoreError
 from searchcrawl.index.receiver import Batch, Receipt
 from tests.answer_store import FilledStore
@@ -27,7 +27,7 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 def ended(filled: FilledStore, reason: str = "finished") -> list[str]:
     """Opens and closes the delivery of a run; what the run is told of its end."""
     told: list[str] = []
-    extension = IndexExtension(filled.run, finished=[told.append], retry_seconds=0)
+    extension = DeliveryExtension(filled.run, finished=[told.append], retry_seconds=0)
 
     async def both() -> None:
         await extension.spider_opened(Spider("demo"))
@@ -58,10 +58,10 @@ def test_extension_when_the_delivery_cannot_end_then_the_run_fails_and_is_ended(
 ) -> None:
     error = StoreError("no")
 
-    def refuse(_: Delivery, reason: str) -> None:
+    def refuse(_: DeliveryThread, reason: str) -> None:
         raise error
 
-    monkeypatch.setattr(Delivery, "finish", refuse)
+    monkeypatch.setattr(DeliveryThread, "finish", refuse)
 
     told = ended(filled)
 
@@ -115,7 +115,7 @@ def listening(monkeypatch: pytest.MonkeyPatch, *, error: Exception | None = None
 
 def test_extension_when_the_crawl_never_began_then_nothing_is_ended(filled: FilledStore) -> None:
     told: list[str] = []
-    extension = IndexExtension(filled.run, finished=[told.append], retry_seconds=0)
+    extension = DeliveryExtension(filled.run, finished=[told.append], retry_seconds=0)
 
     asyncio.run(extension.spider_closed(Spider("demo"), "shutdown"))
 

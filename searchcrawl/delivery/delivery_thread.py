@@ -1,4 +1,4 @@
-"""The delivery thread: sealed batches go to the index beside the crawl (decision 1 of requirements.md)."""
+"""The delivery thread of a crawl: it sends sealed batches to the index while the crawl goes on."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from searchcrawl.store.states import EndReason
 logger = logging.getLogger(__name__)
 
 
-class Delivery:
-    """Delivers the batches of one run in their order, those first that an earlier process left.
+class DeliveryThread:
+    """Delivers the batches of one run in their order, first those that an earlier process left.
 
-    ``failed`` of ``run`` is called where store or cache fail; an index that cannot be reached at
-    the end, or is misconfigured, becomes ``run.delivery_failure`` and its documents wait.
+    The run fails where the store or the cache does. Where the index cannot be reached at the end, or is
+    misconfigured, the error becomes ``run.delivery_failure`` and the documents wait for the next run.
+    Other threads call the methods.
     """
 
     def __init__(self, run: Run, receiver: Receiver, cache: DocumentCache, *, retry_seconds: float) -> None:
@@ -34,33 +35,33 @@ class Delivery:
         self._retry = IndexRetry(retry_seconds)
         self._sender = BatchSender(run, receiver, cache, self._retry)
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
-        for batch in self._unfinished():
+        for batch in self._read_unfinished():
             self._queue.put(batch)
-        self._thread = threading.Thread(target=self._work, name="delivery", daemon=True)
+        self._thread = threading.Thread(target=self._deliver_all, name="delivery", daemon=True)
         self._thread.start()
 
     def submit(self, batch: SealedBatch) -> None:
-        """Takes a sealed batch."""
+        """Puts a sealed batch into the queue."""
         self._queue.put(batch)
 
     def has_room(self) -> bool:
-        """Whether the cache may grow: not while it is full of what is on its way to the index."""
+        """Whether the cache may grow: not while it is full of records that the index does not have yet."""
         run = self._run
         if not self._is_full():
             return True
         free_segments(self._run, self._cache)
         if not self._is_full():
             return True
-        # No page comes in now that would fill the batch.
+        # No page is fetched now that would fill the batch.
         self._seal()
-        if not self._unfinished():
+        if not self._read_unfinished():
             return True
         self._retry.limit_until_answer()
         if run.delivery_failure is not None:
             run.shutdown.stop(EndReason.INDEX_AWAY)
         return False
 
-    def _unfinished(self) -> list[SealedBatch]:
+    def _read_unfinished(self) -> list[SealedBatch]:
         run = self._run
         return run.read(lambda transaction: batch_table.unfinished(transaction, run.source_id))
 
@@ -73,27 +74,27 @@ class Delivery:
             self._queue.put(batch)
 
     def finish(self, reason: str) -> None:
-        """Sends what is left, waits for all receipts, carries out the removals; blocks.
+        """Sends what is left, waits for all receipts, carries out the removals; blocks until then.
 
-        The receiver hears ``failed`` where documents wait too; ``reason`` is why the crawl ended.
+        ``reason`` is why the crawl ended. The receiver gets ``failed`` also where documents wait.
         """
         self._retry.limit_to_end()
         if self._run.shutdown.failure is None:
-            self._last_batch()
+            self._seal_last_batch()
         self._queue.put(None)
         self._thread.join()
         failed = self._run.shutdown.failure or self._run.delivery_failure
         self._receiver.end("failed" if failed else "finished" if reason == EndReason.FINISHED else "stopped")
 
-    def _last_batch(self) -> None:
+    def _seal_last_batch(self) -> None:
         try:
-            # The segment that was written to last is complete: it can be given up as well (E2).
+            # A new segment begins after it, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
             logger.warning("the last batch cannot be sealed: %s", error)
             self._run.shutdown.fail(error)
 
-    def _work(self) -> None:
+    def _deliver_all(self) -> None:
         run = self._run
         try:
             self._receiver.begin(run.source.name, run.id)
