@@ -1,4 +1,4 @@
-"""Removals that wait in quarantine: listed, carried out, or dropped (L3)."""
+"""Removals that wait in quarantine: list them, carry them out, or drop them (L3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from searchcrawl import clock
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.index.receiver import Receiver, SearchIndex
-from searchcrawl.operations.source_lease import held
+from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 60.0
 
 
-def held_back(database: Database, source: Source) -> list[dict[str, Any]]:
+def list_waiting(database: Database, source: Source) -> list[dict[str, Any]]:
     """The waiting removals of a source, as ``quarantine list`` shows them; raises StoreError."""
 
     def select(transaction: Transaction) -> list[dict[str, Any]]:
@@ -32,7 +32,12 @@ def held_back(database: Database, source: Source) -> list[dict[str, Any]]:
             return []
         since = url_queries.held_since(transaction, source_id)
         return [
-            {"run": run, "url": row.url, "reason": _reason(row), "since": clock.iso(since.get(run))}
+            {
+                "run": run,
+                "url": row.url,
+                "reason": f"{row.code} {row.rule}" if row.rule else str(row.code),
+                "since": clock.iso(since.get(run)),
+            }
             for row, run in batch_table.quarantined(transaction, source_id)
         ]
 
@@ -47,29 +52,29 @@ def approve(
     *,
     retry_seconds: float = _RETRY_SECONDS,
 ) -> dict[str, Any]:
-    """Carries out the waiting removals, and those on their way already, at once; makes that visible.
+    """Removes the waiting documents from the index, and those of removals that were cut off; commits the index.
 
-    Answers as interface.md §2 says for what is sent. Raises SourceBusy while the source is crawled,
+    Returns ``{"source", "documents", "removed", "failed"}``. Raises SourceBusy while the source is crawled,
     and DeliveryError where the index cannot be reached; removals that are sealed by then are sent by
     the next run, or by another call.
     """
-    with held(project, source, database) as run:
+    with lease_source(project, source, database) as run:
         if run is None:
-            return _sent(source, 0, 0)
+            return _build_answer(source, 0, 0)
         if isinstance(receiver, SearchIndex):
             receiver.ping()
-        under_way = run.write(lambda transaction: _sealed(transaction, run))
+        batches = run.write(lambda transaction: _seal_waiting(transaction, run))
         documents = removed = 0
         with open_sender(run, receiver, retry_seconds=retry_seconds) as sender:
-            for batch, leaving in under_way:
+            for batch, leaving in batches:
                 documents += len(leaving)
                 removed += sender.send_removals(batch, leaving)
                 sender.commit(batch)
-        return _sent(source, documents, removed)
+        return _build_answer(source, documents, removed)
 
 
-def _sealed(transaction: Transaction, run: Run) -> list[tuple[SealedBatch, list[Leaving]]]:
-    """Puts what waits into a batch; all removals that are to be sent."""
+def _seal_waiting(transaction: Transaction, run: Run) -> list[tuple[SealedBatch, list[Leaving]]]:
+    """Puts the waiting removals into a batch; returns all batches of removals that are to be sent."""
     waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, run.source_id)]
     if waiting:
         batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), waiting)
@@ -77,23 +82,19 @@ def _sealed(transaction: Transaction, run: Run) -> list[tuple[SealedBatch, list[
 
 
 def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:
-    """Drops the waiting removals: the documents stay until new evidence comes; raises SourceBusy."""
-    with held(project, source, database) as run:
+    """Drops the waiting removals: the documents stay until another visit speaks against them; raises SourceBusy."""
+    with lease_source(project, source, database) as run:
         if run is None:
-            return _sent(source, 0, 0)
-        kept = run.write(lambda transaction: _kept(transaction, run.source_id))
+            return _build_answer(source, 0, 0)
+        kept = run.write(lambda transaction: _keep_waiting(transaction, run.source_id))
         return {"source": source.name, "documents": kept, "removed": 0, "failed": 0}
 
 
-def _kept(transaction: Transaction, source_id: int) -> int:
+def _keep_waiting(transaction: Transaction, source_id: int) -> int:
     waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, source_id)]
     batch_table.keep(transaction, waiting)
     return len(waiting)
 
 
-def _reason(row: Leaving) -> str:
-    return f"{row.code} {row.rule}" if row.rule else str(row.code)
-
-
-def _sent(source: Source, documents: int, removed: int) -> dict[str, Any]:
+def _build_answer(source: Source, documents: int, removed: int) -> dict[str, Any]:
     return {"source": source.name, "documents": documents, "removed": removed, "failed": documents - removed}

@@ -1,4 +1,4 @@
-"""Work on a source between its runs: its last run, under the lease that keeps crawls away meanwhile."""
+"""The lease of a source for a command that works on it between runs: no crawl can begin meanwhile."""
 
 from __future__ import annotations
 
@@ -22,37 +22,38 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def held(project: Project, source: Source, database: Database) -> Iterator[Run | None]:
-    """The last run of a source under its lease, which is renewed meanwhile; None where it never ran.
+def lease_source(project: Project, source: Source, database: Database) -> Iterator[Run | None]:
+    """Takes the lease of a source and yields its last run; None, without a lease, where the source never ran.
 
-    Raises SourceBusy while the source is crawled, or worked on by another command.
+    A thread renews the lease until the context ends. Raises SourceBusy while the source is crawled, or while
+    another command has the lease.
     """
     boundary = build_boundary(source)
     taken = database.write(lambda transaction: _take(transaction, source.name))
     if taken is None:
         yield None
         return
-    its_lease, row = taken
+    own_lease, row = taken
     run = Run(
         project=project,
         source=source,
         database=database,
         boundary=boundary,
-        source_id=its_lease.source_id,
-        lease=its_lease,
+        source_id=own_lease.source_id,
+        lease=own_lease,
         row=row,
         fingerprint=row.fingerprint or "",
     )
     run.counts.update(row.counts)
-    over = threading.Event()
-    beating = threading.Thread(target=_beat, args=(run, over), name="heartbeat", daemon=True)
-    beating.start()
+    ended = threading.Event()
+    heartbeat = threading.Thread(target=_beat, args=(run, ended), name="heartbeat", daemon=True)
+    heartbeat.start()
     try:
         yield run
     finally:
-        over.set()
-        beating.join()
-        database.write(lambda transaction: lease.release(transaction, its_lease))
+        ended.set()
+        heartbeat.join()
+        database.write(lambda transaction: lease.release(transaction, own_lease))
 
 
 def _take(transaction: Transaction, name: str) -> tuple[Lease, RunRow] | None:
@@ -63,10 +64,10 @@ def _take(transaction: Transaction, name: str) -> tuple[Lease, RunRow] | None:
     return lease.take(transaction, source_id, name=name, now_ms=clock.now_ms()), row
 
 
-def _beat(run: Run, over: threading.Event) -> None:
-    while not over.wait(lease.BEAT_SECONDS):
+def _beat(run: Run, ended: threading.Event) -> None:
+    while not ended.wait(lease.BEAT_SECONDS):
         try:
             run.beat()
         except (LeaseLost, StoreError) as error:
-            # The next write finds out whether it is gone for good.
+            # If the lease is lost, the next write of the run fails.
             logger.warning("the lease could not be renewed: %s", error)

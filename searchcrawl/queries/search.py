@@ -1,4 +1,4 @@
-"""Queries of people and what the index finds, in the shape of interface.md §2."""
+"""``search``: asks the index, and shapes its hits and facets as the command prints them."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from searchcrawl.sources.project import Project
 
 _UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 _BY_SCORE: Final = frozenset({"score", "-score"})
-#: Attributes that every document may have, and that no other part of a hit shows (A6).
+#: Attributes that every document may have, and that are not shown in another part of a hit (A6).
 _FIXED: Final = tuple(
     field.name for field in FIELDS if field.is_fixed and field.name not in {"title", "description", "last_modified"}
 )
 
 
 def search(receiver: Receiver, query: SearchQuery, *, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The answer to a query; hits in snippets stand between HIT_START and HIT_END.
+    """The answer to a query; words that were found are between HIT_START and HIT_END in the snippets.
 
     ``fields`` are those of the index by the lower-case names that filters, order and facets may have
-    (``map_index_fields``); without it they are named as in the index. Raises UnknownAttribute,
+    (``map_index_fields``); without it the query has the names of the index. Raises UnknownAttribute,
     UnsupportedByIndex, IndexUnavailable, IndexMisconfigured.
     """
     if not isinstance(receiver, SearchIndex):
         raise UnsupportedByIndex(f"{type(receiver).__name__} cannot be searched")
     query = replace(query, sort=None) if query.sort in _BY_SCORE else query
-    asked = query if fields is None else _in_fields(query, fields)
+    asked = query if fields is None else _translate_names(query, fields)
     answer = receiver.search(asked)
     facets = dict(zip(query.facets, asked.facets, strict=True))
     return {
         "total": answer.total,
-        "hits": [_shaped(hit) for hit in answer.hits],
+        "hits": [_shape_hit(hit) for hit in answer.hits],
         "facets": {name: dict(answer.facets.get(field, {})) for name, field in facets.items()},
     }
 
 
-def names_in(query: SearchQuery) -> list[str]:
+def _list_names(query: SearchQuery) -> list[str]:
     """The names that the filters, the order and the facets of a query have."""
     sort = [] if query.sort is None or query.sort in _BY_SCORE else [query.sort.removeprefix("-")]
     return [*(name for name, _ in query.filters), *sort, *query.facets]
 
 
-def known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
-    """What the attributes of all sources are in the index, as far as a query needs it.
+def read_known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
+    """The index fields of the attributes that a query names; those of all sources where the query needs them.
 
-    Raises UnknownAttribute, or the error of a source file that keeps an attribute from being known.
+    Raises UnknownAttribute, or the error of a source file because of which an attribute cannot be known.
     """
-    names = names_in(query)
+    names = _list_names(query)
     known = map_index_fields(())
     if all(name.lower() in known for name in names) and not find_other_prefixes(query.words):
         return known
@@ -72,10 +72,10 @@ def known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
     return known
 
 
-def _in_fields(query: SearchQuery, fields: Mapping[str, str]) -> SearchQuery:
-    """The query with the fields of the index instead of the names of attributes."""
+def _translate_names(query: SearchQuery, fields: Mapping[str, str]) -> SearchQuery:
+    """The query with the names of index fields in place of those of attributes."""
 
-    def field_of(name: str) -> str:
+    def find_field(name: str) -> str:
         try:
             return fields[name.lower()]
         except KeyError:
@@ -83,23 +83,23 @@ def _in_fields(query: SearchQuery, fields: Mapping[str, str]) -> SearchQuery:
 
     sort = query.sort
     if sort is not None:
-        sort = f"{'-' if sort.startswith('-') else ''}{field_of(sort.removeprefix('-'))}"
+        sort = f"{'-' if sort.startswith('-') else ''}{find_field(sort.removeprefix('-'))}"
     return replace(
         query,
         attributes={name: field for name, field in fields.items() if attribute_type(field) is not None},
-        filters=[(field_of(name), value) for name, value in query.filters],
+        filters=[(find_field(name), value) for name, value in query.filters],
         sort=sort,
-        facets=[field_of(name) for name in query.facets],
+        facets=[find_field(name) for name in query.facets],
     )
 
 
-def without_marks(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer with snippets in plain text."""
+def remove_marks(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer with plain text in its snippets."""
     hits = [{**hit, "snippet": hit["snippet"].translate(_UNMARKED)} for hit in answer["hits"]]
     return {**answer, "hits": hits}
 
 
-def _shaped(hit: Hit) -> dict[str, Any]:
+def _shape_hit(hit: Hit) -> dict[str, Any]:
     fields = hit.fields
     return {
         "url": fields.get("url", ""),
@@ -110,12 +110,12 @@ def _shaped(hit: Hit) -> dict[str, Any]:
         "last_modified": fields.get("last_modified"),
         "description": fields.get("description", ""),
         "duplicates": list(fields.get("duplicates", ())),
-        "attributes": _attributes(fields),
+        "attributes": _read_attributes(fields),
     }
 
 
-def _attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes by their names as written in the source file."""
+def _read_attributes(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a hit by their names in the source file."""
     found = {name: fields[name] for name in _FIXED if fields.get(name)}
     for field, value in fields.items():
         known = split_attribute_field(field)

@@ -24,8 +24,14 @@ from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import pattern_table, url_queries, url_table
 from searchcrawl.store.urls.pattern_table import StoredPattern
 
-#: So many patterns of URLs that are cut are named.
+#: At most so many patterns of URLs that are cut are named.
 _MOST_PATTERNS: Final = 500
+#: The state of a source whose last run finished, by the exit code of the run; ``failed`` for others.
+_FINISHED_STATES: Final[Mapping[int | None, str]] = {
+    Exit.DONE: "finished",
+    Exit.QUARANTINE: "finished",
+    Exit.INDEX_AWAY: "partially_failed",
+}
 
 
 def describe_status(
@@ -44,7 +50,7 @@ def _read_status(
     source_id = run_table.find_source(transaction, source.name)
     run = None if source_id is None else run_table.last(transaction, source_id)
     if source_id is None or run is None:
-        return _never_run(source)
+        return _describe_new_source(source)
     totals = document_table.totals(transaction, source_id)
     executing = lease.held(transaction, source_id, clock.now_ms())
     refused = url_queries.refused_documents(transaction, source_id)
@@ -55,23 +61,23 @@ def _read_status(
     resending = resend_table.version(transaction, source_id) is not None
     return {
         "source": source.name,
-        "state": _state(run, executing=executing),
-        "run": _shown(run),
-        "counts": _counts(transaction, source_id, run),
+        "state": _find_state(run, executing=executing),
+        "run": _describe_run(run),
+        "counts": _read_counts(transaction, source_id, run),
         **totals,
-        "force_recrawl": _force_recrawl(run_table.made_with(transaction, source_id), source, versions),
+        "force_recrawl": _find_recrawl_reason(run_table.made_with(transaction, source_id), source, versions),
         "warnings": [
-            *_warnings_of_source(source),
-            *_warnings_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
-            *_warnings_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
-            *_warnings_of_urls(source.name, warned),
-            *_warnings_of_patterns(pattern_table.cut(transaction, source_id)),
-            *(_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
+            *_warn_of_source(source),
+            *_warn_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
+            *_warn_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
+            *_warn_of_urls(source.name, warned),
+            *_warn_of_patterns(pattern_table.cut(transaction, source_id)),
+            *(_build_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
         ],
     }
 
 
-def _shown(run: RunRow) -> dict[str, Any]:
+def _describe_run(run: RunRow) -> dict[str, Any]:
     return {
         "id": run.id,
         "kind": run.kind.value,
@@ -81,7 +87,7 @@ def _shown(run: RunRow) -> dict[str, Any]:
     }
 
 
-def _counts(transaction: Transaction, source_id: int, run: RunRow) -> dict[str, int]:
+def _read_counts(transaction: Transaction, source_id: int, run: RunRow) -> dict[str, int]:
     counts = {name: run.counts.get(name, 0) for name in COUNTS}
     if run.ended_ms is None:
         counts["to_fetch"] = url_table.count_todo(transaction, source_id, run.horizon_ms)
@@ -89,7 +95,7 @@ def _counts(transaction: Transaction, source_id: int, run: RunRow) -> dict[str, 
     return counts
 
 
-def _never_run(source: Source) -> dict[str, Any]:
+def _describe_new_source(source: Source) -> dict[str, Any]:
     return {
         "source": source.name,
         "state": "scheduled",
@@ -99,98 +105,98 @@ def _never_run(source: Source) -> dict[str, Any]:
         "waiting": 0,
         "quarantined": 0,
         "force_recrawl": None,
-        "warnings": [*_warnings_of_source(source)],
+        "warnings": [*_warn_of_source(source)],
     }
 
 
-def _state(run: RunRow, *, executing: bool) -> str:
+def _find_state(run: RunRow, *, executing: bool) -> str:
     if run.ended_ms is None:
         return "executing" if executing else "waiting_for_resume"
     if run.end_reason == EndReason.FINISHED:
-        return (
-            "finished"
-            if run.exit_code in {Exit.DONE, Exit.QUARANTINE}
-            else "partially_failed"
-            if run.exit_code == Exit.INDEX_AWAY
-            else "failed"
-        )
+        return _FINISHED_STATES.get(run.exit_code, "failed")
     return "failed" if run.end_reason == EndReason.STORE_FAILED else "stopped"
 
 
-def _force_recrawl(made_with: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
-    """Why the next run visits everything without validators (D9)."""
+def _find_recrawl_reason(made_with: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
+    """Why the next run visits everything without validators (D9); None where it does not."""
     now = compute_fingerprint(source, versions=versions)
     changed = find_changed_keys(made_with or now, now)
     return f"changed: {', '.join(changed)}" if changed else None
 
 
-def _warnings_of_source(source: Source) -> Iterator[dict[str, str]]:
+def _warn_of_source(source: Source) -> Iterator[dict[str, str]]:
     if not source.robots.obey:
-        yield _warning("robots", "robots.txt is not obeyed for this source (robots.obey = false)")
+        yield _build_warning("robots", "robots.txt is not obeyed for this source (robots.obey = false)")
 
 
-def _warnings_of_run(
-    name: str, run: RunRow, waiting: int, *, resending: bool, executing: bool
-) -> Iterator[dict[str, str]]:
+def _warn_of_run(name: str, run: RunRow, waiting: int, *, resending: bool, executing: bool) -> Iterator[dict[str, str]]:
     if executing:
         return
     if run.ended_ms is None:
-        yield _warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} goes on with it")
+        yield _build_warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} continues it")
     if run.exit_code == Exit.NO_START:
-        yield _warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
+        yield _build_warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
     if waiting:
-        yield _warning(
+        yield _build_warning(
             "waiting",
             f"{waiting} documents or deletions wait for the index: the next run, or searchcrawl flush {name}, sends them",
         )
     if resending:
-        yield _warning(
+        yield _build_warning(
             "resend", f"a resend was cut off: the next run, or searchcrawl flush {name}, sends what is left of it"
         )
 
 
-def _warnings_of_documents(name: str, quarantined: int, *, refused: int, lost: int) -> Iterator[dict[str, str]]:
+def _warn_of_documents(name: str, quarantined: int, *, refused: int, lost: int) -> Iterator[dict[str, str]]:
     if quarantined:
-        yield _warning("quarantine", f"{quarantined} deletions wait for approval: searchcrawl quarantine list {name}")
+        yield _build_warning(
+            "quarantine", f"{quarantined} deletions wait for approval: searchcrawl quarantine list {name}"
+        )
     if refused:
-        yield _warning("refused", f"the index refuses {refused} documents: searchcrawl urls {name} --state failed")
+        yield _build_warning(
+            "refused", f"the index refuses {refused} documents: searchcrawl urls {name} --state failed"
+        )
     if lost:
-        yield _warning("cache", f"{lost} documents of the index are no longer in the cache and cannot be sent again")
+        yield _build_warning(
+            "cache", f"{lost} documents of the index are no longer in the cache and cannot be sent again"
+        )
 
 
-def _warnings_of_urls(name: str, warned: Mapping[int, int]) -> Iterator[dict[str, str]]:
+def _warn_of_urls(name: str, warned: Mapping[int, int]) -> Iterator[dict[str, str]]:
     if logins := warned.get(Code.LOGIN_FAILED):
-        yield _warning(
+        yield _build_warning(
             "login", f"{logins} pages could not be read, the login failed: searchcrawl urls {name} --code 959"
         )
-    if walls := warned.get(Code.SENTINEL):
-        yield _warning(
+    if placeholders := warned.get(Code.SENTINEL):
+        yield _build_warning(
             "sentinel",
-            f"{walls} pages are what their host answers to any path, a login form or an error page, and were not taken; "
+            f"{placeholders} pages are what their host answers to any path, a login form or an error page, and were not taken; "
             f"what was known of them stays: searchcrawl urls {name} --code 965",
         )
 
 
-def _warnings_of_patterns(cut: Sequence[StoredPattern]) -> Iterator[dict[str, str]]:
-    """F5: each pattern of URLs that is cut is named."""
+def _warn_of_patterns(cut: Sequence[StoredPattern]) -> Iterator[dict[str, str]]:
+    """Names each pattern of URLs that is cut (F5)."""
     for row in cut[:_MOST_PATTERNS]:
         key = f"{row.cut} = {row.cut_limit}"
         why = "it has as many URLs as allowed"
         if row.pages:
             why = f"its last pages brought {row.new_permille / 10:.1f} % new text"
-        yield _warning("trap", f"URL looping: {row.text} is cut ({key}): {why}; others of it are refused with 961")
+        yield _build_warning(
+            "trap", f"URL looping: {row.text} is cut ({key}): {why}; others of it are refused with 961"
+        )
     if len(cut) > _MOST_PATTERNS:
-        yield _warning("trap", f"URL looping: {len(cut) - _MOST_PATTERNS} more patterns are cut")
+        yield _build_warning("trap", f"URL looping: {len(cut) - _MOST_PATTERNS} more patterns are cut")
 
 
-def _warning(code: str, message: str) -> dict[str, str]:
+def _build_warning(code: str, message: str) -> dict[str, str]:
     return {"code": code, "message": message}
 
 
 def count_cache(project: Project, database: Database, name: str) -> dict[str, Any]:
     """``{"source", "records", "segments", "bytes"}``: documents with a record, and the files and their size.
 
-    Superseded records count as bytes alone. Raises StoreError.
+    Records that were replaced count in the bytes alone. Raises StoreError.
     """
 
     def count(transaction: Transaction) -> int:

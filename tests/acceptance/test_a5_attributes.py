@@ -42,7 +42,7 @@ def ask(project: CrawlProject, words: str = "*", **asked: Any) -> dict[str, Any]
     loaded = load_project(project.folder)
     query = SearchQuery(words=words, **{"rows": 100, **asked})
     with closing(open_index(loaded)) as index:
-        answer = search.search(index, query, fields=search.known_fields(loaded, query))
+        answer = search.search(index, query, fields=search.read_known_fields(loaded, query))
     return answer | {"hits": [hit | {"url": hit["url"].rpartition("/")[2]} for hit in answer["hits"]]}
 
 

@@ -150,7 +150,7 @@ def test_redelivery_when_told_of_its_progress_then_hears_how_many_of_how_many(fi
     heard: list[tuple[int, int]] = []
 
     redelivery.resend(
-        filled.project, filled.source, filled.database, filled.index, told=lambda *numbers: heard.append(numbers)
+        filled.project, filled.source, filled.database, filled.index, report=lambda *numbers: heard.append(numbers)
     )
 
     assert heard == [(1, 5), (5, 5)]

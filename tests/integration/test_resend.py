@@ -82,7 +82,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
     assert done == sent(4)
     assert filled.indexed_urls() == list(NAMES)
     assert verified(filled)["ok"]
-    assert [row["url"].removeprefix(SITE) for row in quarantine.held_back(filled.database, filled.source)] == [
+    assert [row["url"].removeprefix(SITE) for row in quarantine.list_waiting(filled.database, filled.source)] == [
         "/a",
         "/b",
     ]

@@ -38,7 +38,7 @@ class Command(BaseCommand):
         source = load_source(project, name)
         with closing(Database(project.database_url, project.root)) as database:
             if action == "list":
-                _show_list(quarantine.held_back(database, source), as_json=opts.json)
+                _show_list(quarantine.list_waiting(database, source), as_json=opts.json)
                 return Exit.DONE
             if action == "reject":
                 done = quarantine.reject(project, source, database)

@@ -32,8 +32,8 @@ class Command(BaseCommand):
         with (
             closing(Database(project.database_url, project.root)) as database,
             closing(open_index(project)) as index,
-            progress_bar(source.name) as told,
+            progress_bar(source.name) as report,
         ):
-            done = redelivery.resend(project, source, database, index, retry_seconds=retry_seconds, told=told)
+            done = redelivery.resend(project, source, database, index, retry_seconds=retry_seconds, report=report)
         show_sent(done, as_json=opts.json)
         return Exit.DONE

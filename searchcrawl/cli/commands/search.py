@@ -93,11 +93,11 @@ class Command(BaseCommand):
             sort=opts.sort,
             facets=list(dict.fromkeys(opts.facet)),
         )
-        fields = search.known_fields(project, query)
+        fields = search.read_known_fields(project, query)
         with closing(open_index(project)) as index:
             found = search.search(index, query, fields=fields)
         if opts.json:
-            print_object(search.without_marks(found))
+            print_object(search.remove_marks(found))
         else:
             _show(found)
         return None

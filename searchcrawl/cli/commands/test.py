@@ -17,7 +17,7 @@ from searchcrawl.cli.output import print_object
 from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.dry_run import dry_run
-from searchcrawl.queries.page_view import page_view
+from searchcrawl.queries.page import describe_page
 from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
@@ -57,7 +57,7 @@ class Command(BaseCommand):
             run.rewriting.open(source.name)
             with closing(run.rewriting):
                 url = run.rewriting.normalise(url).url
-                view = page_view(url, look_at(self.crawler_process, run, url), run)
+                view = describe_page(url, look_at(self.crawler_process, run, url), run)
         if opts.json:
             print_object(view)
         else:

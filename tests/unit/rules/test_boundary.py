@@ -1,4 +1,4 @@
-"""The boundary by the worked examples of B1–B4, B7, B9, B12 and the semantics of interface.md §1."""
+"""The boundary by the worked examples of B1–B4, B7, B9, B12, and the meaning of each key of ``[scope]``."""
 
 from __future__ import annotations
 

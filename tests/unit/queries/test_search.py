@@ -1,4 +1,4 @@
-"""Hits in the shape of interface.md."""
+"""Hits and facets as ``search`` prints them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
 from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
-from searchcrawl.queries.search import known_fields, search, without_marks
+from searchcrawl.queries.search import read_known_fields, remove_marks, search
 from searchcrawl.sources.loading import load_project
 
 
@@ -71,7 +71,7 @@ def test_search_when_a_document_is_found_then_its_hit_has_the_promised_shape() -
         abstract_t="Text",
     )
 
-    found = without_marks(search(oracle, SearchQuery(words="word", facets=["host"])))
+    found = remove_marks(search(oracle, SearchQuery(words="word", facets=["host"])))
 
     assert found == {
         "total": 7,
@@ -156,12 +156,12 @@ def test_fields_when_source_files_are_broken_or_clash_then_that_is_why_a_name_is
         (tmp_path / "sources" / f"{name}.toml").write_text(f"{start}{text}\n", "utf-8")
     project = load_project(tmp_path)
 
-    fields = known_fields(project, SearchQuery(words="*", sort="-Shade", facets=["mimetype"]))
-    of_words = known_fields(project, SearchQuery(words="shade:dark http://a.example/"))
+    fields = read_known_fields(project, SearchQuery(words="*", sort="-Shade", facets=["mimetype"]))
+    of_words = read_known_fields(project, SearchQuery(words="shade:dark http://a.example/"))
     with pytest.raises(InvalidFile) as clash:
-        known_fields(project, SearchQuery(words="*", filters=[("Version", "1")]))
+        read_known_fields(project, SearchQuery(words="*", filters=[("Version", "1")]))
     with pytest.raises(UnknownAttribute) as unknown:
-        known_fields(project, SearchQuery(words="*", facets=["color"]))
+        read_known_fields(project, SearchQuery(words="*", facets=["color"]))
 
     assert fields["shade"] == of_words["shade"] == "shade_s"
     assert [error.file for error in clash.value.errors] == ["sources/a.toml", "sources/b.toml"]

@@ -1,4 +1,4 @@
-"""``test``: a page as it would be stored, with a verdict on each of its links (interface.md §2)."""
+"""``test``: a page as it would be stored, with the decision on each of its links."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 from searchcrawl.store.batches.batch_table import BatchDocument
 
-#: Shown as ``text``, or not known yet.
+#: Shown as ``text``, or not known before the page is stored.
 _LEFT_OUT: Final = frozenset({"content", "first_seen"})
 
 
-def page_view(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any]:
-    """``{"url", "code", "fields", "text", "links"}`` of interface.md, with ``rule``, ``error`` and ``redirects``.
+def describe_page(url: str, answer: Document | Outcome, run: Run) -> dict[str, Any]:
+    """What ``test --json`` prints: ``{"url", "code", "rule", "error", "redirects", "fields", "text", "links"}``.
 
-    ``fields`` are those of the index, what only a delivery knows left out; empty where nothing would be stored.
+    ``fields`` are those of the index, without those that only a delivery sets; empty where nothing would be stored.
     """
-    view: dict[str, Any] = {
+    found: dict[str, Any] = {
         "url": url,
-        "code": int(seen.code),
-        "rule": seen.rule,
-        "error": seen.error if isinstance(seen, Outcome) else None,
-        "redirects": [{"url": hop.url, "code": hop.code} for hop in seen.redirects],
+        "code": int(answer.code),
+        "rule": answer.rule,
+        "error": answer.error if isinstance(answer, Outcome) else None,
+        "redirects": [{"url": hop.url, "code": hop.code} for hop in answer.redirects],
         "fields": {},
         "text": "",
         "links": [],
     }
-    if isinstance(seen, Outcome) or seen.page is None:
-        return view
-    if seen.code == 200:
-        view["fields"] = _fields(seen, run)
-    view["text"] = seen.page.text
-    view["links"] = list(_links(seen, seen.page, run))
-    return view
+    if isinstance(answer, Outcome) or answer.page is None:
+        return found
+    if answer.code == 200:
+        found["fields"] = _build_fields(answer, run)
+    found["text"] = answer.page.text
+    found["links"] = list(_decide_links(answer, answer.page, run))
+    return found
 
 
-def _fields(document: Document, run: Run) -> dict[str, Any]:
+def _build_fields(document: Document, run: Run) -> dict[str, Any]:
     fetched_ms = clock.to_ms(document.fetched_at)
     row = BatchDocument(
         url_id=0,
@@ -68,8 +68,8 @@ def _fields(document: Document, run: Run) -> dict[str, Any]:
     }
 
 
-def _links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]:
-    """Each link as a crawl would ask for it, also those that it would not."""
+def _decide_links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]:
+    """Each link as a crawl would request it, with the rule that allows or refuses it."""
     depth = document.claim.depth + 1
     kept, discarded = run.rewriting.normalise_links(page.links, document.claim.url)
     for link in kept:
@@ -80,5 +80,5 @@ def _links(document: Document, page: Page, run: Run) -> Iterator[dict[str, Any]]
         elif not run.source.scope.follow_links:
             allowed, rule = False, "scope.follow_links: false"
         yield {"url": link.url, "allowed": allowed, "rule": rule}
-    for named in discarded:
-        yield {"url": named.url, "allowed": False, "rule": named.decision.text}
+    for normalised in discarded:
+        yield {"url": normalised.url, "allowed": False, "rule": normalised.decision.text}
