@@ -15,9 +15,9 @@ from searchcrawl import clock
 #: No pause within a run is longer; where a server asks for more, the next run is soon enough.
 MAX_RETRY_PAUSE_SECONDS: Final = 60.0
 TOO_MANY_REQUESTS: Final = 429
-#: After so many failures in a row a host is blocked for the rest of the run.
+#: The number of failures in a row after which a host is blocked for the rest of the run.
 FAILURES_TO_BLOCK: Final = 5
-#: After so many answers in a row that ask for a pause longer than a run waits, too.
+#: The number of answers in a row that ask for a pause longer than a run waits, after which it is blocked, too.
 LONG_PAUSES_TO_BLOCK: Final = 2
 _FIRST_PAUSE_SECONDS: Final = 0.125
 #: The longest pause of a host some of whose pages are good: one broken part must not cost the others hours.
@@ -29,16 +29,16 @@ MAX_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
 class HostBackoff(NamedTuple):
     """The growing pauses of a host that fails: each is twice as long as the one before, up to a limit."""
 
-    first_seconds: float = _FIRST_PAUSE_SECONDS
-    limit_seconds: float = MAX_RETRY_PAUSE_SECONDS
+    first_seconds: float
+    limit_seconds: float
 
     def pause_seconds(self, failures: int) -> float:
-        """The pause after so many failures in a row (from 1)."""
+        """The pause after this number of failures in a row (from 1)."""
         return min(self.first_seconds * 2.0 ** min(failures - 1, 16), self.limit_seconds)
 
 
 def choose_backoff(*, delay_seconds: float, mild: bool) -> HostBackoff:
-    """The pauses of a host whose delay is in force; ``mild`` where it is only to be requested more slowly."""
+    """The pauses of a host with this delay; ``mild`` for one whose other pages are good."""
     limit = max(_MILD_PAUSE_SECONDS, 2 * delay_seconds) if mild else MAX_RETRY_PAUSE_SECONDS
     return HostBackoff(max(_FIRST_PAUSE_SECONDS, delay_seconds), limit)
 

@@ -1,7 +1,7 @@
 """The hosts of a run: which of them may get a request now, within delay, concurrency, back-off and the cap on hosts.
 
-HostRegistry knows the requests of this process only. SlotReservations brings in what other processes do, RateLimiter
-waits for it in the event loop, and ``frontier.window`` takes claims to its hosts.
+HostRegistry counts the requests of this process. SlotReservations connects it with other processes, ``frontier.window``
+asks it which claim may go, and SharedRateLimiter lets all other requests wait for it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from searchcrawl.politeness.host_cap import HostCap
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.store.hosts.host_table import HostBlock, HostReport
 
-#: A slot that is unused so long after its start is reserved anew: the next process counts its delay from that start.
+#: Seconds after its start at which an unused slot is reserved anew: other processes count the delay from its start.
 _LATE_SECONDS: Final = 0.05
-#: A side request that waits for others to end tries again so often, and one that waits for a delay at least so often.
+#: Seconds until the next try of a side request that waits for other requests to end.
 _RETRY_SECONDS: Final = 0.05
+#: The same at most, where it waits for a delay.
 _LONGEST_WAIT_SECONDS: Final = 1.0
 
 
@@ -38,7 +39,7 @@ class HostRegistry:
 
     ``host_concurrency`` requests go to one host at once; only one where a delay is in force (C2), after a failure, and
     as long as nobody knows whether its robots.txt asks for a delay. A delay counts from the end of the answer before:
-    how long a request is under way must not shorten the pause that a host sees. ``schedule`` is there where the delay
+    the time that a request takes must not shorten the pause that a host sees. ``schedule`` is given where the delay
     changes with the hour. ``sites`` caps the hosts that are requested at once (0: no cap, C3).
 
     All methods are quick. Any thread may call those that take a ``name``; those that take a HostState are called by the
@@ -56,10 +57,10 @@ class HostRegistry:
         self._slot_requests: list[HostState] = []
         self._reporting: dict[str, HostState] = {}
         self._wake: Callable[[], None] | None = None
-        #: re-entrant, as the window's methods hold it around those of this class
+        #: re-entrant: the window holds it while it calls methods that take it
         self.lock = threading.RLock()
         self.cap = HostCap(sites)
-        #: called under the lock with a host that a claim may go to now
+        #: called under the lock with a host whose next claim may perhaps go now
         self.on_free: Callable[[HostState], None] = lambda host: None
         self.update_delay()
 
@@ -80,7 +81,7 @@ class HostRegistry:
         return host
 
     def update_delay(self) -> None:
-        """Looks at the clock, where the delay of the source changes with it."""
+        """Sets the delay of the source by the hour, where it has a schedule."""
         if self._schedule is not None:
             self._delay_seconds = self._schedule.delay_seconds(clock.now())
 
@@ -121,7 +122,7 @@ class HostRegistry:
                 host = self.find_or_add(name)
         return None if host is None else host.blocked_code
 
-    # How a host answered.
+    # What the answers of a host say about it.
 
     def record_answer(self, name: str) -> None:
         """See HostState.record_answer."""
@@ -152,7 +153,7 @@ class HostRegistry:
             host.pause(seconds)
             self._queue_report(host)
 
-    # Requests, of claims and others.
+    # Requests: those of claims, and side requests.
 
     def count_free(self, host: HostState) -> int:
         """How many more requests to a host may be under way."""
@@ -160,7 +161,7 @@ class HostRegistry:
         return (1 if alone else self._host_concurrency) - host.in_flight
 
     def find_start(self, host: HostState, now: float) -> float | None:
-        """When the next claim of a host may go; None where a slot has to be reserved first, which is asked for here."""
+        """When the next claim of a host may go; None where a slot must be reserved first: this requests it."""
         if self._wake is None or host.blocked_code is not None or not self.delay(host):
             return host.next_at
         if host.reserved_at is not None and now - host.reserved_at > _LATE_SECONDS:
@@ -174,7 +175,7 @@ class HostRegistry:
         return None
 
     def begin_request(self, host: HostState, now: float, *, side: bool) -> None:
-        """A request to a host goes out: a side request or a claim."""
+        """A request is sent to a host: a side request or a claim."""
         host.in_flight += 1
         host.next_at = now + self.delay(host)
         host.side_was_last = side
@@ -187,15 +188,15 @@ class HostRegistry:
         self._release_cap(host)
         self.on_free(host)
 
-    def await_side_request(self, name: str) -> None:
-        """A side request starts to wait: ``try_side_request`` is called until it may go, or ``cancel_side_request``."""
+    def announce_side_request(self, name: str) -> None:
+        """A side request wants to go; ``try_acquire_request`` follows until 0, or ``cancel_side_request``."""
         with self.lock:
             self.find_or_add(name).side_waiting += 1
 
-    def try_side_request(self, name: str, now: float) -> float:
-        """Begins a side request that waits: 0, or the seconds until the next try.
+    def try_acquire_request(self, name: str, now: float) -> float:
+        """Begins a side request that was announced: 0, or the seconds until the next try.
 
-        Claims and side requests go by turns where both wait, so that neither keeps the other away.
+        Where claims and side requests wait they alternate, so that both make progress.
         """
         with self.lock:
             host = self.find_or_add(name)
@@ -212,21 +213,21 @@ class HostRegistry:
             return 0.0
 
     def cancel_side_request(self, name: str) -> None:
-        """A side request that waits is given up."""
+        """A side request that was announced will not be sent."""
         with self.lock:
             host = self.find_or_add(name)
             host.side_waiting -= 1
             self.on_free(host)
 
-    def end_side_request(self, name: str) -> None:
-        """A side request that ``try_side_request`` began has ended."""
+    def release_request(self, name: str) -> None:
+        """The side request of ``try_acquire_request`` has ended."""
         with self.lock:
             self.end_request(self.find_or_add(name))
 
-    def try_robots_request(self, name: str, now: float) -> float:
+    def try_acquire_host(self, name: str, now: float) -> float:
         """Takes a host into use under the cap, for its robots.txt: 0, or the seconds until the next try.
 
-        It counts for nothing else: a claim may be waiting for that robots.txt.
+        The number of requests to the host does not limit it: a claim that is under way waits for that robots.txt.
         """
         with self.lock:
             if not self.cap.acquire(name, now):
@@ -234,32 +235,32 @@ class HostRegistry:
             self.find_or_add(name).robots_requests += 1
             return 0.0
 
-    def end_robots_request(self, name: str) -> None:
-        """The robots.txt of ``try_robots_request`` was read."""
+    def release_host(self, name: str) -> None:
+        """The robots.txt of ``try_acquire_host`` was read."""
         with self.lock:
             host = self.find_or_add(name)
             host.robots_requests -= 1
             self._release_cap(host)
 
-    # What is shared with other processes.
+    # Slots, reports and blocks: what all processes share.
 
     def reserve_locally(self, name: str, moment: float) -> float:
-        """Reserves one request to a host in this process, not before ``moment``: when it may go."""
+        """Reserves one request to a host in this process; returns when it may go, not before ``moment``."""
         with self.lock:
             host = self.find_or_add(name)
             start = max(moment, host.next_at)
             host.next_at = start + self.delay(host)
             return start
 
-    def take_reservation(self, name: str) -> float | None:
-        """Takes the slot that is reserved for the next claim of a host, for a side request: its start, or None."""
+    def take_slot(self, name: str) -> float | None:
+        """Takes the slot that was reserved for the next claim of a host: its start, None where there is none."""
         with self.lock:
             host = self.find_or_add(name)
             start, host.reserved_at = host.reserved_at, None
             return start
 
     def take_slot_requests(self) -> list[SlotRequest]:
-        """The slots to be reserved, each once; ``grant`` answers them."""
+        """Takes out the requests for slots; ``grant`` answers each."""
         with self.lock:
             hosts, self._slot_requests = self._slot_requests, []
             return [SlotRequest(host.name, host.next_at, self.delay(host), host.slot_missed) for host in hosts]
@@ -272,7 +273,7 @@ class HostRegistry:
             self.on_free(host)
 
     def take_reports(self) -> dict[str, HostReport]:
-        """What the host table is to be told, by host, each once."""
+        """Takes out the reports for the host table, by host."""
         with self.lock:
             hosts, self._reporting = self._reporting, {}
             reports = {name: host.report for name, host in hosts.items() if host.report is not None}
@@ -281,7 +282,7 @@ class HostRegistry:
             return reports
 
     def set_blocks(self, blocks: Iterable[HostBlock]) -> None:
-        """Takes over which hosts all processes leave alone just now."""
+        """Sets which hosts are blocked in all processes."""
         with self.lock:
             self._blocks = {block.name: block for block in blocks}
             for name in self._blocks:

@@ -27,7 +27,7 @@ class HostState:
     in_flight: int = 0
     #: nothing is sent before this moment
     next_at: float = 0.0
-    #: what its robots.txt asks for
+    #: the delay that its robots.txt asks for
     crawl_delay_seconds: float = 0.0
     #: whether a visit has ended here: then its robots.txt is known
     visited: bool = False
@@ -38,8 +38,8 @@ class HostState:
     side_was_last: bool = False
     #: requests for its robots.txt that keep it in use under the cap on hosts
     robots_requests: int = 0
-    #: the slot in the host table for the next request: when it starts, whether it is asked for, and whether the last
-    #: one passed unused
+    #: the slot in the host table for the next request: its start, whether one is requested, whether the last one passed
+    #: unused
     reserved_at: float | None = None
     slot_requested: bool = False
     slot_missed: bool = False
@@ -89,7 +89,7 @@ class HostState:
         """The host answered 429 or 503 with a Retry-After of so many seconds.
 
         All requests to it wait, up to a minute. A longer pause blocks the host for this run: after 429 at once, as that
-        is about us; after 503 the second time in a row, as one page that is always under repair must not cost the others.
+        is about us; after 503 the second time in a row, as it may be about one page that is always under repair.
         """
         if seconds <= MAX_RETRY_PAUSE_SECONDS:
             self.pause(seconds, code=code)

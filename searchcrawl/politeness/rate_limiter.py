@@ -1,4 +1,7 @@
-"""Waits of the event loop until a request to a host may go: the limits on requests that are no claims (C2, C3)."""
+"""Lets side requests wait until their host allows them: robots.txt, sitemaps, logins, probes (C2, C3).
+
+The requests of claims do not wait here: the window hands them out when they may go.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,12 @@ from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
 
-#: A dry run does not wait longer for a host that other processes have paused or blocked: a person waits for its answer.
+#: A dry run waits no longer for a host that other processes have paused or blocked: a person waits for the result.
 _MAX_DRY_WAIT_SECONDS: Final = 30.0
 
 
 class RateLimiter:
-    """Limits the requests to a host (``host:port``) that are no claimed page: robots.txt, sitemaps, logins, probes.
-
-    This one limits nothing. All methods are for the event loop.
-    """
+    """The limits on requests to a host (``host:port``). This one limits nothing. All methods are for the event loop."""
 
     async def wait_until_allowed(self, host: str) -> None:
         """Waits until the delay of the host allows one more request, and reserves its slot."""
@@ -57,7 +57,7 @@ class RateLimiter:
 class SharedRateLimiter(RateLimiter):
     """Keeps the limits of ``hosts``, and reserves slots in the host table that all processes share.
 
-    ``changed`` is called when a claim may have become free to go.
+    ``changed`` is called when a claim may perhaps go that had to wait for a side request.
     """
 
     def __init__(self, database: Database, hosts: HostRegistry, *, changed: Callable[[], None]) -> None:
@@ -80,7 +80,7 @@ class SharedRateLimiter(RateLimiter):
         if not delay:
             return
         try:
-            start = self._hosts.take_reservation(host)
+            start = self._hosts.take_slot(host)
             if start is None or start < clock.monotonic():
                 start = await self._reserve(host, delay, 0.0)
             await asyncio.sleep(max(start - clock.monotonic(), 0))
@@ -89,16 +89,16 @@ class SharedRateLimiter(RateLimiter):
             raise
 
     def release_request(self, host: str) -> None:
-        self._hosts.end_side_request(host)
+        self._hosts.release_request(host)
         self._changed()
 
     async def acquire_host(self, host: str) -> None:
-        self._check(host)
-        while pause := self._hosts.try_robots_request(host, clock.monotonic()):  # noqa: ASYNC110
+        self._refuse_blocked(host)
+        while pause := self._hosts.try_acquire_host(host, clock.monotonic()):  # noqa: ASYNC110
             await asyncio.sleep(pause)
 
     def release_host(self, host: str) -> None:
-        self._hosts.end_robots_request(host)
+        self._hosts.release_host(host)
         self._changed()
 
     def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
@@ -111,20 +111,20 @@ class SharedRateLimiter(RateLimiter):
         self._hosts.pause(host, seconds)
 
     async def _begin_request(self, host: str) -> None:
-        self._check(host)
-        self._hosts.await_side_request(host)
+        self._refuse_blocked(host)
+        self._hosts.announce_side_request(host)
         try:
             # The registry is shared with threads, which set no event of this loop.
-            while pause := self._hosts.try_side_request(host, clock.monotonic()):
+            while pause := self._hosts.try_acquire_request(host, clock.monotonic()):
                 await asyncio.sleep(pause)
-                self._check(host)
+                self._refuse_blocked(host)
         except (asyncio.CancelledError, HostBlocked):
             self._hosts.cancel_side_request(host)
             raise
         finally:
             self._changed()
 
-    def _check(self, host: str) -> None:
+    def _refuse_blocked(self, host: str) -> None:
         code = self._hosts.blocked_code(host)
         if code in BUSY:
             raise HostBlocked(f"{host} is blocked for this run, as it asked ({code})", code=code)
@@ -148,7 +148,7 @@ class SharedRateLimiter(RateLimiter):
 
 
 class DryRunRateLimiter(RateLimiter):
-    """For a process that tries one page: keeps its own delay, and begins after what other processes have reserved."""
+    """Keeps a delay in this process only, and starts after the slots that other processes have reserved."""
 
     def __init__(self, database: Database, *, delay_seconds: float) -> None:
         self._database = database

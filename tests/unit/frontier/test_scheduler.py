@@ -1,4 +1,4 @@
-"""What the scheduler gives back at the end of a run: claims that were not handed out, and nothing else (D7)."""
+"""The scheduler puts claims that were not handed out back into the table at the end of a run, and nothing else (D7)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def fail_one_by_one(scheduler: Scheduler, frontier: Frontier, claims: list[Claim
         frontier.end_visit(Outcome(claim=request.meta["claim"], code=906))
 
 
-def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: FilledStore) -> None:
+def test_close_when_a_redirected_row_was_blocked_then_it_stays_settled(filled: FilledStore) -> None:
     claims = claimed(filled, FAILURES_TO_BLOCK + 1)
     waiting = WriterQueue()
     waiting.open()
@@ -107,7 +107,7 @@ def test_close_when_a_redirected_row_was_given_up_then_it_stays_settled(filled: 
         assert set(transaction.execute(select(urls.c.fetch_state)).scalars()) == {FetchState.SETTLED}
 
 
-def test_close_when_a_row_is_given_up_after_the_writer_ended_then_it_goes_back_into_the_table(
+def test_close_when_a_row_is_blocked_after_the_writer_ended_then_it_goes_back_into_the_table(
     filled: FilledStore,
 ) -> None:
     claims = claimed(filled, FAILURES_TO_BLOCK + 1)

@@ -34,7 +34,7 @@ def test_pop_when_a_host_is_new_then_one_goes_ahead_of_the_others(now: list[floa
     assert [popped(tested, now[0]) for _ in range(2)] == [2, 3]
 
 
-def test_pop_when_hosts_are_several_then_they_take_turns(now: list[float]) -> None:
+def test_pop_when_hosts_are_several_then_they_alternate(now: list[float]) -> None:
     tested = met(met(build_window(), now), now, OTHER)
     tested.fill(HOST, [claim(1), claim(2)])
     tested.fill(OTHER, [claim(3), claim(4)])

@@ -58,46 +58,46 @@ def test_rest_when_there_is_no_delay_then_nothing_waits(now: list[float]) -> Non
     assert popped(tested, now[0]) == 1
 
 
-def test_book_when_robots_files_are_asked_for_then_claims_wait_behind_them(now: list[float]) -> None:
+def test_reserve_locally_when_robots_files_are_requested_then_claims_wait_behind_them(now: list[float]) -> None:
     tested = build_window(delay_seconds=3.0)
 
-    booked = [tested.hosts.reserve_locally(HOST, now[0]), tested.hosts.reserve_locally(HOST, now[0])]
+    reserved = [tested.hosts.reserve_locally(HOST, now[0]), tested.hosts.reserve_locally(HOST, now[0])]
     tested.fill(HOST, [claim(1)])
 
-    assert booked == [1000.0, 1003.0]
+    assert reserved == [1000.0, 1003.0]
     assert popped(tested, 1005.9) is None
     assert popped(tested, 1006.0) == 1
 
 
-def test_enter_when_places_are_taken_then_it_gets_the_next_before_a_claim(now: list[float]) -> None:
+def test_acquire_when_places_are_taken_then_it_gets_the_next_before_a_claim(now: list[float]) -> None:
     tested = met(build_window(), now)
     tested.fill(HOST, [claim(1), claim(2), claim(3)])
     both = [popped(tested, now[0]) for _ in range(2)]
-    tested.hosts.await_side_request(HOST)
+    tested.hosts.announce_side_request(HOST)
 
-    refused = tested.hosts.try_side_request(HOST, now[0])
+    refused = tested.hosts.try_acquire_request(HOST, now[0])
     tested.release(1)
-    kept = popped(tested, now[0])
-    entered = tested.hosts.try_side_request(HOST, now[0])
-    tested.hosts.end_side_request(HOST)
+    early = popped(tested, now[0])
+    acquired = tested.hosts.try_acquire_request(HOST, now[0])
+    tested.hosts.release_request(HOST)
 
     assert both == [1, 2]
     assert refused > 0
-    assert (kept, entered) == (None, 0.0)
+    assert (early, acquired) == (None, 0.0)
     assert popped(tested, now[0]) == 3
 
 
-def test_enter_when_claims_wait_then_they_take_turns(now: list[float]) -> None:
+def test_acquire_when_claims_wait_then_they_alternate(now: list[float]) -> None:
     tested = met(build_window(host_concurrency=1), now)
     tested.fill(HOST, [claim(1), claim(2)])
     order = []
     for _ in range(2):
-        tested.hosts.await_side_request(HOST)
+        tested.hosts.announce_side_request(HOST)
         order.append(popped(tested, now[0]))
-        order.append(tested.hosts.try_side_request(HOST, now[0]))
-        tested.hosts.await_side_request(HOST)
-        tested.hosts.end_side_request(HOST)
-        order.append(tested.hosts.try_side_request(HOST, now[0]) > 0)
+        order.append(tested.hosts.try_acquire_request(HOST, now[0]))
+        tested.hosts.announce_side_request(HOST)
+        tested.hosts.release_request(HOST)
+        order.append(tested.hosts.try_acquire_request(HOST, now[0]) > 0)
         page = popped(tested, now[0])
         order.append(page)
         tested.release(page or 0)
@@ -106,16 +106,16 @@ def test_enter_when_claims_wait_then_they_take_turns(now: list[float]) -> None:
     assert order == [None, 0.0, True, 1, None, 0.0, True, 2]
 
 
-def test_enter_when_a_delay_is_in_force_then_one_at_a_time_and_not_before_it(now: list[float]) -> None:
+def test_acquire_when_a_delay_is_in_force_then_one_at_a_time_and_not_before_it(now: list[float]) -> None:
     tested = build_window(delay_seconds=2.0)
     for _ in range(2):
-        tested.hosts.await_side_request(HOST)
+        tested.hosts.announce_side_request(HOST)
 
-    first = tested.hosts.try_side_request(HOST, now[0])
-    beside = tested.hosts.try_side_request(HOST, now[0])
-    tested.hosts.end_side_request(HOST)
-    early = tested.hosts.try_side_request(HOST, now[0] + 1.5)
-    late = tested.hosts.try_side_request(HOST, now[0] + 2.0)
+    first = tested.hosts.try_acquire_request(HOST, now[0])
+    beside = tested.hosts.try_acquire_request(HOST, now[0])
+    tested.hosts.release_request(HOST)
+    early = tested.hosts.try_acquire_request(HOST, now[0] + 1.5)
+    late = tested.hosts.try_acquire_request(HOST, now[0] + 2.0)
 
     assert (first, late) == (0.0, 0.0)
     assert beside > 0
@@ -124,7 +124,7 @@ def test_enter_when_a_delay_is_in_force_then_one_at_a_time_and_not_before_it(now
 
 def test_ask_when_taken_back_then_claims_have_all_places(now: list[float]) -> None:
     tested = met(build_window(), now)
-    tested.hosts.await_side_request(HOST)
+    tested.hosts.announce_side_request(HOST)
     tested.fill(HOST, [claim(1), claim(2)])
     before = [popped(tested, now[0]) for _ in range(2)]
 
@@ -134,25 +134,25 @@ def test_ask_when_taken_back_then_claims_have_all_places(now: list[float]) -> No
     assert popped(tested, now[0]) == 2
 
 
-def test_enter_when_the_host_is_blocked_then_it_waits_for_its_pause_and_not_for_its_claims(now: list[float]) -> None:
+def test_acquire_when_the_host_is_blocked_then_it_waits_for_its_pause_and_not_for_its_claims(now: list[float]) -> None:
     tested = met(build_window(), now)
-    tested.hosts.await_side_request(HOST)
-    assert tested.hosts.try_side_request(HOST, now[0]) == 0.0
-    tested.hosts.end_side_request(HOST)
+    tested.hosts.announce_side_request(HOST)
+    assert tested.hosts.try_acquire_request(HOST, now[0]) == 0.0
+    tested.hosts.release_request(HOST)
     for _ in range(FAILURES_TO_BLOCK):
         tested.hosts.record_failure(HOST, 906)
     tested.fill(HOST, [claim(1)])
-    tested.hosts.await_side_request(HOST)
+    tested.hosts.announce_side_request(HOST)
 
-    early, late = tested.hosts.try_side_request(HOST, now[0]), tested.hosts.try_side_request(HOST, now[0] + 4.0)
+    early, late = tested.hosts.try_acquire_request(HOST, now[0]), tested.hosts.try_acquire_request(HOST, now[0] + 4.0)
 
     assert early > 0
     assert late == 0.0
 
 
-def test_turn_when_turns_are_shared_then_a_claim_waits_until_one_is_booked(now: list[float]) -> None:
-    tested, asked = build_window(delay_seconds=3.0), []
-    tested.hosts.share(lambda: asked.append(now[0]))
+def test_slot_when_slots_are_shared_then_a_claim_waits_until_one_is_reserved(now: list[float]) -> None:
+    tested, woken = build_window(delay_seconds=3.0), []
+    tested.hosts.share(lambda: woken.append(now[0]))
     tested.fill(HOST, [claim(1), claim(2)])
 
     before = popped(tested, now[0])
@@ -163,10 +163,10 @@ def test_turn_when_turns_are_shared_then_a_claim_waits_until_one_is_booked(now: 
 
     assert (before, early, taken) == (None, None, 1)
     assert [(request.name, request.delay_seconds, request.missed) for request in requests] == [(HOST, 3.0, False)]
-    assert (moment, asked, tested.hosts.take_slot_requests()) == (1001.0, [1000.0], [])
+    assert (moment, woken, tested.hosts.take_slot_requests()) == (1001.0, [1000.0], [])
 
 
-def test_turn_when_it_went_by_unused_then_another_is_wished_for(now: list[float]) -> None:
+def test_slot_when_it_passed_unused_then_another_is_requested(now: list[float]) -> None:
     tested = build_window(delay_seconds=3.0)
     tested.hosts.share(lambda: None)
     tested.fill(HOST, [claim(1)])
@@ -180,15 +180,15 @@ def test_turn_when_it_went_by_unused_then_another_is_wished_for(now: list[float]
     assert [(request.name, request.missed) for request in tested.hosts.take_slot_requests()] == [(HOST, True)]
 
 
-def test_turn_when_there_is_no_delay_then_none_is_needed(now: list[float]) -> None:
+def test_slot_when_there_is_no_delay_then_none_is_needed(now: list[float]) -> None:
     tested = met(build_window(), now)
-    tested.hosts.share(lambda: pytest.fail("asked for a turn"))
+    tested.hosts.share(lambda: pytest.fail("requested a slot"))
     tested.fill(HOST, [claim(1)])
 
     assert popped(tested, now[0]) == 1
 
 
-def test_c2_delay_when_the_clock_leaves_a_window_then_that_of_the_hour_is_kept(
+def test_c2_delay_when_the_clock_leaves_a_window_then_that_of_the_hour_is_in_force(
     now: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hour = [9]
@@ -211,7 +211,7 @@ def test_c2_delay_when_the_clock_leaves_a_window_then_that_of_the_hour_is_kept(
     assert tested.hosts.delay_seconds(OTHER) == 5.0
 
 
-def test_c3_sites_when_capped_then_no_more_hosts_are_asked_at_once_and_all_have_their_turn(now: list[float]) -> None:
+def test_c3_sites_when_capped_then_no_more_hosts_are_requested_at_once_and_all_are_served(now: list[float]) -> None:
     tested = build_window(sites=2)
     names = [f"h{number}.test:80" for number in range(6)]
     for number, name in enumerate(names):
@@ -251,10 +251,10 @@ def test_c3_sites_when_a_robots_file_is_wanted_then_it_waits_for_a_place_too(now
     tested.fill(HOST, [claim(1)])
     tested.pop(now[0])
 
-    beside, own = tested.hosts.try_robots_request(OTHER, now[0]), tested.hosts.try_robots_request(HOST, now[0])
+    beside, own = tested.hosts.try_acquire_host(OTHER, now[0]), tested.hosts.try_acquire_host(HOST, now[0])
     tested.release(1)
-    held = tested.hosts.try_robots_request(OTHER, now[0])
-    tested.hosts.end_robots_request(HOST)
-    free = tested.hosts.try_robots_request(OTHER, now[0])
+    held = tested.hosts.try_acquire_host(OTHER, now[0])
+    tested.hosts.release_host(HOST)
+    free = tested.hosts.try_acquire_host(OTHER, now[0])
 
     assert (beside > 0, own, held > 0, free) == (True, 0.0, True, 0.0)

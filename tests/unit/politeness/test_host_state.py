@@ -114,7 +114,7 @@ def test_r10_host_when_it_fails_again_and_again_then_its_pause_grows_and_it_is_b
     assert tested.hosts.blocked_code(HOST) == code
 
 
-def test_r10_host_when_it_answers_again_then_the_pause_is_given_up(now: list[float]) -> None:
+def test_r10_host_when_it_answers_again_then_the_pause_ends(now: list[float]) -> None:
     tested = met(build_window(), now)
     tested.fill(HOST, [claim(1), claim(2)])
     for _ in range(3):
@@ -144,15 +144,15 @@ def test_r10_host_when_some_pages_are_good_then_others_with_503_only_slow_it_dow
 
 
 def test_r10_host_when_told_to_pause_then_nothing_goes_and_the_table_is_told(now: list[float]) -> None:
-    tested, asked = met(build_window(), now), []
-    tested.hosts.share(lambda: asked.append(now[0]))
+    tested, woken = met(build_window(), now), []
+    tested.hosts.share(lambda: woken.append(now[0]))
     tested.fill(HOST, [claim(1)])
 
     tested.hosts.pause(HOST, 30.0)
 
     assert popped(tested, now[0] + 29.9) is None
     assert popped(tested, now[0] + 30.0) == 1
-    assert asked == [1000.0]
+    assert woken == [1000.0]
     assert [(name, report.until_ms) for name, report in tested.hosts.take_reports().items()] == [
         (HOST, clock.now_ms() + 30_000)
     ]

@@ -19,7 +19,7 @@ def test_copy_when_saved_twice_then_the_last_is_found(database: Database) -> Non
     assert found == [b"", b"\xff\x00", None]
 
 
-def test_copy_when_older_than_asked_for_then_is_not_found(database: Database) -> None:
+def test_copy_when_older_than_wanted_then_is_not_found(database: Database) -> None:
     with database.write_once() as transaction:
         robots_table.save(transaction, ORIGIN, b"x", 1_000)
 
