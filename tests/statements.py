@@ -21,7 +21,7 @@ def statements(database: Database, *containing: str) -> Iterator[list[str]]:
     found: list[str] = []
     READ.clear()
     engine = database._engine
-    original = keys.Member._make
+    original = keys.KeyedDocument._make
 
     def noted(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         if not containing or any(one in statement for one in containing):
@@ -32,9 +32,9 @@ def statements(database: Database, *containing: str) -> Iterator[list[str]]:
         return original(row)
 
     event.listen(engine, "before_cursor_execute", noted)
-    keys.Member._make = make  # type: ignore[method-assign]  # counts what is read
+    keys.KeyedDocument._make = make  # type: ignore[method-assign]  # counts what is read
     try:
         yield found
     finally:
-        keys.Member._make = original  # type: ignore[method-assign]
+        keys.KeyedDocument._make = original  # type: ignore[method-assign]
         event.remove(engine, "before_cursor_execute", noted)
