@@ -1,4 +1,4 @@
-"""Documents, batches and short questions for tests of the embedded index."""
+"""Documents, batches and short queries for tests of the embedded index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delivery to a real Solr: receipts, versions, tombstones, kill -9 (G3, X-I3, X-I8, decision 6)."""
+"""Delivery to a real Solr: receipts, versions, tombstones, kill -9 (G3, X-I3, X-I8; docs: decisions/receipts)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the documents of a delivery, by what Solr says of them (X-D13, X-I3, X-I4, X-I9, X-I10)."""
+"""Receipts for the documents of a delivery, for each answer that Solr may give (X-D13, X-I3, X-I4, X-I9, X-I10)."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from searchcrawl.index.local.query import QueryBuilder
 from searchcrawl.index.local.search import count_documents, find_by_id, read_fields, search
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import find_id_fault
+from searchcrawl.items import IndexedDocument, Removal
 
 # Enough for one delivery to be one segment: to merge smaller ones costs more than they save in memory.
 _HEAP_BYTES: Final = 30_000_000
@@ -237,35 +238,27 @@ class LocalReceiver:
 def _put(writer: tantivy.IndexWriter, versions: dict[str, int], batch: Batch) -> list[Receipt]:
     """Gives the batch to the writer, but for what is not newer than ``versions``, those in the index."""
     receipts: list[Receipt] = []
-    for each in batch.documents:
-        if fault := find_id_fault(each.id):
-            receipts.append(Receipt(each.id, accepted=False, error=fault))
-            continue
-        try:
-            made = schema.build_document(each.id, each.fields, source=batch.source, crawl_version=batch.crawl_version)
-        except (ValueError, TypeError, OverflowError) as error:
-            receipts.append(Receipt(each.id, accepted=False, error=str(error)))
-            continue
-        _replace(writer, versions, each.id, made, batch.crawl_version)
-        receipts.append(Receipt(each.id, accepted=True))
-    for removal in batch.removals:
-        if fault := find_id_fault(removal.id):
-            receipts.append(Receipt(removal.id, accepted=False, error=fault))
-            continue
-        made = schema.build_tombstone(removal.id, source=batch.source, crawl_version=batch.crawl_version)
-        _replace(writer, versions, removal.id, made, batch.crawl_version)
-        receipts.append(Receipt(removal.id, accepted=True))
+    entries: list[IndexedDocument | Removal] = [*batch.documents, *batch.removals]
+    for each in entries:
+        fault = find_id_fault(each.id)
+        if fault is None:
+            try:
+                made = _build(each, batch)
+            except (ValueError, TypeError, OverflowError) as error:
+                fault = str(error)
+            else:
+                if versions.get(each.id, -1) < batch.crawl_version:
+                    writer.delete_documents_by_term("id", each.id)
+                    writer.add_document(made)
+                    versions[each.id] = batch.crawl_version
+        receipts.append(Receipt(each.id, accepted=fault is None, error=fault))
     return receipts
 
 
-def _replace(
-    writer: tantivy.IndexWriter, versions: dict[str, int], document_id: str, made: tantivy.Document, crawl_version: int
-) -> None:
-    if versions.get(document_id, -1) >= crawl_version:
-        return
-    writer.delete_documents_by_term("id", document_id)
-    writer.add_document(made)
-    versions[document_id] = crawl_version
+def _build(each: IndexedDocument | Removal, batch: Batch) -> tantivy.Document:
+    if isinstance(each, Removal):
+        return schema.build_tombstone(each.id, source=batch.source, crawl_version=batch.crawl_version)
+    return schema.build_document(each.id, each.fields, source=batch.source, crawl_version=batch.crawl_version)
 
 
 def _refuse_foreign(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Commit, search, scan and ping of an ill Solr, and addresses that are none (X-D13, X-I1, X-I6–X-I8)."""
+"""Commit, search, scan and ping of a Solr that fails, and addresses that cannot be one (X-D13, X-I1, X-I6–X-I8)."""
 
 from __future__ import annotations
 
