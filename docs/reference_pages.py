@@ -8,8 +8,10 @@ import inspect
 import json
 import pkgutil
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
@@ -21,6 +23,7 @@ from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
+from searchcrawl.queries.urls import UrlState
 from searchcrawl.run import COUNTS
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
@@ -35,6 +38,7 @@ from searchcrawl.store.states import (
     Transition,
 )
 
+_ROOT: Final = Path(__file__).resolve().parent.parent
 #: A key that ends so has this unit.
 _UNITS: Final[Mapping[str, str]] = {
     "_seconds": "seconds",
@@ -252,23 +256,29 @@ def exit_page() -> str:
 
 
 def state_page() -> str:
-    """A section for each kind of state, with its transitions, and one for the reasons why a run ends."""
-    kinds: Mapping[type[FetchState | DocumentState | BatchState], Sequence[Transition]] = {
-        FetchState: FETCH_TRANSITIONS,
-        DocumentState: DOCUMENT_TRANSITIONS,
-        BatchState: BATCH_TRANSITIONS,
-    }
-    sections = [f"## {kind.__name__}\n\n{_states_of(kind, transitions)}" for kind, transitions in kinds.items()]
-    return "\n".join([*sections, f"## {EndReason.__name__}\n\n{members_page(EndReason)}"])
+    """A section for each kind of state: its values and its transitions."""
+    lines: list[str] = []
+    for title, kind, transitions in _STATES:
+        columns = ("value", "state", "as answers show it", "meaning")
+        rows = [(str(int(each)), f"`{each.name}`", each.facts.title, each.facts.meaning) for each in kind]
+        lines += [f"## {title}", "", *_grid(columns, rows), *transition_rows(transitions)]
+    lines += ["## The one word that `urls` shows", "", members_page(UrlState)]
+    lines += ["## Why a run ended", "", members_page(EndReason)]
+    return "\n".join(lines)
 
 
-def _states_of(kind: type[FetchState | DocumentState | BatchState], transitions: Sequence[Transition]) -> str:
-    states = [(f"`{state.value} {state.name}`", state.facts.meaning) for state in kind]
-    changes = [
-        (", ".join(f"`{state.name}`" for state in before) or "(new)", f"`{after.name}`", reason, by)
-        for before, after, reason, by in transitions
+def transition_rows(transitions: Iterable[Transition]) -> list[str]:
+    """A line for each transition: from which states to which, why, and which package makes it."""
+    rows = [
+        (
+            ", ".join(f"`{state.name}`" for state in each.before) or "new row",
+            f"`{each.after.name}`",
+            each.reason,
+            f"`{each.by}`",
+        )
+        for each in transitions
     ]
-    return "\n".join([*_grid(("value", "meaning"), states), *_grid(("from", "to", "why", "made by"), changes)])
+    return _grid(("from", "to", "because", "made by"), rows)
 
 
 def members_page(kind: type[Enum]) -> str:
@@ -293,8 +303,24 @@ def member_meanings(kind: type[Enum]) -> dict[str, str]:
     return {name: " ".join(re.findall(r"#: (.*)", comment)) for comment, name in found}
 
 
+def layers_page() -> str:
+    """The layers of imports as they are checked."""
+    contracts = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = next(contract["layers"] for contract in contracts if contract["id"] == "layers")
+    return "\n".join(["```text", *(layer.replace("(", "").replace(")", "") for layer in layers), "```"])
+
+
+_STATES: Final = (
+    ("Fetching", FetchState, FETCH_TRANSITIONS),
+    ("Document", DocumentState, DOCUMENT_TRANSITIONS),
+    ("Delivery", BatchState, BATCH_TRANSITIONS),
+)
+
 #: The pages by the name that ``{reference} NAME`` asks for.
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "layers": layers_page,
     "source-keys": lambda: key_pages(source_tables()),
     "project-keys": lambda: key_pages(project_tables()),
     "later-keys": later_keys,
@@ -304,4 +330,6 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "counters": counter_page,
     "exit-codes": exit_page,
     "states": state_page,
+    "fetch-transitions": lambda: "\n".join(transition_rows(FETCH_TRANSITIONS)),
+    "document-transitions": lambda: "\n".join(transition_rows(DOCUMENT_TRANSITIONS)),
 }

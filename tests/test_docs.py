@@ -17,6 +17,7 @@ from docs import reference_pages as pages
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import FIELDS, Kind
+from searchcrawl.queries.urls import UrlState
 from searchcrawl.run import COUNTS
 from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
 from tests.test_layout import ROOT, shown, tracked_files
@@ -145,7 +146,12 @@ def test_codes_fields_and_counters_when_listed_then_each_has_a_meaning() -> None
     assert [name for name, meaning in COUNTS.items() if not meaning.endswith(".")] == []
 
 
-@pytest.mark.parametrize("kind", [Exit, CodeClass, FetchState, DocumentState, BatchState, EndReason, Kind])
+@pytest.mark.parametrize("kind", [FetchState, DocumentState, BatchState])
+def test_states_when_listed_then_each_has_a_meaning(kind: type[FetchState | DocumentState | BatchState]) -> None:
+    assert [state.name for state in kind if not state.facts.meaning.endswith(".")] == []
+
+
+@pytest.mark.parametrize("kind", [Exit, CodeClass, EndReason, Kind, UrlState])
 def test_members_when_listed_then_each_has_a_meaning(kind: type[Enum]) -> None:
     meanings = pages.member_meanings(kind)
 
