@@ -17,7 +17,7 @@ from searchcrawl.queries.verify import verify
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.runs import lease
-from tests.answer_store import SITE, CachedStore
+from tests.filled_store import SITE, CachedStore
 
 NAMES = ("/a", "/b", "/c", "/d")
 

@@ -61,8 +61,8 @@ class _Origin:
     port: int
     ports: PortRules
     paths: PathRules
-    has_paths: bool
     decisions: Sequence[Decision]
+    has_paths: bool
 
 
 class Boundary:
@@ -199,10 +199,10 @@ class Boundary:
         parsed = urls.parse(text)
         # A dot at the end names the same host; it must not lead past an exclude.
         host = parsed.host.rstrip(".")
-        names = self._host_names.find(host)
-        ports, paths = self._blocks.rules_for(host)
-        refusals = [decision for decision in (*names, *ports.find(parsed.port)) if not decision.allowed]
-        origin = _Origin(host, parsed.port, ports, paths, bool(paths), refusals or names[:1] or self._default)
+        ports, paths = self._blocks.find_rules(host)
+        decisions = [*self._host_names.refusals(host), *ports.refusals(parsed.port)]
+        decisions = decisions or self._host_names.admissions(host)[:1] or self._default
+        origin = _Origin(host, parsed.port, ports, paths, decisions, bool(paths))
         if len(self._origins) >= _MAX_REMEMBERED_HOSTS:
             self._origins.clear()
         self._origins[text] = origin
@@ -233,7 +233,7 @@ class _Blocks:
         self._refuse_both_port_lists(blocks)
 
     def _refuse_both_port_lists(self, blocks: Sequence[HostBlock]) -> None:
-        """B3 is about a host, however many blocks name it."""
+        """A host has one list of ports (B3), however many blocks name it."""
         for number, block in enumerate(blocks):
             for other in blocks[:number]:
                 if other.host.strip().lower() == block.host.strip().lower():
@@ -244,9 +244,9 @@ class _Blocks:
                         key=f"scope.host[{number}]",
                     )
 
-    def rules_for(self, host: str) -> tuple[PortRules, PathRules]:
-        """The ports and paths of all blocks that name ``host``."""
-        numbers = tuple(self._index.matching(host))
+    def find_rules(self, host: str) -> tuple[PortRules, PathRules]:
+        """The rules about ports and paths of the source and of all blocks that name ``host``."""
+        numbers = tuple(self._index.find(host))
         rules = self._rules.get(numbers)
         if rules is None:
             rules = self._rules[numbers] = self._add_up([self._blocks[number] for number in numbers])
@@ -327,7 +327,7 @@ class _Limits:
         return passed
 
     def _repeats(self, path: str) -> bool:
-        """Whether one segment is in the path too often, next to itself or not."""
+        """Whether a segment is in the path too often, be it side by side or apart."""
         segments = path.split("/")
         if len(set(segments)) > len(segments) - self._max_repeated:
             return False

@@ -66,6 +66,10 @@ class RuleList:
         """All that these rules say about ``subject``, refusals first: excludes, the missing include, includes."""
         raise NotImplementedError
 
+    def refusals(self, subject: Any) -> list[Decision]:
+        """The rules that refuse ``subject``: excludes that match, and includes of which none does."""
+        return [decision for decision in self.find(subject) if not decision.allowed]
+
     def admissions(self, subject: Any) -> list[Decision]:
         """The includes that match ``subject``."""
         return [decision for decision in self.find(subject) if decision.allowed]

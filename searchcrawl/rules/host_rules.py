@@ -1,4 +1,4 @@
-"""Rules about hosts, ports and paths (B1–B4), compiled and asked host by host."""
+"""Rules about hosts, ports and paths, compiled (B1–B4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from searchcrawl.rules.decision import Decision, RuleList
 from searchcrawl.urls import unescape_unreserved
 
 _MAX_PORT: Final = 65535
-#: What stands in a path and in a query as it is written (WHATWG URL, path and query percent-encode sets).
+#: Characters that are not escaped in a path and in a query (WHATWG URL, path and query percent-encode sets).
 _KEPT_IN_PATH: Final = "!$%&'()*+,-./:;=@[\\]_|~"
 _KEPT_IN_QUERY: Final = "!$%&()*+,-./:;=?@[\\]^_`{|}~"
 
@@ -57,12 +57,10 @@ def parse_host_rule(rule: str, *, file: str, key: str) -> HostPattern:
     whole_labels = kind != "prefix" or text.endswith(".")
     if not whole_labels and not text.isascii():
         raise ConfigurationError(file, key, f"a prefix within a label must be ASCII (got {rule!r})")
-    return HostPattern(
-        kind, _comparable_host(text, rule, file, key) + ("." if kind == "prefix" and whole_labels else "")
-    )
+    return HostPattern(kind, _parse_host(text, rule, file, key) + ("." if kind == "prefix" and whole_labels else ""))
 
 
-def _comparable_host(text: str, rule: str, file: str, key: str) -> str:
+def _parse_host(text: str, rule: str, file: str, key: str) -> str:
     if ":" in text and not text.startswith("["):
         text = f"[{text}]"
     try:
@@ -79,7 +77,7 @@ def _comparable_host(text: str, rule: str, file: str, key: str) -> str:
 class HostIndex:
     """Host rules, found by a host's labels: the cost doesn't grow with their number.
 
-    ``matching`` yields the positions of all rules that name the host.
+    ``find`` returns the positions of all rules that name the host.
     """
 
     def __init__(self, patterns: Iterable[HostPattern]) -> None:
@@ -94,7 +92,7 @@ class HostIndex:
                 table.setdefault(pattern.text, []).append(position)
         self._any_prefix = tuple(text for text, _ in self._prefixes)
 
-    def matching(self, host: str) -> list[int]:
+    def find(self, host: str) -> list[int]:
         """Positions, rising, of the rules that name ``host`` (lower case, no dot at the end)."""
         found = list(self._exact.get(host, ()))
         rest = host
@@ -119,7 +117,7 @@ class HostNameRules(RuleList):
 
     def find(self, host: str) -> list[Decision]:
         """All that the rules say about a host (lower case, no dot at the end)."""
-        return self.require_include([self.decisions[position] for position in self._index.matching(host)])
+        return self.require_include([self.decisions[position] for position in self._index.find(host)])
 
 
 class PortRules(RuleList):
@@ -154,17 +152,17 @@ def compile_paths(rules: Sequence[str], *, allowed: bool, file: str, key: str) -
     for rule in rules:
         if not rule.startswith("/"):
             raise ConfigurationError(file, key, f"a path starts with / (got {rule!r})")
-    return [(comparable_text(rule), Decision(allowed, rule, file, key)) for rule in rules]
+    return [(to_comparable_text(rule), Decision(allowed, rule, file, key)) for rule in rules]
 
 
-def comparable_text(rule: str) -> str:
-    """A rule's text in the form URLs have when rules see them: escaped where a URL must be, no further."""
+def to_comparable_text(rule: str) -> str:
+    """A rule in the form that rules see of URLs: what a URL must escape is escaped, and nothing else."""
     path, mark, query = rule.partition("?")
     return unescape_unreserved(quote(path, safe=_KEPT_IN_PATH) + mark + quote(query, safe=_KEPT_IN_QUERY))
 
 
 def check_ports(include: Sequence[int], exclude: Sequence[int], *, file: str, key: str) -> None:
-    """Raises ConfigurationError for both lists at once (B3) and for what is no port."""
+    """Raises ConfigurationError where both lists have entries (B3), and for a number that is no port."""
     if include and exclude:
         raise ConfigurationError(
             file,

@@ -109,23 +109,19 @@ class IndexFilter:
         return next(self._list_timed(modified_ms, now_ms), None)
 
     def _list(self, facts: FetchedFacts) -> Iterator[Decision]:
-        yield from _take_refusals(self._mime_types.find(facts.mimetype))
+        yield from self._mime_types.refusals(facts.mimetype)
         if facts.size_bytes < self._min_bytes:
             yield self._too_small
         if 0 < self._max_bytes < facts.size_bytes:
             yield self._too_large
         yield from self._list_timed(facts.modified_ms, facts.fetched_ms)
-        yield from _take_refusals(self._urls.find(urls.unescape_unreserved(facts.url)))
-        yield from _take_refusals(self._names.find(facts.name))
+        yield from self._urls.refusals(urls.unescape_unreserved(facts.url))
+        yield from self._names.refusals(facts.name)
 
     def _list_timed(self, modified_ms: int | None, now_ms: int) -> Iterator[Decision]:
         # A page without a Last-Modified is never too old.
         if self._max_age_ms and modified_ms is not None and now_ms - modified_ms > self._max_age_ms:
             yield self._too_old
-
-
-def _take_refusals(found: Sequence[Decision]) -> Iterator[Decision]:
-    return (decision for decision in found if not decision.allowed)
 
 
 class _Wildcards(RuleList):

@@ -11,7 +11,7 @@ import re2
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.decision import Decision, RuleList
-from searchcrawl.rules.host_rules import comparable_text
+from searchcrawl.rules.host_rules import to_comparable_text
 
 _SET_MEMORY_BYTES: Final = 64 << 20
 _GLOB_HOST: Final = re.compile(r"(https?://)([^/*:?]+)(.*)", re.IGNORECASE | re.DOTALL)
@@ -76,8 +76,8 @@ def glob_expression(rule: str) -> str:
     with_host = _GLOB_HOST.fullmatch(text)
     if with_host and not with_host[2].isascii():
         text = with_host[1] + (ada_url.idna_to_ascii(with_host[2]).decode("ascii") or with_host[2]) + with_host[3]
-    text = comparable_text(text)
-    # A star at an end needs no matching, only no anchor: the search stops at the first hit.
+    text = to_comparable_text(text)
+    # A star at an end becomes a missing anchor: that is faster, as the search ends at the first match.
     start = "" if text.startswith("*") else "^"
     end = "" if text.endswith("*") else "$"
     pieces = [re2.escape(piece) for piece in text.strip("*").split("*") if piece]

@@ -13,7 +13,7 @@ from searchcrawl.exceptions import IndexUnavailable, SourceBusy
 from searchcrawl.operations import redelivery
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table
-from tests.answer_store import CachedStore
+from tests.filled_store import CachedStore
 from tests.redelivering import (
     NAMES,
     Solid,

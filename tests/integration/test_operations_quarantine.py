@@ -16,7 +16,7 @@ from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.queries.verify import verify
 from searchcrawl.store.runs import lease
-from tests.answer_store import SITE, FilledStore
+from tests.filled_store import SITE, FilledStore
 
 
 @pytest.fixture

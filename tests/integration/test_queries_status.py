@@ -13,7 +13,7 @@ from searchcrawl.queries.status import count_cache, describe_status
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.runs import lease
 from searchcrawl.store.schema import documents
-from tests.answer_store import FilledStore
+from tests.filled_store import FilledStore
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from searchcrawl.queries.urls import UrlFilter, UrlState, list_urls
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.states import DocumentState, FetchState
-from tests.answer_store import SITE, FilledStore
+from tests.filled_store import SITE, FilledStore
 
 
 @pytest.fixture

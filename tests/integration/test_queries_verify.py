@@ -16,7 +16,7 @@ from searchcrawl.items import Removal
 from searchcrawl.queries.verify import list_crawled_sources, verify
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
-from tests.answer_store import SITE, FilledStore
+from tests.filled_store import SITE, FilledStore
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from searchcrawl.delivery.documents import read_parts
 from searchcrawl.exceptions import CacheError
 from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
-from tests.answer_store import SITE, CachedStore
+from tests.filled_store import SITE, CachedStore
 from tests.redelivering import NAMES, Watched, flush, seal, sent, states, verified
 
 

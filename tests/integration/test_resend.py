@@ -11,7 +11,7 @@ from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.operations import quarantine
 from searchcrawl.store.batches import batch_table, resend_table
 from searchcrawl.store.documents import document_table
-from tests.answer_store import SITE, CachedStore
+from tests.filled_store import SITE, CachedStore
 from tests.redelivering import (
     NAMES,
     Refusing,

@@ -16,8 +16,8 @@ from searchcrawl.delivery.batch_sender import free_segments
 from searchcrawl.items import Document
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import documents
-from tests.answer_store import SITE, FilledStore
 from tests.factories import claim, document
+from tests.filled_store import SITE, FilledStore
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.delivery.delivery_thread import DeliveryThread
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import DocumentState
-from tests.answer_store import CachedStore
+from tests.filled_store import CachedStore
 
 
 @pytest.fixture

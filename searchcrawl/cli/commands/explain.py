@@ -36,34 +36,34 @@ class Command(BaseCommand):
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        sources = _sources(project, opts.source)
+        sources = _load_sources(project, opts.source)
         with closing(Database(project.database_url, project.root)) as database:
             first, *others = explain_by_all(project, sources, database, args[0], versions=VERSIONS)
             if opts.live:
-                first = self._with_live_step(first, project, database)
+                first = self._add_live_step(first, project, database)
         others = [other for other in others if other.is_relevant]
         if opts.json:
             print_object(first.as_json(others))
         else:
-            for line in _lines(first, others):
+            for line in _format_lines(first, others):
                 sys.stdout.write(f"{to_one_line(line) if line.strip() else ''}\n")
 
-    def _with_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
+    def _add_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
         """The explanation with what the site answers now."""
-        # They load Scrapy.
+        # These load Scrapy.
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
 
-        from searchcrawl.operations.dry_run import dry_run  # noqa: PLC0415
+        from searchcrawl.operations.dry_run import build_dry_run  # noqa: PLC0415
         from searchcrawl.spiders.page_spider import look_at  # noqa: PLC0415
 
         context = found.context
-        run = dry_run(project, context.source, database)
+        run = build_dry_run(project, context.source, database)
         seen = look_at(AsyncCrawlerProcess(self.loaded_settings()), run, context.url, depth=context.depth or 0)
         return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
 
 
-def _sources(project: Project, name: str | None) -> list[Source]:
-    """The source asked for, or all good ones; broken ones are warned about."""
+def _load_sources(project: Project, name: str | None) -> list[Source]:
+    """The source of this name, or all that can be loaded; warns about the others."""
     if name is not None:
         return [load_source(project, name)]
     good, errors = load_sources(project)
@@ -75,8 +75,8 @@ def _sources(project: Project, name: str | None) -> list[Source]:
     return list(good.values())
 
 
-def _lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[str]:
-    """The verdict, what decided, then the steps of the URL, a line a step."""
+def _format_lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[str]:
+    """The verdict and its reasons, then a line for each step, then the verdicts of other sources."""
     yield found.context.url
     yield found.verdict.text
     for number, reason in enumerate(found.verdict.reasons):

@@ -16,7 +16,7 @@ from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_object
 from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.operations.dry_run import dry_run
+from searchcrawl.operations.dry_run import build_dry_run
 from searchcrawl.queries.page import describe_page
 from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         if not isinstance(self.crawler_process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
         with closing(Database(project.database_url, project.root)) as database:
-            run = dry_run(project, source, database)
+            run = build_dry_run(project, source, database)
             run.rewriting.open(source.name)
             with closing(run.rewriting):
                 url = run.rewriting.normalise(url).url

@@ -14,7 +14,7 @@ from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.delivery.delivery_thread import DeliveryThread
 from searchcrawl.exceptions import IndexUnavailable, StoreError
 from searchcrawl.index.receiver import Batch, Receipt
-from tests.answer_store import FilledStore
+from tests.filled_store import FilledStore
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from searchcrawl.store.hosts import host_table
 from searchcrawl.store.schema import hosts
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl
-from tests.answer_store import FilledStore
+from tests.filled_store import FilledStore
 
 #: Long enough for dozens of scans of a thread that does not rest.
 _A_WHILE_SECONDS = 0.4

@@ -14,7 +14,7 @@ from searchcrawl.exceptions import StoreLocked
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.politeness.host_registry import HostRegistry
-from tests.answer_store import FilledStore
+from tests.filled_store import FilledStore
 
 _LIMIT_SECONDS = 20.0
 

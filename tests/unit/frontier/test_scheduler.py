@@ -25,7 +25,7 @@ from searchcrawl.store.schema import urls
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import Settled
-from tests.answer_store import FilledStore
+from tests.filled_store import FilledStore
 
 DEAD = "dead.acme.test:80"
 
