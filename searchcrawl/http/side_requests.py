@@ -192,7 +192,7 @@ class SideRequests:
                     response = await self._send(_request(url, policy, first_url, headers, form), policy)
                     target = _target(response, url, policy)
                     if target is None:
-                        return _answer(response, url, redirected=url != first_url)
+                        return _answer(response, redirected=url != first_url)
                     form = None if form is None else _form_after(response.status, form, url, target)
                     headers, url = None, target
         except HostBlocked as error:
@@ -284,9 +284,9 @@ def _form_after(status: int, form: _Form, url: str, target: str) -> _Form | None
     return _Form(form.body, url)
 
 
-def _answer(response: Response, url: str, *, redirected: bool) -> SideAnswer:
+def _answer(response: Response, *, redirected: bool) -> SideAnswer:
     return SideAnswer(
-        url=url, status=response.status, headers=response.headers, body=response.body, redirected=redirected
+        url=response.url, status=response.status, headers=response.headers, body=response.body, redirected=redirected
     )
 
 

@@ -20,7 +20,7 @@ _MAX_FIELDS: Final = 1000
 
 
 class LoginFailed(Exception):
-    """Nobody is logged in; a ``transient`` failure may be gone at the next try. Its text holds no secret."""
+    """The login failed; a ``transient`` failure may be gone at the next try. Its text holds no secret."""
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
         self.transient = transient
@@ -28,7 +28,7 @@ class LoginFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class FormSettings:
     """What the source says of its form (``[login]``)."""
 
     password: str = field(repr=False)
@@ -41,7 +41,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledForm:
-    """What to send: ``body`` by POST to ``url``; ``password_field`` is the name by which its page is known again."""
+    """What to send: ``body`` by POST to ``url``; a page with a field ``password_field`` is taken for the same form."""
 
     url: str
     body: bytes = field(repr=False)
@@ -55,34 +55,34 @@ class _Field:
     kind: str
 
 
-def fill_form(text: str, *, url: str, charset: str, wanted: Wanted) -> FilledForm:
-    """The form of the page ``text`` at ``url``, filled in; raises LoginFailed where there is none that will do."""
+def fill_form(text: str, *, url: str, charset: str, settings: FormSettings) -> FilledForm:
+    """The form of the page ``text`` at ``url``, filled in; raises LoginFailed where no form can be used."""
     tree = parse_tree(text)
-    form = _form(tree, wanted)
+    form = _find_form(tree, settings)
     fields = list(_fields(form))
-    password = wanted.password_field or next((one.name for one in fields if one.kind == "password"), None)
+    password = settings.password_field or next((one.name for one in fields if one.kind == "password"), None)
     if password is None:
         raise LoginFailed("the form has no password field with a name")
     values = [(one.name, one.value) for one in fields]
-    values = _with(values, password, wanted.password)
-    if wanted.username is not None:
-        values = _with(values, wanted.username_field or _username_field(fields, password), wanted.username)
-    for name, value in wanted.fields.items():
-        values = _with(values, name, value)
+    values = _with_value(values, password, settings.password)
+    if settings.username is not None:
+        values = _with_value(values, settings.username_field or _username_field(fields, password), settings.username)
+    for name, value in settings.fields.items():
+        values = _with_value(values, name, value)
     if (form.attributes.get("method") or "").strip().lower() != "post":
-        # Its URL would stand in the logs of the server, and of every proxy on the way.
+        # The URL is written to the logs of the server and of each proxy.
         raise LoginFailed("the form would send the password in a URL (its method is not post)")
     body = urlencode(values, encoding=charset, errors="xmlcharrefreplace").encode("ascii")
-    return FilledForm(url=_action(tree, form, url), body=body, password_field=password)
+    return FilledForm(url=_resolve_action(tree, form, url), body=body, password_field=password)
 
 
-def _form(tree: LexborHTMLParser, wanted: Wanted) -> LexborNode:
-    if wanted.form is not None:
-        chosen = tree.css_first(wanted.form)
+def _find_form(tree: LexborHTMLParser, settings: FormSettings) -> LexborNode:
+    if settings.form is not None:
+        chosen = tree.css_first(settings.form)
         if chosen is not None and chosen.tag != "form":
             chosen = chosen.css_first("form")
         if chosen is None:
-            raise LoginFailed(f"no form is found by login.form ({wanted.form})")
+            raise LoginFailed(f"no form is found by login.form ({settings.form})")
         return chosen
     for form in tree.css("form"):
         if form.css_first('input[type="password" i]') is not None:
@@ -91,7 +91,7 @@ def _form(tree: LexborHTMLParser, wanted: Wanted) -> LexborNode:
 
 
 def _fields(form: LexborNode) -> Iterator[_Field]:
-    """What the form would send as it stands, in its order, with the first of its buttons."""
+    """What a browser would send of the untouched form, in its order, with the first of its buttons."""
     pressed = False
     for number, node in enumerate(form.css("input, select, textarea, button")):
         attributes = node.attributes
@@ -122,7 +122,7 @@ def _value(node: LexborNode, kind: str) -> str:
 
 
 def _username_field(fields: list[_Field], password: str) -> str:
-    """The last field to type in before the password, or else the first behind it."""
+    """The last text field before the password, or else the first after it."""
     names = [one.name for one in fields]
     place = names.index(password) if password in names else len(names)
     before = [one.name for one in fields[:place] if one.kind in _TYPED]
@@ -132,14 +132,14 @@ def _username_field(fields: list[_Field], password: str) -> str:
     return before[-1] if before else behind[0]
 
 
-def _with(values: list[tuple[str, str]], name: str, value: str) -> list[tuple[str, str]]:
-    """``values`` with one set, where it stands or at the end."""
+def _with_value(values: list[tuple[str, str]], name: str, value: str) -> list[tuple[str, str]]:
+    """``values`` with one of them replaced, or added at the end."""
     if all(one != name for one, _ in values):
         return [*values, (name, value)]
     return [(one, value if one == name else old) for one, old in values]
 
 
-def _action(tree: LexborHTMLParser, form: LexborNode, url: str) -> str:
+def _resolve_action(tree: LexborHTMLParser, form: LexborNode, url: str) -> str:
     base = tree.css_first("base[href]")
     action = (form.attributes.get("action") or "").strip()
     try:

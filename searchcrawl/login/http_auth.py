@@ -9,21 +9,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-#: The better first.
+#: The best first.
 _HASHES: Final = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
 _MAX_HEADER: Final = 8192
 _PARAMETER: Final = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s,\"]+))")
 _SCHEME: Final = re.compile(r"\s*,?\s*([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?=\s|,|$)(?!\s*=)")
 
 
-def basic(username: str, password: str) -> str:
+def build_basic_header(username: str, password: str) -> str:
     """The value of the header for Basic."""
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """What a server asks for with ``WWW-Authenticate: Digest``; ``stale``: only the nonce was too old."""
+    """What a server asks with ``WWW-Authenticate: Digest``; ``stale``: only the nonce was too old."""
 
     realm: str
     nonce: str
@@ -34,24 +34,26 @@ class Challenge:
     userhash: bool = False
 
 
-def challenge_of(headers: Iterable[str]) -> Challenge | None:
-    """The best Digest challenge of WWW-Authenticate ``headers`` that can be met; None where there is none.
+def find_challenge(headers: Iterable[str]) -> Challenge | None:
+    """The best Digest challenge of WWW-Authenticate ``headers`` that can be answered; None where there is none.
 
-    Met are MD5 and SHA-256, also their -sess forms, with qop ``auth`` or none.
+    These are MD5 and SHA-256, also their -sess forms, with qop ``auth`` or none.
     """
     found = [
-        one for header in headers for scheme, given in _challenges(header[:_MAX_HEADER]) for one in _read(scheme, given)
+        one for header in headers for scheme, values in _split(header[:_MAX_HEADER]) for one in _read(scheme, values)
     ]
     names = list(_HASHES)
     return min(found, key=lambda one: names.index(_hash_name(one.algorithm)), default=None)
 
 
-def schemes_of(headers: Iterable[str]) -> list[str]:
+def list_schemes(headers: Iterable[str]) -> list[str]:
     """The names of the schemes that a server offers, for messages."""
-    return [scheme[:40] for header in headers for scheme, _ in _challenges(header[:_MAX_HEADER])]
+    return [scheme[:40] for header in headers for scheme, _ in _split(header[:_MAX_HEADER])]
 
 
-def digest(challenge: Challenge, *, method: str, target: str, user: tuple[str, str], cnonce: str, count: int) -> str:
+def build_digest_header(
+    challenge: Challenge, *, method: str, target: str, user: tuple[str, str], cnonce: str, count: int
+) -> str:
     """The value of the header that answers ``challenge`` for a request of ``target`` (path and query).
 
     ``user`` is name and password, ``count`` how often the nonce was used, this time included.
@@ -87,12 +89,12 @@ def digest(challenge: Challenge, *, method: str, target: str, user: tuple[str, s
     return "Digest " + ", ".join(parts)
 
 
-def next_nonce(header: str) -> str | None:
+def find_next_nonce(header: str) -> str | None:
     """The nonce that an ``Authentication-Info`` header wants used from now on."""
     return _parameters(header[:_MAX_HEADER]).get("nextnonce")
 
 
-def _challenges(header: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _split(header: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     """The schemes of one header with their parameters; ``Negotiate`` and the like have none."""
     position = 0
     while match := _SCHEME.match(header, position):
@@ -112,23 +114,23 @@ def _parameters(text: str) -> dict[str, str]:
     }
 
 
-def _read(scheme: str, given: Mapping[str, str]) -> Iterator[Challenge]:
-    algorithm, nonce, realm = given.get("algorithm"), given.get("nonce"), given.get("realm")
+def _read(scheme: str, values: Mapping[str, str]) -> Iterator[Challenge]:
+    algorithm, nonce, realm = values.get("algorithm"), values.get("nonce"), values.get("realm")
     if scheme.lower() != "digest" or nonce is None or realm is None or _hash_name(algorithm) not in _HASHES:
         return
-    offered = {one.strip().lower() for one in given.get("qop", "").split(",")} - {""}
+    offered = {one.strip().lower() for one in values.get("qop", "").split(",")} - {""}
     if offered and "auth" not in offered:
         return
-    if any(not text.isprintable() or not text.isascii() for text in given.values()):
+    if any(not text.isprintable() or not text.isascii() for text in values.values()):
         return
     yield Challenge(
         realm=realm,
         nonce=nonce,
-        opaque=given.get("opaque"),
+        opaque=values.get("opaque"),
         algorithm=algorithm,
         qop=bool(offered),
-        stale=given.get("stale", "").lower() == "true",
-        userhash=given.get("userhash", "").lower() == "true",
+        stale=values.get("stale", "").lower() == "true",
+        userhash=values.get("userhash", "").lower() == "true",
     )
 
 

@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from searchcrawl.login.http_auth import Challenge, basic, challenge_of, digest, next_nonce, schemes_of
+from searchcrawl.login.http_auth import (
+    Challenge,
+    build_basic_header,
+    build_digest_header,
+    find_challenge,
+    find_next_nonce,
+    list_schemes,
+)
 
 NONCE = "7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v"
 OPAQUE = "FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS"
@@ -27,8 +34,8 @@ def response_of(header: str) -> str:
 
 
 def test_basic_when_made_then_is_as_in_the_rfc() -> None:
-    assert basic("Aladdin", "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
-    assert basic("test", "123£") == "Basic dGVzdDoxMjPCow=="
+    assert build_basic_header("Aladdin", "open sesame") == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
+    assert build_basic_header("test", "123£") == "Basic dGVzdDoxMjPCow=="
 
 
 @pytest.mark.parametrize(
@@ -39,10 +46,10 @@ def test_basic_when_made_then_is_as_in_the_rfc() -> None:
     ],
 )
 def test_digest_when_made_then_is_as_in_the_rfc(algorithm: str, response: str) -> None:
-    challenge = challenge_of([of_rfc(algorithm)])
+    challenge = find_challenge([of_rfc(algorithm)])
     assert challenge is not None
 
-    header = digest(
+    header = build_digest_header(
         challenge,
         method="GET",
         target="/dir/index.html",
@@ -61,7 +68,7 @@ def test_digest_when_made_then_is_as_in_the_rfc(algorithm: str, response: str) -
 def test_digest_when_server_names_no_qop_then_is_as_in_the_older_rfc() -> None:
     challenge = Challenge(realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", qop=False)
 
-    header = digest(
+    header = build_digest_header(
         challenge, method="GET", target="/dir/index.html", user=("Mufasa", "Circle Of Life"), cnonce="x", count=1
     )
 
@@ -73,8 +80,8 @@ def test_digest_when_user_name_has_quotes_or_is_to_be_hidden_then_is_so() -> Non
     plain, hidden = (Challenge(realm="r", nonce="n", userhash=hide) for hide in (False, True))
     how = {"method": "GET", "target": "/", "user": ('a"b\\c', "p"), "cnonce": "x", "count": 9}
 
-    assert 'username="a\\"b\\\\c"' in digest(plain, **how)  # type: ignore[arg-type]
-    assert re.search(r'username="[0-9a-f]{32}".*userhash=true', digest(hidden, **how))  # type: ignore[arg-type]
+    assert 'username="a\\"b\\\\c"' in build_digest_header(plain, **how)  # type: ignore[arg-type]
+    assert re.search(r'username="[0-9a-f]{32}".*userhash=true', build_digest_header(hidden, **how))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +98,7 @@ def test_digest_when_user_name_has_quotes_or_is_to_be_hidden_then_is_so() -> Non
 def test_challenge_when_read_then_the_best_that_can_be_met_is_taken(
     headers: list[str], algorithm: str | None, nonce: str
 ) -> None:
-    challenge = challenge_of(headers)
+    challenge = find_challenge(headers)
 
     assert challenge is not None
     assert (challenge.algorithm, challenge.nonce) == (algorithm, nonce)
@@ -112,17 +119,21 @@ def test_challenge_when_read_then_the_best_that_can_be_met_is_taken(
     ],
 )
 def test_challenge_when_it_cannot_be_met_then_there_is_none(header: str) -> None:
-    assert challenge_of([header]) is None
+    assert find_challenge([header]) is None
 
 
 def test_schemes_when_named_then_are_those_of_all_headers() -> None:
-    assert schemes_of(['Basic realm="x", Digest realm="y", nonce="n"', "Negotiate"]) == ["Basic", "Digest", "Negotiate"]
+    assert list_schemes(['Basic realm="x", Digest realm="y", nonce="n"', "Negotiate"]) == [
+        "Basic",
+        "Digest",
+        "Negotiate",
+    ]
 
 
 def test_stale_and_next_nonce_when_sent_then_are_read() -> None:
-    challenge = challenge_of(['Digest realm="r", nonce="n", stale=true'])
+    challenge = find_challenge(['Digest realm="r", nonce="n", stale=true'])
 
     assert challenge is not None
     assert challenge.stale
-    assert next_nonce('qop=auth, rspauth="ab", nextnonce="later"') == "later"
-    assert next_nonce("qop=auth") is None
+    assert find_next_nonce('qop=auth, rspauth="ab", nextnonce="later"') == "later"
+    assert find_next_nonce("qop=auth") is None

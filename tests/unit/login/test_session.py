@@ -8,14 +8,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from scrapy import Request
+from scrapy.exceptions import DownloadTimeoutError
+from scrapy.http import Response
 
 from searchcrawl.http.cookies import CookieJar
-from searchcrawl.login.form import LoginFailed, Wanted
-from searchcrawl.login.session import Answer, LoginSession, Plan
+from searchcrawl.http.side_requests import SideRequests
+from searchcrawl.login.form import FormSettings, LoginFailed
+from searchcrawl.login.session import LoginSession, Plan
+from searchcrawl.politeness.rate_limiter import RateLimiter
 
 HOME, LOGIN = "http://a.test/", "http://a.test/login"
 FORM = "<form method=post action='{action}'><input name=u><input type=password name=p></form>"
 INSIDE = "<p>Hello. <a href=/logout>Log out</a></p>"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server answers; status 0: nothing in time."""
+
+    url: str
+    text: str = ""
+    status: int = 200
+    location: str | None = None
+
+
+page = Answer
 
 
 @dataclass
@@ -26,20 +44,18 @@ class Server:
     asked: list[str] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
 
-    async def __call__(self, url: str, form: bytes | None = None, *, referrer: str | None = None) -> Answer:
-        key = f"{'GET' if form is None else 'POST'} {url}"
+    async def download(self, request: Request) -> Response:
+        assert request.meta["side_request"] == "login"
+        key = f"{request.method} {request.url}"
         self.asked.append(key)
-        self.bodies += [form] if form is not None else []
+        self.bodies += [request.body] if request.method == "POST" else []
         await asyncio.sleep(0)
         left = self.answers[key]
         answer = left.pop(0) if len(left) > 1 else left[0]
         if answer.status == 0:
-            raise LoginFailed("timeout", transient=True)
-        return answer
-
-
-def page(url: str, text: str = "", status: int = 200, location: str | None = None) -> Answer:
-    return Answer(url=url, status=status, location=location, body=text.encode(), text=text)
+            raise DownloadTimeoutError
+        headers = {} if answer.location is None else {"Location": answer.location}
+        return Response(answer.url, status=answer.status, headers=headers, body=answer.text.encode(), request=request)
 
 
 def server(**changed: Answer | list[Answer]) -> Server:
@@ -54,13 +70,22 @@ def server(**changed: Answer | list[Answer]) -> Server:
 
 
 def session(site: Server, *, now: Callable[[], float] = lambda: 0.0, **plan: Any) -> LoginSession:
-    given = {"url": LOGIN, "wanted": Wanted(username="me", password="open"), **plan}
-    return LoginSession(Plan(**given), CookieJar(["http://a.test"]), site, now=now)
+    given = {
+        "url": LOGIN,
+        "form": FormSettings(username="me", password="open"),
+        "default_charset": "utf-8",
+        **plan,
+    }
+    return LoginSession(Plan(**given), CookieJar(["http://a.test"]), side(site), now=now)
+
+
+def side(site: Server) -> SideRequests:
+    return SideRequests(download=site.download, rate_limiter=RateLimiter())
 
 
 def failing(made: LoginSession) -> LoginFailed:
     with pytest.raises(LoginFailed) as raised:
-        asyncio.run(made.ready())
+        asyncio.run(made.wait_until_logged_in())
     return raised.value
 
 
@@ -69,7 +94,7 @@ def test_login_when_many_requests_wait_then_is_done_once() -> None:
     made = session(site, check="Log out")
 
     async def wait() -> None:
-        await asyncio.gather(*(made.ready() for _ in range(20)))
+        await asyncio.gather(*(made.wait_until_logged_in() for _ in range(20)))
 
     asyncio.run(wait())
 
@@ -143,7 +168,7 @@ def test_login_when_it_works_at_the_next_try_then_all_is_well() -> None:
 
     failing(made)
     times[0] += made.pause_seconds
-    asyncio.run(made.ready())
+    asyncio.run(made.wait_until_logged_in())
 
     assert made.generation == 1
 
@@ -153,7 +178,7 @@ def test_lost_login_when_renewed_then_once_for_all_and_no_second_time() -> None:
     made = session(site)
 
     async def story() -> list[bool]:
-        await made.ready()
+        await made.wait_until_logged_in()
         first = await asyncio.gather(*(made.renew(1) for _ in range(5)))
         return [*first, await made.renew(1), await made.renew(made.generation)]
 
@@ -167,7 +192,7 @@ def test_lost_login_when_it_cannot_be_renewed_then_everybody_hears_it() -> None:
     made = session(server(posted=[page(LOGIN, status=303, location="/"), page(LOGIN, FORM)]))
 
     async def story() -> list[bool]:
-        await made.ready()
+        await made.wait_until_logged_in()
         return [await made.renew(1), await made.renew(1)]
 
     renewed = asyncio.run(story())
@@ -178,7 +203,7 @@ def test_lost_login_when_it_cannot_be_renewed_then_everybody_hears_it() -> None:
 
 def test_page_when_it_has_the_form_and_not_what_only_others_have_then_looks_like_login() -> None:
     plain, checked = session(server()), session(server(), check="Abmelden für heute")
-    asyncio.run(plain.ready())
+    asyncio.run(plain.wait_until_logged_in())
     form = FORM.encode()
 
     assert [plain.looks_like_login(body) for body in (form, b"", b"<input type=password name=other>")] == [
@@ -197,7 +222,7 @@ def test_cookies_when_they_are_given_then_are_set_and_the_page_is_asked_for() ->
     site = server(home=page(HOME, INSIDE))
     plan = Plan(url=HOME, cookies=(("s", "1"),), cookie_origins=["http://a.test"], check="Log out")
 
-    asyncio.run(LoginSession(plan, jar, site).ready())
+    asyncio.run(LoginSession(plan, jar, side(site)).wait_until_logged_in())
 
     assert jar.header("http://a.test/deep/page") == "s=1"
     assert site.asked == [f"GET {HOME}"]
