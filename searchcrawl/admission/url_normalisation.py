@@ -58,7 +58,7 @@ def _is_named(found: Found, identity: Identity) -> bool:
     if found.named:
         return True
     suspects = [link[0] for link in found.links if "?" in link[0] or ";" in link[0]]
-    return not suspects or all(identity.of(url) == url for url in suspects)
+    return not suspects or all(identity.strip(url) == url for url in suspects)
 
 
 def _named(found: Found, rewriting: Rewriting, pages: Mapping[int, str]) -> Found:

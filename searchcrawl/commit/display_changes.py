@@ -48,7 +48,7 @@ class DisplayChanges:
 
     def _key_of(self, url: str, display: str | None) -> int | None:
         try:
-            return urls.key(self._display.of(url, display))
+            return urls.key(self._display.resolve(url, display))
         except InvalidUrl:
             # The next visit says so (1010).
             return None

@@ -95,7 +95,7 @@ def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, ver
 
 def _why_moved(row: Reviewed, named: NormalisedUrl, run: Run) -> Decision:
     file = run.source.file
-    stripped = run.rewriting.identity.rule(row.url)
+    stripped = run.rewriting.identity.find_name(row.url)
     if stripped and named.found_as is None:
         return Decision(False, stripped, file, STRIP_KEY)
     return Decision(False, "rewritten otherwise", file, "rewrite")

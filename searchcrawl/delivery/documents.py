@@ -67,7 +67,7 @@ def build_indexed_document(
 
     With ``display`` the URLs and the host are those that are shown; the id stays that of the access URL.
     """
-    url = row.url if display is None else display.shown(row.url, row.display_url)
+    url = row.url if display is None else display.show(row.url, row.display_url)
     fields: dict[str, Any] = {
         "url": url,
         "access_url": row.url,
@@ -152,7 +152,7 @@ def _place(row: BatchDocument) -> Place:
 
 
 def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list[str]:
-    return [url for url, _ in duplicates] if display is None else sorted(display.shown(*copy) for copy in duplicates)
+    return [url for url, _ in duplicates] if display is None else sorted(display.show(*copy) for copy in duplicates)
 
 
 def _copy_for_language(record: Mapping[str, Any]) -> dict[str, Any]:

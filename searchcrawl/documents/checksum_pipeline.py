@@ -35,7 +35,7 @@ class BodyDigestPipeline:
             item.body,
             robots_tags=",".join(list_robots_tags(item.headers)),
             canonical=canonical or "",
-            attributes=self._attributes.header_text(item.headers) if self._attributes is not None else "",
+            attributes=self._attributes.join_headers(item.headers) if self._attributes is not None else "",
             refusal=item.refusal,
         )
         return replace(item, body_digest=digest)

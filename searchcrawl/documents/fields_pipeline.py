@@ -86,7 +86,7 @@ def complete_page(
 
 
 def _add_attributes(page: Page, document: Document, attributes: AttributeMap) -> Page:
-    found: dict[str, Sequence[str]] = {**dict(page.found), **attributes.in_headers(document.headers)}
+    found: dict[str, Sequence[str]] = {**dict(page.found), **attributes.find_in_headers(document.headers)}
     if not found:
         return page
     values, unreadable = attributes.read(found)

@@ -16,7 +16,7 @@ from searchcrawl.rules import index_filter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.index_filter import FetchedFacts, IndexFilter
-from searchcrawl.rules.redirects import moved_to
+from searchcrawl.rules.redirects import write_target
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -105,7 +105,7 @@ class PageFilterPipeline:
         code, rule, target = decision.code, decision.rule, decision.target
         if code == Code.META_REFRESH:
             links = () if target is None or rule is not None else (target,)
-            error = None if target is None else moved_to(target.url)
+            error = None if target is None else write_target(target.url)
             return Outcome(claim=claim, code=code, rule=rule, error=error, links=links, redirects=document.redirects)
         # The Link header goes before the link element of the page.
         canonical = index_filter.find_canonical_link(
@@ -114,7 +114,7 @@ class PageFilterPipeline:
         display_url = document.display_url
         if self._display is not None:
             try:
-                display_url = self._display.of(claim.url, claim.display_url)
+                display_url = self._display.resolve(claim.url, claim.display_url)
             except InvalidUrl as error:
                 if code == 200:
                     code, rule = Code.INVALID_DISPLAY_URL, f"display: {error}"

@@ -115,7 +115,7 @@ def _ending(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
     rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
     links = () if verdict.link is None else (verdict.link,)
     outcome = ended(request, claim, Code.MOVED, rule=rule).outcome
-    error = None if verdict.url is None else redirects.moved_to(verdict.url)
+    error = None if verdict.url is None else redirects.write_target(verdict.url)
     return VisitEnded(replace(outcome, links=links, redirects=verdict.hops, error=error))
 
 

@@ -16,7 +16,7 @@ from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILAB
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.queries.explain_context import Context
-from searchcrawl.rules.redirects import target_of
+from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 
@@ -75,7 +75,7 @@ def describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
     if answer.redirects:
         parts.append(" → ".join(f"{hop.url} ({hop.code})" for hop in answer.redirects))
     if isinstance(answer, Outcome):
-        target = target_of(answer.error)
+        target = read_target(answer.error)
         parts.append(f"leads to {target}" if target is not None else answer.error or "")
         outcome = "refused" if answer.rule is not None else "moved" if target is not None else "failed"
     else:
@@ -146,7 +146,7 @@ def _describe_robots(context: Context) -> Step:
 
 def _describe_redirects(listed: ListedUrl) -> Iterator[Step]:
     hops = [] if listed.redirects is None else orjson.loads(listed.redirects)
-    target = target_of(listed.error)
+    target = read_target(listed.error)
     if not hops and target is None:
         return
     trail = " → ".join(f"{hop['url']} ({hop['code']})" for hop in hops) or listed.url
@@ -161,7 +161,7 @@ def _describe_answer(facts: UrlFacts) -> Step:
     listed = facts.listed
     parts = [describe_code(listed.code)]
     error = listed.error
-    if error is not None and target_of(error) is None:
+    if error is not None and read_target(error) is None:
         # Errors of statuses say no more than the status, and the URL that answered.
         parts[0] = error if error.startswith(parts[0]) else f"{parts[0]}; {error}"
     if listed.last_fetched_ms is not None:

@@ -16,7 +16,7 @@ from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, pars
 from searchcrawl.queries.urls import UrlState
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.redirects import target_of
+from searchcrawl.rules.redirects import read_target
 from searchcrawl.rules.removal import is_evidence
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_queries import UrlFacts
@@ -69,7 +69,7 @@ def find_verdict(context: Context) -> Verdict:
         return _explain_good(context, facts)
     if listed.code in REDIRECTS:
         text = f"{_NOT_IN}: {_describe_visit(context, facts)}, which no rule refuses now: the next run asks for it"
-        return Verdict(text, [Reason(step="redirect", rule=f"leads to {target_of(listed.error)}")])
+        return Verdict(text, [Reason(step="redirect", rule=f"leads to {read_target(listed.error)}")])
     said = listed.rule or listed.error or describe_code(listed.code)
     return _explain_lifted(context, f"refused at the last visit ({said})")
 
@@ -159,7 +159,7 @@ def _describe_visit(context: Context, facts: UrlFacts) -> str:
     if listed.code in COPIES or listed.code == Code.DISPLAY_URL_CLASH:
         return f"{meaning}: {listed.duplicate_of}" if listed.duplicate_of else meaning
     if listed.code in REDIRECTS:
-        target = target_of(listed.error)
+        target = read_target(listed.error)
         return f"{meaning}: {target}" if target else meaning
     if listed.rule == ROBOTS_UNAVAILABLE:
         return f"{int(Code.ROBOTS)}, robots.txt could not be had"
@@ -192,7 +192,7 @@ def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason
 
 def _find_reasons_of_redirect(context: Context, facts: UrlFacts) -> Sequence[Reason]:
     listed = facts.listed
-    target = target_of(listed.error)
+    target = read_target(listed.error)
     if listed.rule is None:
         kind = "meta refresh" if listed.code == Code.META_REFRESH else "moved for good"
         return [Reason(step="redirect", rule=f"{kind} to {target}" if target is not None else kind)]

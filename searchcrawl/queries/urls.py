@@ -137,7 +137,7 @@ def _build_object(row: ListedUrl, source: str, state: UrlState, display: Display
     other = None if clash else row.duplicate_of
     modified = clock.from_http_date(row.last_modified)
     return {
-        "url": row.url if display is None else display.shown(row.url, row.display_url),
+        "url": row.url if display is None else display.show(row.url, row.display_url),
         "access_url": row.url,
         "state": state.value,
         "in_index": row.indexed_version is not None,
@@ -154,7 +154,7 @@ def _build_object(row: ListedUrl, source: str, state: UrlState, display: Display
         "etag": row.etag,
         "last_modified": None if modified is None else clock.iso(clock.to_ms(modified)),
         "checksum": row.fields_digest.hex() if row.fields_digest else None,
-        "duplicate_of": other if other is None or display is None else display.shown(other, row.duplicate_display),
+        "duplicate_of": other if other is None or display is None else display.show(other, row.duplicate_display),
         "document_id": None if row.document_state is None else urls.document_id(source, row.url),
         "batch": row.batch_id,
         "redirects": [] if row.redirects is None else orjson.loads(row.redirects),

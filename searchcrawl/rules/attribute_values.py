@@ -1,4 +1,4 @@
-"""From texts found in pages and headers to the typed values of search attributes (A5). Pure."""
+"""Makes typed values of search attributes from texts of pages and headers (A5). Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
-#: So many different values of an attribute are kept of one document.
+#: The number of different values that an attribute of one document may have.
 MAX_VALUES: Final = 256
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
 _YEAR_MONTH: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 _SLASHED: Final = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})(?![0-9])")
-# Numbers are doubles in the index: beyond these not every whole number is one.
+# Numbers are doubles in the index, which have every whole number up to this one.
 _MOST_WHOLE: Final = 2**53
-# The embedded index keeps nanoseconds since 1970 in 64 bits.
+# The local index stores nanoseconds since 1970 in 64 bits.
 _FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
 _LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
 
@@ -41,10 +41,9 @@ class Reading(NamedTuple):
 
 
 class AttributeMap:
-    """What of a source's pages becomes which attribute.
+    """What in the pages and headers of a source becomes which attribute.
 
-    ``wanted`` are the origins that are in the pages themselves. ``unreadable`` counts, by attribute,
-    the values that were left out.
+    ``wanted`` are the origins that are in pages. ``unreadable`` counts the values that were left out, by attribute.
     """
 
     def __init__(self, mapped: Iterable[Mapped], *, desc_fallback: bool = False) -> None:
@@ -56,23 +55,23 @@ class AttributeMap:
             each.origin.partition(":")[2].encode() for each in self.mapped if each.origin.startswith("header:")
         )
 
-    def in_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, list[str]]:
-        """The values of those headers that are mapped, by origin; empty at once where none is."""
+    def find_in_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> dict[str, list[str]]:
+        """The values of the headers that are mapped, by origin."""
         found: dict[str, list[str]] = {}
         if self._headers:
             for name, value in headers:
                 lowered = name.lower()
                 if lowered in self._headers:
-                    found.setdefault(f"header:{lowered.decode('latin-1')}", []).append(_header_text(value))
+                    found.setdefault(f"header:{lowered.decode('latin-1')}", []).append(_decode_header(value))
         return found
 
-    def header_text(self, headers: Sequence[tuple[bytes, bytes]]) -> str:
-        """The same as one text, to be compared; empty where no header is mapped or there."""
-        found = self.in_headers(headers)
+    def join_headers(self, headers: Sequence[tuple[bytes, bytes]]) -> str:
+        """The values of the headers that are mapped, as one text for a digest; empty without any."""
+        found = self.find_in_headers(headers)
         return repr(sorted(found.items())) if found else ""
 
     def read(self, found: Mapping[str, Sequence[str]]) -> Reading:
-        """The values of all attributes; ``found`` are texts by origin. The order is that of the mapping."""
+        """The values of all attributes; ``found`` has the texts by origin. Their order is that of the mapping."""
         values: dict[str, dict[Value, None]] = {}
         unreadable: list[tuple[str, str]] = []
         for origin, attribute, kind in self.mapped:
@@ -80,7 +79,7 @@ class AttributeMap:
                 line = " ".join(text.split())
                 if not line:
                     continue
-                value = typed(line, kind)
+                value = convert_value(line, kind)
                 if value is None:
                     unreadable.append((attribute, line))
                 elif len(values.setdefault(attribute, {})) < MAX_VALUES:
@@ -88,17 +87,17 @@ class AttributeMap:
         return Reading({attribute: tuple(each) for attribute, each in values.items()}, unreadable)
 
 
-def typed(text: str, kind: str) -> Value | None:
-    """A text as ``string``, ``text``, ``number`` or ``date`` (ISO 8601 in UTC); None where it is none."""
+def convert_value(text: str, kind: str) -> Value | None:
+    """A text as a value of the type ``string``, ``text``, ``number`` or ``date`` (ISO 8601 in UTC); None where it is none."""
     if kind == "number":
-        return _number(text)
+        return _parse_number(text)
     if kind == "date":
-        moment = _moment(text)
-        return None if moment is None else _iso_utc(moment)
+        moment = _parse_date(text)
+        return None if moment is None else _format_date(moment)
     return text
 
 
-def _number(text: str) -> int | float | None:
+def _parse_number(text: str) -> int | float | None:
     if not _NUMBER.fullmatch(text):
         return None
     number = float(text)
@@ -107,8 +106,8 @@ def _number(text: str) -> int | float | None:
     return int(number) if number.is_integer() and abs(number) < _MOST_WHOLE else number
 
 
-def _moment(text: str) -> datetime | None:
-    """ISO 8601, also a year or a month alone or with slashes, or as in HTTP and mail; without a zone it is UTC."""
+def _parse_date(text: str) -> datetime | None:
+    """Reads ISO 8601, also a year or a month alone or with slashes, or a date of HTTP or mail; UTC where it has no zone."""
     if (short := _YEAR_MONTH.fullmatch(text)) is not None:
         text = f"{short[1]}-{short[2] or '01'}-01"
     try:
@@ -122,12 +121,12 @@ def _moment(text: str) -> datetime | None:
     return found if _FIRST_MOMENT < found < _LAST_MOMENT else None
 
 
-def _iso_utc(moment: datetime) -> str:
+def _format_date(moment: datetime) -> str:
     precision = "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
-def _header_text(value: bytes) -> str:
+def _decode_header(value: bytes) -> str:
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:

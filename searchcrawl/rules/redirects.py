@@ -1,4 +1,4 @@
-"""What a redirect leads to (requirements.md, decision 3; C6)."""
+"""What to do with a redirect (C6). Pure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _TEMPORARY: Final = frozenset({302, 303, 307})
 _PERMANENT: Final = frozenset({301, 308})
 _LEADS_TO: Final = "leads to "
 _MAX_NOTED_CHARACTERS: Final = 8192
-_AS_IT_IS: Final = Rewriting()
+_NO_REWRITING: Final = Rewriting()
 _BLANK: Final = b" \t\r\n\x0b\x0c"
 
 
 class RedirectKind(Enum):
     """What to do with an answer."""
 
-    #: no redirect that is ours to follow: the answer stands as it is
+    #: it is no redirect that is followed: the answer itself counts
     NONE = "none"
-    #: ask ``url`` next, for the same row, wherever it lies
+    #: request ``url`` next, for the same row, on whatever host it is
     FOLLOW = "follow"
-    #: the row gets ``code`` 954; ``url`` is a URL of its own where ``decision`` allows it, by ``link``
+    #: the row gets ``code`` 954; where ``decision`` allows it, ``url`` gets a row of its own, by ``link``
     MOVE = "move"
     #: the row gets ``code`` 963 or 1003, and ``error`` as its reason
     FAIL = "fail"
@@ -39,7 +39,7 @@ class RedirectKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirect:
-    """The verdict on an answer; ``hops`` are those so far, with this one where it was followed."""
+    """The decision on an answer; ``hops`` are the redirects that were followed, with this one where it is to be."""
 
     kind: RedirectKind
     hops: tuple[Hop, ...]
@@ -59,63 +59,63 @@ def decide(
     hops: tuple[Hop, ...] = (),
     max_redirects: int = 10,
     depth: int | None = None,
-    rewriting: Rewriting = _AS_IT_IS,
+    rewriting: Rewriting = _NO_REWRITING,
     own_url: str | None = None,
 ) -> Redirect:
-    """The verdict on the answer ``status`` of ``base_url``, with all its Location headers.
+    """Decides on the answer ``status`` of ``base_url``; ``locations`` are all its Location headers.
 
-    302, 303 and 307 are followed up to ``max_redirects`` times, without a look at the boundary.
+    302, 303 and 307 are followed up to ``max_redirects`` times, whatever the boundary says of their targets.
     The target of 301 and 308 is checked against the boundary, at the row's own ``depth``. A URL
-    that is met again is a loop, whatever the statuses. Other statuses, 300 and 304 too, are no redirects.
-    ``own_url`` is that of the row (default: ``base_url``): where a page moved for good to itself, but for
-    parameters that are no part of its identity, it is asked for with them.
+    that comes a second time is a loop, whatever the statuses. Other statuses, 300 and 304 too, are no redirects.
+    ``own_url`` is that of the row (default: ``base_url``): a page that moved for good to itself, with parameters
+    that are no part of its identity, is requested with them.
     """
     if status not in _TEMPORARY and status not in _PERMANENT:
         return Redirect(kind=RedirectKind.NONE, hops=hops)
     try:
-        target = _target(locations, base_url)
+        target = _resolve_target(locations, base_url)
     except InvalidUrl as error:
         return Redirect(kind=RedirectKind.FAIL, hops=hops, code=Code.NO_LOCATION, error=str(error))
     if target == base_url or any(hop.url == target for hop in hops):
-        return _loop(target, hops)
+        return _build_loop(target, hops)
     taken = (*hops, Hop(base_url, status))
     own_url = own_url or base_url
-    if status in _PERMANENT and rewriting.identity.of(target) != own_url:
-        return _moved(rewriting.normalise(target, own_url), own_url, taken, boundary, depth)
+    if status in _PERMANENT and rewriting.identity.strip(target) != own_url:
+        return _build_move(rewriting.normalise(target, own_url), own_url, taken, boundary, depth)
     if len(taken) > max_redirects:
         error_text = f"more than {max_redirects} redirects"
         return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
     return Redirect(kind=RedirectKind.FOLLOW, hops=taken, url=target)
 
 
-def moved_to(target: str) -> str | None:
-    """What the row says of a URL whose redirect or refresh (953, 954) leads to ``target``; None of an endless one."""
+def write_target(target: str) -> str | None:
+    """The error of a row whose redirect or refresh (953, 954) leads to ``target``; None where that is too long."""
     return f"{_LEADS_TO}{target}" if len(target) <= _MAX_NOTED_CHARACTERS else None
 
 
-def target_of(error: str | None) -> str | None:
-    """The URL in what ``moved_to`` wrote; None where it wrote nothing."""
+def read_target(error: str | None) -> str | None:
+    """The URL in an error that ``write_target`` made; None in other errors."""
     return error.removeprefix(_LEADS_TO) if error is not None and error.startswith(_LEADS_TO) else None
 
 
-def _moved(
+def _build_move(
     found: NormalisedUrl, own_url: str, hops: tuple[Hop, ...], boundary: Boundary, depth: int | None
 ) -> Redirect:
     if found.url == own_url:
-        return _loop(found.url, hops[:-1])
+        return _build_loop(found.url, hops[:-1])
     decision = found.decision if found.code else boundary.decide(found.url, depth)
     link = found.link if decision.allowed else None
     return Redirect(kind=RedirectKind.MOVE, hops=hops, url=found.url, link=link, code=Code.MOVED, decision=decision)
 
 
-def _loop(target: str, hops: tuple[Hop, ...]) -> Redirect:
+def _build_loop(target: str, hops: tuple[Hop, ...]) -> Redirect:
     error = f"redirect loop at {target}"
     return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error)
 
 
-def _target(locations: Sequence[bytes], base_url: str) -> str:
-    """The identity all Location headers agree on; raises InvalidUrl."""
-    texts = [_text(location) for location in locations if location.strip(_BLANK)]
+def _resolve_target(locations: Sequence[bytes], base_url: str) -> str:
+    """The identity on which all Location headers agree; raises InvalidUrl."""
+    texts = [_decode_location(location) for location in locations if location.strip(_BLANK)]
     if not texts:
         raise InvalidUrl("redirect without a Location" if not locations else "redirect with a blank Location")
     targets = {urls.resolve(text, base_url) for text in texts}
@@ -124,8 +124,8 @@ def _target(locations: Sequence[bytes], base_url: str) -> str:
     return targets.pop()
 
 
-def _text(location: bytes) -> str:
-    """The header as text; bytes that are no UTF-8 are escaped, so that the server gets its own bytes back."""
+def _decode_location(location: bytes) -> str:
+    """The header as text; bytes that are not UTF-8 are escaped, so that the server gets the same bytes again."""
     stripped = location.strip(_BLANK)
     try:
         return stripped.decode("utf-8")

@@ -219,7 +219,7 @@ class Rewriting:
     def normalise(self, url: str, referrer: str | None = None) -> NormalisedUrl:
         """Normalises a URL (one of ``urls.resolve``) that was found on the page ``referrer``."""
         if not self._rewriters:
-            return NormalisedUrl(self.identity.of(url))
+            return NormalisedUrl(self.identity.strip(url))
         if not self._by_url_alone:
             return self._rewrite(url, referrer)
         normalised = self._remembered.get(url)
@@ -256,8 +256,10 @@ class Rewriting:
                 rewritten = rewriter.rewrite(access, referrer)
                 access, shown = rewritten.access_url, rewritten.display_url or shown
         except Discarded as discarded:
-            return NormalisedUrl(self.identity.of(url), None, None, discarded.code, discarded.decision, discarded.error)
-        identity = self.identity.of(access)
+            return NormalisedUrl(
+                self.identity.strip(url), None, None, discarded.code, discarded.decision, discarded.error
+            )
+        identity = self.identity.strip(access)
         return NormalisedUrl(identity, _limit_display(shown, identity), None if access == url else url)
 
 

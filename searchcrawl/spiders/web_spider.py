@@ -24,7 +24,7 @@ class WebSpider(SourceSpider):
         )
         if canonical is not None and not self.run.rewriting.rewrites:
             # A session id in it may be another one each time.
-            canonical = self.run.rewriting.identity.of(canonical)
+            canonical = self.run.rewriting.identity.strip(canonical)
         redirects = trail_of(response.request) if response.request else ()
         return [
             Document(

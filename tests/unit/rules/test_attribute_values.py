@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.rules.attribute_values import MAX_VALUES, AttributeMap, Mapped, Value, typed
+from searchcrawl.rules.attribute_values import MAX_VALUES, AttributeMap, Mapped, Value, convert_value
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from searchcrawl.rules.attribute_values import MAX_VALUES, AttributeMap, Mapped,
     ],
 )
 def test_value_when_read_as_a_type_then_typed_or_nothing(text: str, kind: str, expected: Value | None) -> None:
-    value = typed(text, kind)
+    value = convert_value(text, kind)
 
     assert value == expected
     assert type(value) is type(expected)
@@ -73,9 +73,9 @@ def test_headers_when_mapped_then_by_any_case_and_in_utf_8_or_latin_1() -> None:
     mapped = AttributeMap([Mapped("header:x-version", "version", "string")])
     headers = [(b"X-Version", "größe".encode()), (b"x-VERSION", "größe".encode("latin-1")), (b"X-Other", b"no")]
 
-    found = mapped.in_headers(headers)
+    found = mapped.find_in_headers(headers)
 
     assert found == {"header:x-version": ["größe", "größe"]}
-    assert mapped.header_text(headers) != mapped.header_text(headers[:1])
-    assert mapped.header_text(headers[2:]) == ""
-    assert AttributeMap([Mapped("meta:x-other", "o", "string")]).in_headers(headers) == {}
+    assert mapped.join_headers(headers) != mapped.join_headers(headers[:1])
+    assert mapped.join_headers(headers[2:]) == ""
+    assert AttributeMap([Mapped("meta:x-other", "o", "string")]).find_in_headers(headers) == {}

@@ -30,13 +30,13 @@ PAIRS = (
 def test_display_url_when_prefixes_match_then_the_longest_decides_in_any_order(
     pairs: tuple[tuple[str, str], ...], access: str, display: str
 ) -> None:
-    assert DisplayMap(pairs).of(access) == display
+    assert DisplayMap(pairs).resolve(access) == display
 
 
 def test_display_url_when_an_index_could_not_hold_it_then_invalid_and_the_access_url_is_shown() -> None:
     display = DisplayMap([("http://intra/", "https://www.example.com/" + "x" * MAX_BYTES)])
 
     with pytest.raises(InvalidUrl, match="32766"):
-        display.of("http://intra/a")
-    assert display.shown("http://intra/a") == "http://intra/a"
-    assert display.of("http://other/") == "http://other/"
+        display.resolve("http://intra/a")
+    assert display.show("http://intra/a") == "http://intra/a"
+    assert display.resolve("http://other/") == "http://other/"

@@ -35,16 +35,16 @@ SITE = "http://site.test"
 def test_identity_when_parameters_are_stripped_then_the_rest_stays_in_its_order(found: str, identity: str) -> None:
     tested = Identity(DEFAULT_NAMES)
 
-    stripped = tested.of(SITE + found)
+    stripped = tested.strip(SITE + found)
 
     assert stripped == SITE + identity
-    assert tested.of(stripped) == stripped
+    assert tested.strip(stripped) == stripped
 
 
 def test_rule_when_a_parameter_is_stripped_then_its_name_as_written() -> None:
     tested = Identity(["sid", "track*"])
 
-    rules = [tested.rule(f"{SITE}/{rest}") for rest in ("?a=1&TRACKER=2", ";sid=1?tracks", "?side=1")]
+    rules = [tested.find_name(f"{SITE}/{rest}") for rest in ("?a=1&TRACKER=2", ";sid=1?tracks", "?side=1")]
 
     assert rules == ["track*", "sid", ""]
 
@@ -52,4 +52,4 @@ def test_rule_when_a_parameter_is_stripped_then_its_name_as_written() -> None:
 def test_identity_when_no_name_is_given_then_nothing_is_stripped() -> None:
     url = f"{SITE}/x;jsessionid=1?utm_source=2"
 
-    assert Identity().of(url) == url
+    assert Identity().strip(url) == url
