@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -37,14 +36,12 @@ from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
-from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.refused_settings import conceal_credentials
-
-logger = logging.getLogger(__name__)
 
 _Wired = Sequence[tuple[type[Any], int]]
 
-_HANDLER = "searchcrawl.http.download_handler.GuardedHandler"
+#: Python spiders have the one of settings.py.
+_HANDLERS: Final = dict.fromkeys(("http", "https"), "searchcrawl.http.download_handler.GuardedHandler")
 
 _MIDDLEWARES: Final[_Wired] = (
     # Between the engine (low numbers) and the downloader (high ones).
@@ -118,7 +115,7 @@ class SearchcrawlAddon:
         for name, value in (_values_of(run, dry=dry) | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
-        _choose_handler(settings, run.source.fetch)
+        settings.set("DOWNLOAD_HANDLERS", dict(settings["DOWNLOAD_HANDLERS"]) | _HANDLERS, priority="spider")
         if not dry and any(settings.getdict(name) for name in _OF_USERS):
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         for name, components in COMPONENTS.items():
@@ -147,12 +144,3 @@ def _values_of(run: Run, *, dry: bool) -> dict[str, Any]:
     }
     # Not in settings.py: it hands out rows of the URL table. A look at one page has none, nor have users' spiders.
     return values if dry else values | {"SCHEDULER": Scheduler}
-
-
-def _choose_handler(settings: BaseSettings, fetch: Fetch) -> None:
-    """Has our handler used, unless the settings name Scrapy's."""
-    if settings["SEARCHCRAWL_HTTP_HANDLER"] == "aiohttp":
-        handlers = dict(settings["DOWNLOAD_HANDLERS"]) | {"http": _HANDLER, "https": _HANDLER}
-        settings.set("DOWNLOAD_HANDLERS", handlers, priority="spider")
-    elif fetch.ca_file or fetch.client_certificate:
-        logger.warning("fetch.ca_file and fetch.client_certificate are for the aiohttp handler only")

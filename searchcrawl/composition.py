@@ -22,7 +22,7 @@ from searchcrawl.extensions.report_extension import ReportExtension
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard
-from searchcrawl.http.proxy_route import build_proxy_route
+from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.host_registry import HostRegistry

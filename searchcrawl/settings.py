@@ -12,18 +12,20 @@ TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
-# The address guard's door to Twisted's handler; the other handler has its own.
-TWISTED_DNS_RESOLVER = "searchcrawl.http.twisted_resolver.GuardedResolver"
-# aiohttp, or http11 for Scrapy's default handler (slower, and without a limit on headers).
-SEARCHCRAWL_HTTP_HANDLER = "aiohttp"
-
 # The web only: a link must not lead to a file of this machine.
-DOWNLOAD_HANDLERS = {"data": None, "file": None, "ftp": None, "s3": None}
+DOWNLOAD_HANDLERS = {
+    # For spiders in Python; sources have another one of the same module.
+    "http": "searchcrawl.http.download_handler.PythonSpiderHandler",
+    "https": "searchcrawl.http.download_handler.PythonSpiderHandler",
+    "data": None,
+    "file": None,
+    "ftp": None,
+    "s3": None,
+}
 DOWNLOAD_VERIFY_CERTIFICATES = True
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 DOWNLOAD_TIMEOUT = 30
-DNS_TIMEOUT = 30
 
 # What the URL table, the host table and our own middlewares do.
 RETRY_ENABLED = False

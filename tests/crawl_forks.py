@@ -54,7 +54,6 @@ _LATE: Final = (
     "sqlalchemy.dialects.sqlite.pysqlite",
     "sqlite3",
     "twisted.internet.asyncioreactor",
-    "twisted.web.client",
 )
 
 

@@ -1,7 +1,7 @@
 """One crawl through the fetch stage alone, as a process: a job as JSON on stdin, what came of it on stdout.
 
 The job: ``urls`` (each visited as a claimed row, as written or, with ``resolve_first``, as its
-identity), ``handler`` (``aiohttp`` or ``http11``), ``dns`` (host → addresses, for all others DNS
+identity), ``dns`` (host → addresses, for all others DNS
 fails), and ``fetch`` and ``robots`` with keys of a source file.
 """
 
@@ -65,13 +65,9 @@ from searchcrawl.sources.login import Login
 from searchcrawl.sources.project import Project
 from searchcrawl.stages import Stages
 
-HANDLERS = {
-    "aiohttp": "searchcrawl.http.download_handler.GuardedHandler",
-    "http11": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler",
-}
+HANDLER = "searchcrawl.http.download_handler.GuardedHandler"
 SETTINGS: dict[str, Any] = {
     "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor",
-    "TWISTED_DNS_RESOLVER": "searchcrawl.http.twisted_resolver.GuardedResolver",
     "TELNETCONSOLE_ENABLED": False,
     "REMOTE_CONTROL_ENABLED": False,
     "DOWNLOAD_VERIFY_CERTIFICATES": True,
@@ -125,7 +121,6 @@ class VisitingSpider(Spider):
             read=lambda work: None,
             write=lambda work: None,
         )
-        spider.run = run  # type: ignore[attr-defined]  # the other handler's resolver asks for it
         spider.stages = stages = Stages()  # type: ignore[attr-defined]
         traps = TrapWatch(1, trap_after=0, max_urls_per_pattern=0)
         add_fetching(stages, crawler, run, NotingRateLimiter(), traps)
@@ -172,8 +167,7 @@ def peak_rss_mb() -> float:
 
 
 def main() -> None:
-    handler = HANDLERS[JOB.get("handler", "aiohttp")]
-    handlers = {"http": handler, "https": handler, "data": None, "file": None, "ftp": None, "s3": None}
+    handlers = {"http": HANDLER, "https": HANDLER, "data": None, "file": None, "ftp": None, "s3": None}
     process = CrawlerProcess({**SETTINGS, **JOB.get("settings", {}), "DOWNLOAD_HANDLERS": handlers})
     crawler = process.create_crawler(VisitingSpider)
     process.crawl(crawler)

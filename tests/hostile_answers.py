@@ -190,19 +190,3 @@ ROWS: Final[dict[str, dict[str, tuple[bytes, Expected]]]] = {
         "/r16-503": (whole(b"", "503 Service Unavailable"), (503, True)),
     },
 }
-
-#: What Scrapy's own handler (Twisted) says otherwise: it bounds no header, and forgives more.
-HTTP11: Final[dict[str, Expected]] = {
-    **dict.fromkeys(("/r3-lines", "/r3-many", "/r3-cookies"), None),
-    **dict.fromkeys(
-        ("/r3-line", "/r3-reason", "/r3-type", "/r7-http-0.9", "/r7-returns-only", "/r8-long"), (905, True)
-    ),
-    **dict.fromkeys(("/r7-length-same", "/r7-length-chunked", "/r7-chunked-length", "/r7-transfer-twice"), None),
-    **dict.fromkeys(("/r7-version", "/r7-nul", "/r7-no-colon", "/r7-return"), None),
-    "/r7-length-huge": _LARGE,
-    "/r7-transfer-nothing": _BROKEN,
-    "/r7-status-101": (905, True),
-    "/r8-nul": (404, False),
-    "/r8-body": _CUT,
-    "/endless-line": (905, True),
-}

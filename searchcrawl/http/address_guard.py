@@ -56,7 +56,7 @@ _FORBIDDEN_V6: Final = tuple(
 
 
 class AddressGuard:
-    """The policy on addresses of one source, the same for both download handlers.
+    """The policy on addresses of one source.
 
     ``private_networks`` are CIDRs that may be reached besides the public ones. ``resolve`` maps
     ``host`` or ``*.host`` (the hosts below it) to the address used instead of asking DNS; that

@@ -13,16 +13,43 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.resolver import ThreadedResolver
 
+from searchcrawl import clock
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.dns_cache import DnsCache
 
 #: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
 MAX_IDLE_HOSTS: Final = 64
+#: An answer is used no longer than this, whatever its own time to live, which the system's resolver does not tell.
+DNS_SECONDS: Final = 60.0
 _DNS_HOSTS: Final = 10_000
 
 
 class Forbidden(OSError):
     """An address was refused; an OSError, so that aiohttp tries the next address."""
+
+
+class DnsCache:
+    """Addresses by host, for ``DNS_SECONDS``, of the last ``most_hosts`` that were asked for.
+
+    They are as DNS gave them: whether one may be reached is decided anew with each connection.
+    """
+
+    def __init__(self, *, most_hosts: int) -> None:
+        self._most_hosts = most_hosts
+        self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
+
+    def find(self, host: str) -> tuple[str, ...] | None:
+        """The addresses of ``host``; None where DNS is to be asked."""
+        known = self._known.get(host)
+        return known[1] if known is not None and clock.monotonic() < known[0] else None
+
+    def keep(self, host: str, addresses: Sequence[str]) -> None:
+        """Remembers an answer; an empty one is asked for again."""
+        self._known.pop(host, None)
+        if not addresses or self._most_hosts <= 0:
+            return
+        if len(self._known) >= self._most_hosts:
+            del self._known[next(iter(self._known))]
+        self._known[host] = (clock.monotonic() + DNS_SECONDS, tuple(addresses))
 
 
 class GuardedResolver(AbstractResolver):

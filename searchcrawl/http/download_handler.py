@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Self
 
 import aiohttp
 import yarl
@@ -26,15 +26,17 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 from scrapy.http import Headers, HtmlResponse, Response, TextResponse, XmlResponse
+from scrapy.responsetypes import responsetypes
 
 from searchcrawl import clock
 from searchcrawl.failpoints import passing
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.connector import Forbidden, GuardedConnector
-from searchcrawl.http.proxy_route import ProxyRoute
+from searchcrawl.http.proxy_middleware import ProxyRoute
 from searchcrawl.http.visit_end import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.run import Run
+from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.stages import stages_of
 
 MAX_HEADER_LINE_BYTES: Final = 16 * 1024
@@ -43,6 +45,9 @@ MAX_HEADERS: Final = 200
 #: How much of the body of an error or a redirect is read before the connection is given up.
 _UNWANTED_BODY_BYTES: Final = 64 * 1024
 _PROXY_AUTHENTICATION: Final = 407
+#: Sent to the proxy, and never to a site.
+_FOR_PROXY: Final = "Proxy-Authorization"
+_FOR_PROXY_BYTES: Final = _FOR_PROXY.encode()
 #: How aiohttp's parser begins what it says of a broken chunk; what the server sent comes behind.
 _BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
 #: We ask for no transfer coding, and aiohttp undoes none but this one (RFC 9112 §6.1).
@@ -59,32 +64,55 @@ _TYPES: Final[dict[bytes, type[Response]]] = {
 class GuardedHandler(BaseDownloadHandler):
     """The download handler for http and https; one connection pool a crawl.
 
-    Times out after ``request.meta["download_timeout"]`` (default: the source's) seconds in all.
-    Raises Scrapy's download errors and those of ``fetch.ending``. With
+    Times out after ``request.meta["download_timeout"]`` (default: ``timeout_seconds``) seconds in all.
+    Raises Scrapy's download errors and those of ``http.visit_end``. With
     ``request.meta["body_prefix_bytes"]`` the body is cut there instead of refused.
     """
 
     lazy = False
+    #: whether the bodies of redirects and errors are read to their end
+    _wants_every_body = False
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        *,
+        guard: AddressGuard,
+        rate_limiter: RateLimiter,
+        timeout_seconds: float,
+        max_bytes: int,
+        verify: bool,
+        tls_files: TlsFiles,
+        route: ProxyRoute | None = None,
+    ) -> None:
         super().__init__(crawler)
-        stages = stages_of(crawler)
-        run = stages.get(Run)
-        fetch = run.source.fetch
-        self._rate_limiter = stages.get(RateLimiter)
-        self._timeout_seconds = float(fetch.timeout_seconds)
-        self._max_bytes = int(fetch.max_bytes)
-        self._guard = stages.get(AddressGuard)
-        self._verify = fetch.verify_certificates
-        self._tls_files = fetch.tls_files(run.project.root)
-        route = stages.find(ProxyRoute)
+        self._guard = guard
+        self._rate_limiter = rate_limiter
+        self._timeout_seconds = timeout_seconds
+        self._max_bytes = max_bytes
+        self._verify = verify
+        self._tls_files = tls_files
         self._proxy = yarl.URL(route.url) if route is not None else None
-        self._proxy_auth = None
-        if route is not None and route.username is not None:
-            self._proxy_auth = aiohttp.BasicAuth(route.username, route.password, "utf-8")
+        self._proxy_authorization = route.authorization if route is not None else None
         self._tls: ssl.SSLContext | None = None
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._session: aiohttp.ClientSession | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        stages = stages_of(crawler)
+        run = stages.get(Run)
+        fetch = run.source.fetch
+        return cls(
+            crawler,
+            guard=stages.get(AddressGuard),
+            rate_limiter=stages.get(RateLimiter),
+            timeout_seconds=float(fetch.timeout_seconds),
+            max_bytes=fetch.max_bytes,
+            verify=fetch.verify_certificates,
+            tls_files=fetch.tls_files(run.project.root),
+            route=stages.find(ProxyRoute),
+        )
 
     async def download_request(self, request: Request) -> Response:
         """Fetches one URL; the answer's body is as sent, codings and all."""
@@ -92,6 +120,10 @@ class GuardedHandler(BaseDownloadHandler):
         seconds: float = meta.get("download_timeout") or self._timeout_seconds
         session = self._session or self._open()
         headers = _header_pairs(request.headers)
+        proxy, authorization = self._choose_proxy(request)
+        is_tls = request.url.startswith("https:")
+        if authorization is not None and not is_tls:
+            headers.append((_FOR_PROXY, authorization))
         started = clock.monotonic()
         passing("fetch.sent")
         try:
@@ -102,9 +134,9 @@ class GuardedHandler(BaseDownloadHandler):
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
-                ssl=self._tls_context() if request.url.startswith("https:") else True,
-                proxy=self._proxy,
-                proxy_auth=self._proxy_auth,
+                ssl=self._tls_context() if is_tls else True,
+                proxy=proxy,
+                proxy_headers={_FOR_PROXY: authorization} if authorization is not None and is_tls else None,
             ) as answer:
                 meta["download_latency"] = clock.monotonic() - started
                 passing("fetch.headers")
@@ -159,15 +191,21 @@ class GuardedHandler(BaseDownloadHandler):
         headers = _scrapys_headers(raw_headers)
         if b"Transfer-Encoding" in headers:
             _check_transfer(headers)
-        if 200 <= status <= 299:
-            body = await self._body(answer, request)
-        else:
-            body = await _unwanted_body(answer)
-        kind = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
-        response = _TYPES.get(kind, Response)(request.url, status=status, body=body, request=request)
+        wanted = 200 <= status <= 299 or self._wants_every_body
+        body = await self._body(answer, request) if wanted else await _unwanted_body(answer)
+        kind = self._choose_type(headers, request.url, body)
+        response = kind(request.url, status=status, body=body, request=request)
         # Set afterwards, because the constructor would copy them.
         response.headers = headers
         return response
+
+    def _choose_proxy(self, request: Request) -> tuple[yarl.URL | None, str | None]:
+        """The proxy, and what it is sent as Proxy-Authorization; None where there is none."""
+        return self._proxy, self._proxy_authorization
+
+    def _choose_type(self, headers: Headers, url: str, body: bytes) -> type[Response]:
+        kind = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
+        return _TYPES.get(kind, Response)
 
     async def _body(self, answer: aiohttp.ClientResponse, request: Request) -> bytes:
         prefix_bytes: int = request.meta.get("body_prefix_bytes", 0)
@@ -189,10 +227,50 @@ class GuardedHandler(BaseDownloadHandler):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+class PythonSpiderHandler(GuardedHandler):
+    """The same for spiders that users write in Python: they reach public addresses only.
+
+    Such spiders rely on what Scrapy's own handlers do: bodies of errors are whole, types of answers are guessed,
+    requests may name a proxy, and errors are Scrapy's.
+    """
+
+    _wants_every_body = True
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        return cls(
+            crawler,
+            guard=AddressGuard(private_networks=(), resolve={}),
+            rate_limiter=RateLimiter(),
+            timeout_seconds=settings.getfloat("DOWNLOAD_TIMEOUT"),
+            max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),
+            verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"),
+            tls_files=TlsFiles(),
+        )
+
+    async def download_request(self, request: Request) -> Response:
+        try:
+            return await super().download_request(request)
+        except ForbiddenAddress as error:
+            raise CannotResolveHostError(str(error)) from error
+
+    def _choose_proxy(self, request: Request) -> tuple[yarl.URL | None, str | None]:
+        url = request.meta.get("proxy")
+        secret = request.headers.get(_FOR_PROXY)
+        return (yarl.URL(url), secret.decode("latin-1") if secret else None) if url else (None, None)
+
+    def _choose_type(self, headers: Headers, url: str, body: bytes) -> type[Response]:
+        return responsetypes.from_args(headers=headers, url=url, body=body)
+
+
 def _header_pairs(headers: Headers) -> list[tuple[str, str]]:
     # dict's own items: those of Headers look each name up again.
     return [
-        (name.decode("latin-1"), value.decode("latin-1")) for name, values in dict.items(headers) for value in values
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, values in dict.items(headers)
+        if name != _FOR_PROXY_BYTES
+        for value in values
     ]
 
 

@@ -17,24 +17,17 @@ _ACCEPT: Final = "text/html,application/xhtml+xml,application/pdf,text/plain;q=0
 
 
 class HeadersMiddleware:
-    """Sets the headers and limits of each request; a redirect to another origin gets the common ones only."""
+    """Sets the headers of each request; a redirect to another origin gets the common ones only."""
 
-    def __init__(self, *, user_agent: str, headers: Mapping[str, str], timeout_seconds: float, max_bytes: int) -> None:
+    def __init__(self, *, user_agent: str, headers: Mapping[str, str]) -> None:
         self._common = _encoded({"User-Agent": user_agent, "Accept": _ACCEPT})
         self._own = self._common | _encoded(headers)
         self._has_own = bool(headers)
-        self._timeout_seconds = timeout_seconds
-        self._max_bytes = max_bytes
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HeadersMiddleware:
         run = stages_of(crawler).get(Run)
-        return cls(
-            user_agent=run.project.user_agent_header,
-            headers=run.source.fetch.headers,
-            timeout_seconds=float(run.source.fetch.timeout_seconds),
-            max_bytes=run.source.fetch.max_bytes,
-        )
+        return cls(user_agent=run.project.user_agent_header, headers=run.source.fetch.headers)
 
     def process_request(self, request: Request) -> None:
         headers = self._own if self._has_own and _at_home(request) else self._common
@@ -42,9 +35,6 @@ class HeadersMiddleware:
         sent = request.headers
         for name, value in headers.items():
             dict.setdefault(sent, name, [value])
-        meta = request.meta
-        meta.setdefault("download_timeout", self._timeout_seconds)
-        meta.setdefault("download_maxsize", self._max_bytes)
 
 
 def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:

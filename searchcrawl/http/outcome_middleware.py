@@ -30,8 +30,6 @@ class OutcomeMiddleware:
         claim = claim_of(request)
         if claim is None:
             return response
-        if not 100 <= status <= 999:
-            raise ended(request, claim, Code.HEADER_ERROR, error=status_line(status)[:40], transient=True)
         raise ended(
             request,
             claim,

@@ -3,27 +3,73 @@
 from __future__ import annotations
 
 import logging
+from base64 import b64encode
+from urllib.parse import unquote, urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from searchcrawl.http.proxy_route import ProxyRoute
+from searchcrawl import urls
+from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.visit_end import ForbiddenAddress
+from searchcrawl.rules.decision import ALLOWED, Decision
+from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
 
+class ProxyRoute:
+    """``http://[USER:PASSWORD@]HOST:PORT`` in its parts.
+
+    The proxy resolves names: only literal addresses, and names that ``fetch.resolve`` lists, can be
+    checked here. The proxy itself may be anywhere: its address comes from the source file.
+    """
+
+    def __init__(self, url: str, guard: AddressGuard) -> None:
+        parts = urlsplit(url)
+        self.host = parts.hostname or ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        #: without user and password
+        self.url = f"http://{host}:{parts.port}"
+        #: the value of Proxy-Authorization (RFC 7617); None without user and password
+        self.authorization: str | None = None
+        if parts.username is not None:
+            secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self.authorization = "Basic " + b64encode(secret.encode()).decode("ascii")
+        self._guard = guard
+
+    def decide(self, url: str) -> Decision:
+        """Whether the proxy may be asked for ``url``, an identity."""
+        host = urls.parse(url).host.strip("[]")
+        for address in self._guard.addresses_for(host) or _literal(host):
+            decision = self._guard.decide(address)
+            if not decision.allowed:
+                return decision
+        return ALLOWED
+
+
+def build_proxy_route(fetch: Fetch) -> ProxyRoute | None:
+    """The proxy of a source; None where there is none."""
+    if not fetch.proxy:
+        return None
+    return ProxyRoute(fetch.proxy, AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve))
+
+
+def _literal(host: str) -> list[str]:
+    """The host where it is an address: in an identity it has its one spelling."""
+    return [host] if ":" in host or host.replace(".", "").isdigit() else []
+
+
 class ProxyMiddleware:
     """Checks what can be checked of an address before the proxy is asked for it; off without ``fetch.proxy``.
 
-    The aiohttp handler knows the proxy itself; Scrapy's handlers are told with each request.
+    The download handler sends the requests through the proxy.
     """
 
-    def __init__(self, route: ProxyRoute, *, tells_handler: bool) -> None:
+    def __init__(self, route: ProxyRoute) -> None:
         self._route = route
-        self._tells_handler = tells_handler
         logger.warning(
             "everything goes through the proxy %s, which resolves names: of addresses only literal ones, and those in "
             "fetch.resolve, are checked",
@@ -35,14 +81,9 @@ class ProxyMiddleware:
         route = stages_of(crawler).find(ProxyRoute)
         if route is None:
             raise NotConfigured
-        handler = str(crawler.settings["DOWNLOAD_HANDLERS"].get("https"))
-        return cls(route, tells_handler=not handler.endswith("GuardedHandler"))
+        return cls(route)
 
     def process_request(self, request: Request) -> None:
         decision = self._route.decide(request.url)
         if not decision.allowed:
             raise ForbiddenAddress(f"{request.url[:200]} may not be asked for ({decision.rule}; {decision.key})")
-        if self._tells_handler:
-            request.meta["proxy"] = self._route.url
-            if self._route.authorization is not None:
-                request.headers[b"Proxy-Authorization"] = self._route.authorization

@@ -67,26 +67,8 @@ _FAILINGS: tuple[tuple[type[Exception], Failing], ...] = (
 )
 
 
-#: Twisted tells these apart in words only.
-_WORDS: tuple[tuple[str, Failing], ...] = (
-    ("certificate verify failed", Failing(Code.CERTIFICATE, True)),
-    ("builtins.ValueError", Failing(Code.HEADER_ERROR, True)),
-    ("ParseError", Failing(Code.HEADER_ERROR, True)),
-    ("BadResponseVersion", Failing(Code.HEADER_ERROR, True)),
-    ("InvalidHeaderName", Failing(Code.HEADER_ERROR, True)),
-    # A transfer coding it does not know, a folded line before the first header.
-    ("builtins.KeyError", Failing(Code.HEADER_ERROR, True)),
-    ("builtins.AttributeError", Failing(Code.HEADER_ERROR, True)),
-)
-
-
 def failing_of(exception: Exception) -> Failing | None:
     """The code of a handler's exception; None for one that is no failure of the network."""
-    if type(exception) is DownloadFailedError:
-        text = str(exception)
-        for words, failing in _WORDS:
-            if words in text:
-                return failing
     for kind, failing in _FAILINGS:
         if isinstance(exception, kind):
             return failing

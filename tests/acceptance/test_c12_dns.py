@@ -1,4 +1,4 @@
-"""C12: a host's address is looked up once, however many connections are made to it, through both handlers."""
+"""C12: a host's address is looked up once, however many connections are made to it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
 from tests.hostile_server import HostileServer
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
-def test_c12_dns_when_many_pages_of_hosts_are_fetched_then_each_host_is_looked_up_once(handler: str) -> None:
+def test_c12_dns_when_many_pages_of_hosts_are_fetched_then_each_host_is_looked_up_once() -> None:
     # Each answer of theirs ends its connection.
     with HostileServer() as one, HostileServer() as two:
         ports = (one.port, two.port)
@@ -25,7 +22,6 @@ def test_c12_dns_when_many_pages_of_hosts_are_fetched_then_each_host_is_looked_u
             one.answers[path] = two.answers[path] = one.answers["/ok"]
         urls = [f"http://{host}:{port}{path}" for host in ("a.test", "b.test") for port in ports for path in paths]
         job: dict[str, Any] = {
-            "handler": handler,
             "urls": urls,
             "resolve_first": True,
             "dns": {"a.test": ["127.0.0.1"], "b.test": ["127.0.0.1"]},

@@ -115,12 +115,12 @@ def source_of(site: HostileServer, **tables: Any) -> dict[str, Any]:
     }
 
 
-def crawl(folder: Path, canary: Canary, handler: str) -> subprocess.CompletedProcess[str]:
+def crawl(folder: Path, canary: Canary) -> subprocess.CompletedProcess[str]:
     """A process of its own: its DNS lies, and its environment names the canary as its proxy."""
     proxy = f"http://127.0.0.2:{canary.port}"
     command = [sys.executable, "-m", "searchcrawl", "crawl", "demo", "--json"]
     return subprocess.run(
-        [*command, "-s", f"SEARCHCRAWL_HTTP_HANDLER={handler}"],
+        command,
         cwd=folder,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{folder}:{ROOT}", "http_proxy": proxy, "https_proxy": proxy},
         capture_output=True,
@@ -130,8 +130,8 @@ def crawl(folder: Path, canary: Canary, handler: str) -> subprocess.CompletedPro
     )
 
 
-@pytest.fixture(scope="module", params=["aiohttp", "http11"])
-def crawled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     """One crawl through all of it."""
     folder = tmp_path_factory.mktemp("private")
     (folder / "sitecustomize.py").write_text(_DNS, "utf-8")
@@ -140,7 +140,7 @@ def crawled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         canary = stack.enter_context(Canary())
         ways = laid_out(site, other, canary)
         write_project(folder, site.port, **source_of(site))
-        ended = crawl(folder, canary, request.param)
+        ended = crawl(folder, canary)
         rows = query_columns(folder, "SELECT url, code FROM urls")
         yield Crawled(
             canary=list(canary.seen),
@@ -174,9 +174,8 @@ def test_private_address_when_it_is_a_row_then_its_code_says_that_it_may_not_be_
     assert next(code for url, code in crawled.codes.items() if url.startswith("http://rebinding.test:")) == 906
 
 
-@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
 def test_login_when_it_leads_to_a_private_address_then_listener_sees_no_connection(
-    tmp_path: Path, handler: str
+    tmp_path: Path,
 ) -> None:
     with HostileServer() as site, Canary() as canary:
         there = f"http://127.0.0.2:{canary.port}/login"
@@ -192,7 +191,7 @@ def test_login_when_it_leads_to_a_private_address_then_listener_sees_no_connecti
         for path in ("/form", "/away", "/good", "/again"):
             login = {"type": "form", "url": site.url + path, "username": "me", "password": "open-sesame"}
             folder = write_project(tmp_path / path[1:], site.port, **source_of(site, login=login))
-            codes.append(COMMANDS.run(folder, "crawl", "demo", "-s", f"SEARCHCRAWL_HTTP_HANDLER={handler}").returncode)
+            codes.append(COMMANDS.run(folder, "crawl", "demo").returncode)
         posted = [text.split(" ", 2)[1] for text in site.requests if text.startswith("POST")]
 
         assert codes == [8, 8, 8, 8]

@@ -13,7 +13,6 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def crawl(
-    handler: str,
     urls: list[str],
     *,
     claim: Mapping[str, str] | None = None,
@@ -24,7 +23,6 @@ def crawl(
     job = {
         "claim": claim or {},
         "settings": settings or {},
-        "handler": handler,
         "urls": urls,
         "resolve_first": True,
         "scope": {"include_hosts": ["127.0.0.1", "nowhere.test"]},

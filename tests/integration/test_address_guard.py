@@ -54,19 +54,12 @@ def crawl(job: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-@pytest.fixture(scope="module", params=["aiohttp", "http11"])
-def handler(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
 @pytest.fixture(scope="module", params=["as-written", "as-identity"])
-def visited(request: pytest.FixtureRequest, handler: str) -> Iterator[tuple[Canary, dict[str, dict[str, Any]]]]:
+def visited(request: pytest.FixtureRequest) -> Iterator[tuple[Canary, dict[str, dict[str, Any]]]]:
     """Everything forbidden was visited once: the canary, and what became of each URL."""
     with Canary() as canary, HostileServer() as server:
         forbidden = forbidden_urls(canary, server)
         job: dict[str, Any] = {
-            "handler": handler,
             "resolve_first": request.param == "as-identity",
             "dns": DNS,
             "fetch": {"private_networks": ["127.0.0.1/32"], "resolve": RESOLVE, "timeout_seconds": 5},
@@ -107,11 +100,10 @@ def test_forbidden_address_when_spelled_plainly_or_led_to_then_code_is_907(
     assert codes == {907}
 
 
-def test_forbidden_address_when_robots_leads_there_then_listener_sees_nothing(handler: str) -> None:
+def test_forbidden_address_when_robots_leads_there_then_listener_sees_nothing() -> None:
     with Canary() as canary, HostileServer() as server:
         server.answers["/robots.txt"] = redirect("302 Found", f"http://127.2:{canary.port}/robots.txt")
         job = {
-            "handler": handler,
             "urls": [server.url + "/ok", f"http://127.0.0.2:{canary.port}/"],
             "fetch": {"private_networks": ["127.0.0.1/32"], "timeout_seconds": 5},
         }
@@ -122,10 +114,9 @@ def test_forbidden_address_when_robots_leads_there_then_listener_sees_nothing(ha
         assert canary.seen == []
 
 
-def test_listed_address_when_visited_then_is_reached(handler: str) -> None:
+def test_listed_address_when_visited_then_is_reached() -> None:
     with HostileServer() as server:
         job = {
-            "handler": handler,
             "urls": [f"{server.url}/ok", f"http://named.test:{server.port}/ok", f"http://0x7f.1:{server.port}/ok"],
             "resolve_first": True,
             "dns": {"named.test": ["127.0.0.2", "127.0.0.1"]},
@@ -137,11 +128,10 @@ def test_listed_address_when_visited_then_is_reached(handler: str) -> None:
     assert [visit["code"] for visit in visits] == [200, 200, 200]
 
 
-def test_canary_when_its_network_is_listed_then_sees_the_connection(handler: str) -> None:
+def test_canary_when_its_network_is_listed_then_sees_the_connection() -> None:
     """The test above can fail: the same visit reaches the listener once it is allowed."""
     with Canary() as canary:
         job = {
-            "handler": handler,
             "urls": [f"http://127.0.0.2:{canary.port}/"],
             "robots": {"obey": False},
             "fetch": {"private_networks": ["127.0.0.0/8"], "timeout_seconds": 5},

@@ -117,7 +117,7 @@ def visits_of(answering: Answering) -> tuple[list[tuple[int, int | None]], _Site
     """Code and size of each page, asked for one after the other with pauses between."""
     with site(answering) as opened:
         urls = [f"{opened.url}/{number}" for number in range(PAGES)]
-        answer = crawl("aiohttp", urls, settings=ONE_BY_ONE)
+        answer = crawl(urls, settings=ONE_BY_ONE)
     return [(visit["code"], visit.get("bytes")) for visit in answer["visits"]], opened
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 from typing import Final
 
-import pytest
-
 from tests.conformance.corpus import cases
 from tests.hostile_server import HostileServer
 from tests.integration.support_fetch import crawl
@@ -22,14 +20,13 @@ STRICTER: Final = {
 }
 
 
-@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
-def test_r7_replies_of_curl_when_asked_for_then_none_hangs_and_each_has_a_code(handler: str) -> None:
+def test_r7_replies_of_curl_when_asked_for_then_none_hangs_and_each_has_a_code() -> None:
     found = cases("http_replies_curl.json")
     with HostileServer() as server:
         paths = {f"/case-{case['test']}": base64.b64decode(case["reply_b64"]) for case in found}
         server.answers.update(paths)
 
-        answer = crawl(handler, [server.url + path for path in paths], timeout_seconds=3)
+        answer = crawl([server.url + path for path in paths], timeout_seconds=3)
 
     visits = {visit["wanted"].removeprefix(server.url): visit for visit in answer["visits"]}
     assert visits.keys() == paths.keys()
@@ -46,7 +43,7 @@ def test_r7_replies_of_curl_when_curl_reads_them_then_so_do_we() -> None:
         paths = {f"/case-{case['test']}": base64.b64decode(case["reply_b64"]) for case in plain}
         server.answers.update(paths)
 
-        answer = crawl("aiohttp", [server.url + path for path in paths], timeout_seconds=3)
+        answer = crawl([server.url + path for path in paths], timeout_seconds=3)
 
     codes = {visit["wanted"].removeprefix(server.url): visit["code"] for visit in answer["visits"]}
     others = {

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
 from searchcrawl import __version__
-from tests.hostile_answers import HTTP11, ROWS, Expected
+from tests.hostile_answers import ROWS, Expected
 from tests.hostile_server import PAGE, HostileServer, closed_port
 from tests.integration.support_fetch import crawl
 
-Crawled = dict[str, dict[str, Any]]
 #: Faults that need time, by row: code, and whether it is tried again.
 SLOW: Final[dict[str, dict[str, Expected]]] = {
     "r3": {
@@ -35,19 +33,6 @@ SLOW: Final[dict[str, dict[str, Expected]]] = {
     "r5": {"/reset": (905, True), "/reset-length": (958, True)},
     "r6": {"/reset-no-length": (958, True)},
 }
-#: What only our own handler ends, or sees (X-D6, X-D11).
-AIOHTTP_ONLY: Final = frozenset(
-    {
-        "/endless-headers",
-        "/endless-404",
-        "/endless-1xx",
-        "/endless-trailer",
-        "/drip-404",
-        "/reset-no-length",
-        "/r5-short",
-        "/endless-chunk-name",
-    }
-)
 #: Broken behind the last chunk: the code depends on whether the header came in the same piece.
 LATE: Final = frozenset({"/r3-trailers", "/endless-trailer"})
 #: On a slow machine the deadline comes before the limit.
@@ -57,34 +42,23 @@ EXPECTED: Final[dict[str, dict[str, Expected]]] = {
     for row, answers in ({"r4": {}} | ROWS).items()
 }
 MOVED: Final[dict[str, Expected]] = {"/chain-0": (963, False), "/moved": (954, False), "/moved-outside": (954, False)}
-HANDLERS: Final = ("aiohttp", "http11")
-
-
-def expected_of(handler: str, row: str) -> dict[str, Expected]:
-    """The paths of a row that this handler is asked for, with what comes of them."""
-    if handler == "aiohttp":
-        return EXPECTED[row]
-    return {path: HTTP11.get(path, value) for path, value in EXPECTED[row].items() if path not in AIOHTTP_ONLY}
 
 
 @pytest.fixture(scope="module")
-def crawled() -> Crawled:
-    """By handler: the whole answer, its visits by path, or by URL where the host is another."""
-    answers = {}
-    for handler in HANDLERS:
-        with HostileServer() as server, closed_port() as port:
-            for row in ROWS.values():
-                server.answers.update({path: answer for path, (answer, _) in row.items()})
-            paths = [*MOVED, *(path for row in EXPECTED for path in expected_of(handler, row))]
-            urls = [server.url + path for path in paths]
-            answer = crawl(handler, [*urls, f"http://127.0.0.1:{port}/closed-port", "http://nowhere.test/"])
-            answer["visits"] = by_path(server, answer)
-            # With all at once, a busy machine misses the deadline of answers that have nothing to do with it.
-            late = [path for path in paths if answer["visits"][path]["code"] == 902 and not is_slow(handler, path)]
-            if late:
-                answer["visits"] |= by_path(server, crawl(handler, [server.url + path for path in late]))
-        answers[handler] = answer
-    return answers
+def crawled() -> dict[str, Any]:
+    """The whole answer; its visits by path, or by URL where the host is another."""
+    with HostileServer() as server, closed_port() as port:
+        for row in ROWS.values():
+            server.answers.update({path: answer for path, (answer, _) in row.items()})
+        paths = [*MOVED, *(path for row in EXPECTED.values() for path in row)]
+        urls = [server.url + path for path in paths]
+        answer = crawl([*urls, f"http://127.0.0.1:{port}/closed-port", "http://nowhere.test/"])
+        answer["visits"] = by_path(server, answer)
+        # With all at once, a busy machine misses the deadline of answers that have nothing to do with it.
+        late = [path for path in paths if answer["visits"][path]["code"] == 902 and not is_slow(path)]
+        if late:
+            answer["visits"] |= by_path(server, crawl([server.url + path for path in late]))
+    return answer
 
 
 def by_path(server: HostileServer, answer: dict[str, Any]) -> dict[str, Any]:
@@ -92,80 +66,65 @@ def by_path(server: HostileServer, answer: dict[str, Any]) -> dict[str, Any]:
     return {visit["wanted"].removeprefix(server.url): visit for visit in answer["visits"]}
 
 
-def is_slow(handler: str, path: str) -> bool:
+def is_slow(path: str) -> bool:
     """Whether an answer is one that should meet the deadline."""
-    wanted = [expected_of(handler, row).get(path) for row in EXPECTED]
+    wanted = [row.get(path) for row in EXPECTED.values()]
     return any(expected is not None and expected[0] == 902 for expected in wanted)
 
 
-def assert_row(answer: dict[str, Any], handler: str, row: str) -> None:
+def assert_row(answer: dict[str, Any], row: str) -> None:
     """Each fault of a row has its code and one line that names the URL, and a whole page its bytes."""
     found: dict[str, Expected] = {}
-    for path in expected_of(handler, row):
+    for path in EXPECTED[row]:
         visit = answer["visits"][path]
         whole = visit["code"] == 200 and visit.get("bytes") == len(PAGE)
         code = 958 if path in LATE and visit["code"] == 1006 else visit["code"]
         found[path] = None if whole else (code, visit.get("transient", False))
         if path in ENDLESS and code == 902:
-            found[path] = expected_of(handler, row)[path]
+            found[path] = EXPECTED[row][path]
         assert whole or visit["code"] == 954 or "http://127.0.0.1:" in visit["error"], visit
 
-    assert found == expected_of(handler, row)
+    assert found == EXPECTED[row]
 
 
-def both(test: Callable[..., None]) -> Callable[..., None]:
-    """The test, for each handler."""
-    return pytest.mark.parametrize("handler", HANDLERS)(test)
+def test_r1_body_when_it_is_a_bomb_in_any_coding_then_is_too_large(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r1")
 
 
-@both
-def test_r1_body_when_it_is_a_bomb_in_any_coding_then_is_too_large(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r1")
+def test_r2_codings_when_nested_then_two_are_undone_and_no_more(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r2")
 
 
-@both
-def test_r2_codings_when_nested_then_two_are_undone_and_no_more(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r2")
+def test_r3_answer_when_endless_then_is_given_up_at_its_size_or_deadline(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r3")
 
 
-@both
-def test_r3_answer_when_endless_then_is_given_up_at_its_size_or_deadline(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r3")
+def test_r4_server_when_slow_then_deadline_is_for_the_whole_answer(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r4")
 
 
-@both
-def test_r4_server_when_slow_then_deadline_is_for_the_whole_answer(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r4")
+def test_r5_body_when_cut_or_its_chunks_are_broken_then_is_no_page(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r5")
 
 
-@both
-def test_r5_body_when_cut_or_its_chunks_are_broken_then_is_no_page(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r5")
+def test_r6_body_when_only_its_coding_tells_that_it_is_cut_then_is_no_page(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r6")
 
 
-@both
-def test_r6_body_when_only_its_coding_tells_that_it_is_cut_then_is_no_page(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r6")
+def test_r7_header_when_it_is_no_http_then_visit_ends_with_one_error(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r7")
 
 
-@both
-def test_r7_header_when_it_is_no_http_then_visit_ends_with_one_error(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r7")
+def test_r8_redirect_when_it_leads_nowhere_then_a_code_says_so(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r8")
 
 
-@both
-def test_r8_redirect_when_it_leads_nowhere_then_a_code_says_so(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r8")
+def test_r16_status_when_it_is_no_page_then_its_body_is_none(crawled: dict[str, Any]) -> None:
+    assert_row(crawled, "r16")
 
 
-@both
-def test_r16_status_when_it_is_no_page_then_its_body_is_none(crawled: Crawled, handler: str) -> None:
-    assert_row(crawled[handler], handler, "r16")
-
-
-@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
-def test_host_when_it_cannot_be_reached_then_code_is_the_root_cause(crawled: Crawled, handler: str) -> None:
-    visits = crawled[handler]["visits"]
+def test_host_when_it_cannot_be_reached_then_code_is_the_root_cause(crawled: dict[str, Any]) -> None:
+    visits = crawled["visits"]
 
     codes = {url.rpartition("/")[2]: visit["code"] for url, visit in visits.items() if url.startswith("http:")}
 
@@ -173,16 +132,14 @@ def test_host_when_it_cannot_be_reached_then_code_is_the_root_cause(crawled: Cra
 
 
 def test_crawl_when_all_answers_are_wrong_then_memory_is_bounded_and_log_is_silent(
-    crawled: Crawled,
+    crawled: dict[str, Any],
 ) -> None:
-    answer = crawled["aiohttp"]
-
-    assert answer["peak_rss_mb"] < 200
-    assert answer["log"] == ""
+    assert crawled["peak_rss_mb"] < 200
+    assert crawled["log"] == ""
 
 
-def test_redirect_when_followed_then_trail_and_links_are_told(crawled: Crawled) -> None:
-    visits = crawled["aiohttp"]["visits"]
+def test_redirect_when_followed_then_trail_and_links_are_told(crawled: dict[str, Any]) -> None:
+    visits = crawled["visits"]
 
     assert [hop[1] for hop in visits["/chain-0"]["redirects"]] == [302] * 5
     assert visits["/moved"]["links"][0][0].endswith("/ok")
@@ -192,7 +149,7 @@ def test_redirect_when_followed_then_trail_and_links_are_told(crawled: Crawled) 
 
 def test_requests_when_sent_then_say_who_asks_and_nothing_of_us_else() -> None:
     with HostileServer() as server:
-        crawl("aiohttp", [server.url + "/ok"])
+        crawl([server.url + "/ok"])
 
     robots, page = server.requests
 
@@ -207,19 +164,17 @@ def test_requests_when_sent_then_say_who_asks_and_nothing_of_us_else() -> None:
     assert f"User-Agent: searchcrawl/{__version__} (+crawl@example.test)\r\n" in page
 
 
-@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
 @pytest.mark.parametrize("target", ["/a%2Fb?x=%7e|[]", "/%E3%81%82?q=a+b&c=%20", "/a//b/;p?x"])
-def test_url_when_requested_then_server_gets_its_identity(handler: str, target: str) -> None:
+def test_url_when_requested_then_server_gets_its_identity(target: str) -> None:
     with HostileServer() as server:
-        crawl(handler, [server.url + target])
+        crawl([server.url + target])
 
     assert server.requests[-1].split(" ")[1] == target
 
 
-@pytest.mark.parametrize("handler", ["aiohttp", "http11"])
-def test_page_when_unchanged_then_304_settles_it_and_says_nothing(handler: str) -> None:
+def test_page_when_unchanged_then_304_settles_it_and_says_nothing() -> None:
     with HostileServer() as server:
-        visit = crawl(handler, [server.url + "/status-304"], claim={"etag": '"5"'})["visits"][0]
+        visit = crawl([server.url + "/status-304"], claim={"etag": '"5"'})["visits"][0]
 
     assert 'If-None-Match: "5"' in server.requests[-1]
     assert (visit["code"], visit["transient"], visit["error"], visit["etag"]) == (304, False, None, '"6"')
@@ -227,7 +182,7 @@ def test_page_when_unchanged_then_304_settles_it_and_says_nothing(handler: str) 
 
 def test_redirect_when_followed_then_validators_stay_behind() -> None:
     with HostileServer() as server:
-        visit = crawl("aiohttp", [server.url + "/found"], claim={"etag": '"5"'})["visits"][0]
+        visit = crawl([server.url + "/found"], claim={"etag": '"5"'})["visits"][0]
 
     first, second = server.requests[1:]
 

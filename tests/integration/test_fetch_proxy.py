@@ -1,4 +1,4 @@
-"""Everything through the proxy of the source, and nothing past it, through both handlers (C10, X-N3; decision 16)."""
+"""Everything through the proxy of the source, and nothing past it (C10, X-N3; decision 16)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,14 @@ NAMES = {"site.test": "127.0.0.1", "listed.test": "127.0.0.1"}
 AUTHORIZATION = "Basic " + base64.b64encode(b"me:c4n4ry pass").decode()
 
 
-def crawl(handler: str, proxy: str, urls: list[str], **fetch: Any) -> dict[str, Any]:
+def crawl(proxy: str, urls: list[str], **fetch: Any) -> dict[str, Any]:
     """What came of a visit of each URL; DNS knows no host."""
     job = {
-        "handler": handler,
         "urls": urls,
         "resolve_first": True,
         "settings": {"DOWNLOAD_VERIFY_CERTIFICATES": "ca_file" in fetch or fetch.get("verify_certificates", True)},
         "fetch": {"proxy": proxy, "timeout_seconds": 5, **fetch},
     }
-    if handler == "http11" and "ca_file" in fetch:
-        # Scrapy's handler knows no authorities of a source.
-        job["settings"] = {"DOWNLOAD_VERIFY_CERTIFICATES": False}
     done = subprocess.run(
         [sys.executable, "tests/fetch_crawl.py"],
         input=json.dumps(job),
@@ -49,12 +45,6 @@ def crawl(handler: str, proxy: str, urls: list[str], **fetch: Any) -> dict[str, 
     return answer | {"codes": [codes[url] for url in urls], "log": done.stderr}
 
 
-@pytest.fixture(scope="module", params=["aiohttp", "http11"])
-def handler(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
 @pytest.fixture
 def proxy() -> Iterator[ProxyServer]:
     with ProxyServer(NAMES, authorization=AUTHORIZATION) as proxy:
@@ -65,11 +55,9 @@ def with_password(proxy: ProxyServer, password: str = "c4n4ry%20pass") -> str:
     return proxy.url.replace("://", f"://me:{password}@")
 
 
-def test_c10_proxy_when_set_then_pages_and_robots_go_through_it_and_its_password_no_further(
-    handler: str, proxy: ProxyServer
-) -> None:
+def test_c10_proxy_when_set_then_pages_and_robots_go_through_it_and_its_password_no_further(proxy: ProxyServer) -> None:
     with HostileServer() as server:
-        answer = crawl(handler, with_password(proxy), [f"http://site.test:{server.port}/ok"])
+        answer = crawl(with_password(proxy), [f"http://site.test:{server.port}/ok"])
 
     assert answer["codes"] == [200]
     assert [line.rsplit(" ", 1)[0] for line in proxy.asked] == [
@@ -82,17 +70,15 @@ def test_c10_proxy_when_set_then_pages_and_robots_go_through_it_and_its_password
     assert "c4n4ry" not in answer["log"]
 
 
-def test_c10_proxy_when_the_site_speaks_tls_then_a_tunnel_is_asked_for(
-    handler: str, proxy: ProxyServer, tmp_path: Path
-) -> None:
+def test_c10_proxy_when_the_site_speaks_tls_then_a_tunnel_is_asked_for(proxy: ProxyServer, tmp_path: Path) -> None:
     certificate = write_certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
     with HostileServer(tls=context) as server:
         url = f"https://site.test:{server.port}/ok"
-        answer = crawl(handler, with_password(proxy), [url], ca_file=str(certificate))
-        distrusted = crawl(handler, with_password(proxy), [url]) if handler == "aiohttp" else {"codes": [962]}
+        answer = crawl(with_password(proxy), [url], ca_file=str(certificate))
+        distrusted = crawl(with_password(proxy), [url])
 
     assert (answer["codes"], distrusted["codes"]) == ([200], [962])
     assert {line.rsplit(" ", 1)[0] for line in proxy.asked} == {f"CONNECT site.test:{server.port}"}
@@ -100,7 +86,7 @@ def test_c10_proxy_when_the_site_speaks_tls_then_a_tunnel_is_asked_for(
     assert not any("authorization" in request.lower() for request in server.requests)
 
 
-def test_l7_proxy_when_an_address_is_forbidden_then_it_is_not_asked_for_it(handler: str, proxy: ProxyServer) -> None:
+def test_l7_proxy_when_an_address_is_forbidden_then_it_is_not_asked_for_it(proxy: ProxyServer) -> None:
     with HostileServer() as server:
         urls = [
             f"http://127.0.0.2:{server.port}/",
@@ -111,29 +97,25 @@ def test_l7_proxy_when_an_address_is_forbidden_then_it_is_not_asked_for_it(handl
         ]
         resolve = {"listed.test": "10.0.0.1", "*.wild.test": "127.0.0.1"}
 
-        answer = crawl(handler, with_password(proxy), urls, resolve=resolve)
+        answer = crawl(with_password(proxy), urls, resolve=resolve)
 
     assert answer["codes"] == [907] * 5
     assert proxy.asked == []
 
 
-def test_c10_proxy_when_it_refuses_us_then_the_row_says_so_without_the_password(
-    handler: str, proxy: ProxyServer
-) -> None:
+def test_c10_proxy_when_it_refuses_us_then_the_row_says_so_without_the_password(proxy: ProxyServer) -> None:
     urls = ["http://site.test:1/", "https://site.test:1/"]
 
-    answer = crawl(handler, with_password(proxy, "c4n4ry-wrong"), urls)
+    answer = crawl(with_password(proxy, "c4n4ry-wrong"), urls)
 
     errors = [visit["error"] for visit in answer["visits"]]
-    if handler == "aiohttp":
-        assert answer["codes"] == [905, 905]
-        assert all("the proxy" in error and "407" in error for error in errors)
-    assert 200 not in answer["codes"]
+    assert answer["codes"] == [905, 905]
+    assert all("the proxy" in error and "407" in error for error in errors)
     assert "c4n4ry" not in json.dumps(answer)
 
 
-def test_c10_proxy_when_it_is_away_then_the_code_is_that_of_its_connection(handler: str) -> None:
+def test_c10_proxy_when_it_is_away_then_the_code_is_that_of_its_connection() -> None:
     with closed_port() as port:
-        answer = crawl(handler, f"http://127.0.0.1:{port}", ["http://site.test/"])
+        answer = crawl(f"http://127.0.0.1:{port}", ["http://site.test/"])
 
     assert answer["codes"] == [906]

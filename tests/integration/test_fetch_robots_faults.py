@@ -55,7 +55,7 @@ def crawled() -> Crawled:
             servers[name].answers["/robots.txt"] = answer
         for name, path in SLOW.items():
             servers[name].act_as("/robots.txt", path)
-        found = crawl("aiohttp", [server.url + "/ok" for server in servers.values()])
+        found = crawl([server.url + "/ok" for server in servers.values()])
     names = {server.url + "/ok": name for name, server in servers.items()}
     visits = {names[visit["wanted"]]: visit for visit in found["visits"]}
     return Crawled(visits, {name: len(server.requests) for name, server in servers.items()}, found)

@@ -45,7 +45,7 @@ def fetched(url: str, **fetch: Any) -> Response:
     crawler: Any = SimpleNamespace(settings=Settings(), spider=spider)
 
     async def fetch_once() -> Response:
-        handler = GuardedHandler(crawler)
+        handler = GuardedHandler.from_crawler(crawler)
         try:
             return await handler.download_request(Request(url, meta={"download_slot": "site.test"}))
         finally:

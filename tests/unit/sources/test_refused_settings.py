@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scrapy.settings import Settings, default_settings
+from scrapy.settings import Settings
 
 from searchcrawl import settings as shipped
 from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal, find_refusal_on_command_line
@@ -53,7 +53,7 @@ def test_why_refused_when_a_promise_rests_on_it_then_what_to_use_instead(name: s
     assert key in (find_refusal(name, True) or "")
 
 
-@pytest.mark.parametrize("name", ["MINE", "MEMUSAGE_LIMIT_MB", "SEARCHCRAWL_HTTP_HANDLER", "FEEDS", "MAIL_HOST"])
+@pytest.mark.parametrize("name", ["MINE", "MEMUSAGE_LIMIT_MB", "SEARCHCRAWL_MIN_FREE_MB", "FEEDS", "MAIL_HOST"])
 def test_why_refused_when_no_promise_rests_on_it_then_nothing(name: str) -> None:
     assert find_refusal(name, 1) is None
 
@@ -104,7 +104,7 @@ def test_changed_promise_when_a_settings_module_begins_with_ours_then_none() -> 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("TWISTED_DNS_RESOLVER", default_settings.TWISTED_DNS_RESOLVER),
+        ("DOWNLOAD_HANDLERS", {"http": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"}),
         ("DOWNLOAD_DELAY", 3),
         ("REMOTE_CONTROL_ENABLED", True),
     ],

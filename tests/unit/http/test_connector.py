@@ -11,8 +11,7 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.connector import Forbidden, GuardedResolver
-from searchcrawl.http.dns_cache import DNS_SECONDS, DnsCache
+from searchcrawl.http.connector import DNS_SECONDS, DnsCache, Forbidden, GuardedResolver
 
 
 @pytest.fixture
