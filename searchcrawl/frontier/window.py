@@ -20,13 +20,13 @@ WINDOW_ROWS: Final = 384
 
 
 @dataclass(slots=True, eq=False)
-class _HostQueue:
-    """The waiting claims of a host."""
+class _HostClaims:
+    """A host with its claims that wait."""
 
     host: HostState
     claims: deque[Claim] = field(default_factory=deque)
-    #: whether it is in one of the three queues of the window
-    queued: bool = False
+    #: whether it is in ``_ready``, ``_delayed`` or ``_capped``
+    scheduled: bool = False
 
 
 class Window:
@@ -38,15 +38,15 @@ class Window:
 
     def __init__(self, hosts: HostRegistry) -> None:
         self.hosts = hosts
-        hosts.on_free = self._queue_host
+        hosts.on_free = self._schedule_host
         self._lock = hosts.lock
-        self._queues: dict[str, _HostQueue] = {}
-        self._in_flight: dict[int, _HostQueue] = {}
-        #: hosts whose next claim may go now; that wait for a moment (a heap by moment and number); that wait for the
-        #: cap on hosts
-        self._ready: deque[_HostQueue] = deque()
-        self._delayed: list[tuple[float, int, _HostQueue]] = []
-        self._capped: deque[_HostQueue] = deque()
+        self._by_host: dict[str, _HostClaims] = {}
+        self._in_flight: dict[int, _HostClaims] = {}
+        #: hosts whose next claim may go now; that wait for a moment (a heap by moment and serial number); that wait for
+        #: the cap on hosts
+        self._ready: deque[_HostClaims] = deque()
+        self._delayed: list[tuple[float, int, _HostClaims]] = []
+        self._capped: deque[_HostClaims] = deque()
         self._serial = 0
         self._size = 0
 
@@ -68,8 +68,8 @@ class Window:
     def count_wanted(self, name: str) -> int:
         """How many more rows of a host are wanted now."""
         with self._lock:
-            queue = self._queues.get(name)
-            waiting = len(queue.claims) if queue else 0
+            entry = self._by_host.get(name)
+            waiting = len(entry.claims) if entry else 0
             slow = self.hosts.delay_seconds(name) and self.hosts.blocked_code(name) is None
             most = DELAYED_HOST_ROWS if slow else HOST_ROWS
             # Few at a time are not worth a transaction.
@@ -78,17 +78,17 @@ class Window:
     def fill(self, name: str, claims: Iterable[Claim]) -> None:
         """Adds claims of a host."""
         with self._lock:
-            queue = self._find_or_add(name)
-            before = len(queue.claims)
-            queue.claims.extend(claims)
-            self._added(queue, len(queue.claims) - before)
+            entry = self._find_or_add(name)
+            before = len(entry.claims)
+            entry.claims.extend(claims)
+            self._note_added(entry, len(entry.claims) - before)
 
     def fill_first(self, name: str, claim: Claim) -> None:
-        """Adds a claim that was redirected to a host: it goes before all others."""
+        """Adds a claim that goes before all others of the host."""
         with self._lock:
-            queue = self._find_or_add(name)
-            queue.claims.appendleft(claim)
-            self._added(queue, 1)
+            entry = self._find_or_add(name)
+            entry.claims.appendleft(claim)
+            self._note_added(entry, 1)
 
     def pop(self, now: float) -> tuple[str, Claim] | None:
         """The next claim that may go now, with its host; None where none may."""
@@ -102,23 +102,23 @@ class Window:
                 for _ in range(min(hosts.cap.count_free(now), len(self._capped))):
                     self._ready.append(self._capped.popleft())
             while self._ready:
-                queue = self._ready.popleft()
-                queue.queued = False
-                host = queue.host
-                # The last free request is for the side request that waits.
+                entry = self._ready.popleft()
+                entry.scheduled = False
+                host = entry.host
+                # The last free request is for a side request, where one waits.
                 side_is_next = host.side_waiting > 0 and not host.side_was_last
-                if not queue.claims or hosts.count_free(host) <= side_is_next:
+                if not entry.claims or hosts.count_free(host) <= side_is_next:
                     continue
                 start = hosts.find_start(host, now)
                 if start is None or start > now:
-                    # By the same clock: with a later time it could be ready again, and this loop would not end.
-                    self._queue(queue, now)
+                    # With the same ``now``: by a later clock it could be ready again, and this loop would not end.
+                    self._schedule(entry, now)
                     continue
                 if not hosts.cap.acquire(host.name, now):
-                    queue.queued = True
-                    self._capped.append(queue)
+                    entry.scheduled = True
+                    self._capped.append(entry)
                     continue
-                return host.name, self._take(queue, now)
+                return host.name, self._take(entry, now)
             return None
 
     def next_moment(self) -> float | None:
@@ -131,75 +131,75 @@ class Window:
     def release(self, url_id: int) -> None:
         """A claim that was handed out has left its host: its visit ended, or is redirected to another host."""
         with self._lock:
-            queue = self._in_flight.pop(url_id, None)
-            if queue is not None:
-                queue.host.visited = True
-                self.hosts.end_request(queue.host)
+            entry = self._in_flight.pop(url_id, None)
+            if entry is not None:
+                entry.host.visited = True
+                self.hosts.end_request(entry.host)
 
     def host_of(self, url_id: int) -> str | None:
         """The host of a claim that was handed out."""
-        queue = self._in_flight.get(url_id)
-        return None if queue is None else queue.host.name
+        entry = self._in_flight.get(url_id)
+        return None if entry is None else entry.host.name
 
     def take_blocked(self) -> list[tuple[str, int, Claim]]:
         """Takes out the claims of blocked hosts, each with its host and the code of the block."""
         with self._lock:
             return [
-                (queue.host.name, queue.host.blocked_code, claim)
-                for queue in self._queues.values()
-                if queue.host.blocked_code is not None
-                for claim in self._clear(queue)
+                (entry.host.name, entry.host.blocked_code, claim)
+                for entry in self._by_host.values()
+                if entry.host.blocked_code is not None
+                for claim in self._clear(entry)
             ]
 
     def drain(self) -> list[Claim]:
         """Takes out all claims."""
         with self._lock:
-            return [claim for queue in self._queues.values() for claim in self._clear(queue)]
+            return [claim for entry in self._by_host.values() for claim in self._clear(entry)]
 
-    def _find_or_add(self, name: str) -> _HostQueue:
-        queue = self._queues.get(name)
-        if queue is None:
-            queue = self._queues[name] = _HostQueue(self.hosts.find_or_add(name))
-        return queue
+    def _find_or_add(self, name: str) -> _HostClaims:
+        entry = self._by_host.get(name)
+        if entry is None:
+            entry = self._by_host[name] = _HostClaims(self.hosts.find_or_add(name))
+        return entry
 
-    def _added(self, queue: _HostQueue, count: int) -> None:
+    def _note_added(self, entry: _HostClaims, count: int) -> None:
         self._size += count
-        queue.host.has_claims = bool(queue.claims)
-        self._queue(queue)
+        entry.host.has_claims = bool(entry.claims)
+        self._schedule(entry)
 
-    def _take(self, queue: _HostQueue, now: float) -> Claim:
-        claim = queue.claims.popleft()
-        queue.host.has_claims = bool(queue.claims)
+    def _take(self, entry: _HostClaims, now: float) -> Claim:
+        claim = entry.claims.popleft()
+        entry.host.has_claims = bool(entry.claims)
         self._size -= 1
-        self._in_flight[claim.url_id] = queue
-        self.hosts.begin_request(queue.host, now, side=False)
-        self._queue(queue, now)
+        self._in_flight[claim.url_id] = entry
+        self.hosts.begin_request(entry.host, now, side=False)
+        self._schedule(entry, now)
         return claim
 
-    def _clear(self, queue: _HostQueue) -> list[Claim]:
-        claims = list(queue.claims)
-        queue.claims.clear()
-        queue.host.has_claims = False
+    def _clear(self, entry: _HostClaims) -> list[Claim]:
+        claims = list(entry.claims)
+        entry.claims.clear()
+        entry.host.has_claims = False
         self._size -= len(claims)
         return claims
 
-    def _queue_host(self, host: HostState) -> None:
-        queue = self._queues.get(host.name)
-        if queue is not None:
-            self._queue(queue)
+    def _schedule_host(self, host: HostState) -> None:
+        entry = self._by_host.get(host.name)
+        if entry is not None:
+            self._schedule(entry)
 
-    def _queue(self, queue: _HostQueue, now: float | None = None) -> None:
+    def _schedule(self, entry: _HostClaims, now: float | None = None) -> None:
         """Puts a host where ``pop`` finds its next claim: among those that are ready, or that wait for a moment."""
-        if queue.queued or not queue.claims or self.hosts.count_free(queue.host) <= 0:
+        if entry.scheduled or not entry.claims or self.hosts.count_free(entry.host) <= 0:
             return
         if now is None:
             now = clock.monotonic()
-        start = self.hosts.find_start(queue.host, now)
+        start = self.hosts.find_start(entry.host, now)
         if start is None:
             return
-        queue.queued = True
+        entry.scheduled = True
         if start <= now:
-            self._ready.append(queue)
+            self._ready.append(entry)
         else:
             self._serial += 1
-            heapq.heappush(self._delayed, (start, self._serial, queue))
+            heapq.heappush(self._delayed, (start, self._serial, entry))

@@ -1,4 +1,4 @@
-"""The clock of the hosts that all processes share, in the host table: slots, failures, blocks (C2, X-R10)."""
+"""What all processes share of a host, in the host table: slots of requests, failures, blocks (C2, X-R10)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostReport, SlotReservation
 
-#: How often the blocks of other processes are read.
+#: Seconds between two reads of the blocks of other processes.
 _READ_SECONDS: Final = 1.0
 _MAX_IDS: Final = 100_000
 
@@ -19,8 +19,8 @@ _MAX_IDS: Final = 100_000
 class SlotReservations:
     """Carries slots, reports and blocks between the registry and the host table.
 
-    ``wake`` is called when ``update`` has something to do. ``update`` is for the claiming thread only; the object is
-    made before the first request of the run, so that those of side requests respect the blocks, too.
+    ``wake`` is called when ``update`` has something to do. ``update`` is for the claiming thread only. The object is
+    made, and reads the blocks, before the first request of the run: side requests respect them, too.
     """
 
     def __init__(self, database: Database, hosts: HostRegistry, *, wake: Callable[[], None]) -> None:
@@ -78,7 +78,7 @@ class SlotReservations:
         return reserved
 
     def _read_blocks(self) -> bool:
-        """Takes over which hosts are blocked, by whatever process; whether there is one."""
+        """Reads which hosts are blocked by any process; whether there is one."""
         self._read_at = clock.monotonic()
         blocks = self._database.read(lambda transaction: host_table.find_blocks(transaction, clock.now_ms()))
         self._hosts.set_blocks(blocks)
@@ -86,5 +86,5 @@ class SlotReservations:
 
 
 def _offset() -> float:
-    """What makes monotonic seconds of seconds since 1970."""
+    """The difference of monotonic seconds from seconds since 1970."""
     return clock.monotonic() - clock.now_ms() / 1000

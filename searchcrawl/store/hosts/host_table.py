@@ -13,7 +13,7 @@ from searchcrawl.store.schema import hosts
 from searchcrawl.store.statements import upsert
 
 _CHUNK: Final = 500
-#: A name in DNS is shorter; what links claim beyond it would not fit into an index of PostgreSQL.
+#: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
 _LONGEST: Final = 300
 #: No host is blocked for longer, whatever it asks for: after that one request tries it again.
 MAX_BLOCK_MS: Final = 3_600_000
@@ -27,7 +27,8 @@ def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int
     stored = {name: name[:_LONGEST] for name in names}
     wanted = sorted(set(stored.values()))
     found = _find_ids(transaction, wanted)
-    # Only those: each conflict would cost PostgreSQL an id. Rising, so that no two processes wait for each other.
+    # Only the missing ones: each conflict would cost PostgreSQL an id. Sorted, so that no two processes wait for each
+    # other.
     missing = [name for name in wanted if name not in found]
     if missing:
         statement = upsert(transaction, hosts).on_conflict_do_nothing(index_elements=["name"])
@@ -51,7 +52,7 @@ def find_names(transaction: Transaction, host_ids: Sequence[int]) -> dict[int, s
 
 
 class SlotReservation(NamedTuple):
-    """When a host may get a request, and from when on the next (ms since 1970)."""
+    """The moment at which a host may get a request, and from which it may get the next (ms since 1970)."""
 
     start_ms: int
     end_ms: int
@@ -68,9 +69,9 @@ def reserve_slot(
 ) -> SlotReservation:
     """Reserves one request to a host, ``delay_ms`` before the next (C2).
 
-    An ``unused`` slot of the same process is given back where nobody has reserved another since.
+    An ``unused`` slot of the same process is reserved again where no process has reserved another since.
     """
-    # Locked: another process must not reserve the same moment. Who reserves for several hosts does so by rising id.
+    # Locked: another process must not reserve the same moment. A caller with several hosts goes by rising id.
     query = select(hosts.c.next_allowed_ms, hosts.c.closed_until_ms).where(hosts.c.id == host_id).with_for_update()
     row = transaction.execute(query).one()
     allowed = row.next_allowed_ms
@@ -100,7 +101,7 @@ class HostReport:
     failures: int = 0
     #: whether there was an answer that is no failure
     answered: bool = False
-    #: the pause after so many failures in a row
+    #: the pause in seconds, after a number of failures in a row
     pause_seconds: Callable[[int], float] = lambda failures: 0.0
     #: the end of a pause that the host asked for (0: none)
     until_ms: int = 0
@@ -109,7 +110,7 @@ class HostReport:
 
 
 def add_report(transaction: Transaction, host_id: int, report: HostReport, *, since_ms: int, now_ms: int) -> int:
-    """Adds a report to those of other processes; the moment until which all of them leave the host alone.
+    """Adds a report to those of other processes; returns until when the host is blocked for all of them.
 
     Failures that were reported before ``since_ms`` do not count any more.
     """
@@ -133,7 +134,7 @@ def add_report(transaction: Transaction, host_id: int, report: HostReport, *, si
 
 
 def find_blocks(transaction: Transaction, now_ms: int) -> list[HostBlock]:
-    """The hosts that are blocked now, by whatever process."""
+    """The hosts that are blocked now, by any process."""
     query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(
         text("closed_until_ms > 0"), hosts.c.closed_until_ms.between(now_ms + 1, now_ms + MAX_BLOCK_MS)
     )

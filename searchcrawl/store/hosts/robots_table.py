@@ -11,7 +11,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import robots_copies
 from searchcrawl.store.statements import upsert
 
-#: A name in DNS is shorter; what links claim beyond it would not fit into an index of PostgreSQL.
+#: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
 _LONGEST: Final = 300
 
 
