@@ -219,7 +219,7 @@ def _describe_index(context: Context, facts: UrlFacts) -> Step:
     state = listed.document_state
     parts = [state.facts.title] if state is not None else []
     if listed.indexed_version is not None:
-        version = f"version {listed.indexed_version}" if listed.indexed_version else "a version nobody knows"
+        version = f"version {listed.indexed_version}" if listed.indexed_version else "an unknown version"
         parts.append(f"the index has {version}")
     if listed.batch_id is not None and facts.batch_state is not None:
         parts.append(f"delivery {listed.batch_id} is {facts.batch_state.facts.title}")

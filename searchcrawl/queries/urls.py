@@ -66,7 +66,7 @@ _STATE_BY_DOCUMENT: Final = {
 }
 
 
-#: Codes that a document had before it was removed.
+#: Codes of documents that were known before they were removed.
 _WAS_DOCUMENT: Final = WITH_DOCUMENT - {Code.DISPLAY_URL_CLASH}
 
 
@@ -102,9 +102,10 @@ def _is_refused(row: ListedUrl) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlFilter:
-    """Which rows are asked for; None is no restriction. ``rule`` is the rule, its key, or both as ``KEY: RULE``.
+    """Which rows are listed; None lists all. ``rule`` is the rule, its key, or both as ``KEY: RULE``.
 
-    ``host`` is a host with or without port, ``since_ms`` the earliest last visit (first sight, where there was none).
+    ``host`` is a host with or without port, ``since_ms`` the earliest last visit (first discovery, where it was
+    never visited).
     """
 
     state: UrlState | None = None

@@ -1,4 +1,4 @@
-"""Compares the index with the URL table: what each of them has and the other has not (L4)."""
+"""``verify``: compares the documents of the index with those that the URL table has receipts for (L4)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.urls import url_queries, url_table
 from searchcrawl.store.urls.url_queries import IndexedRow
 
-_ADDRESSES_AT_ONCE: Final = 500
-#: About 20 MB.
+_URLS_AT_ONCE: Final = 500
+#: So many rows are sorted in memory, about 20 MB.
 _ROWS_IN_MEMORY: Final = 100_000
 _READ_ROWS: Final = 1000
 _RECORD: Final = struct.Struct(">16sqqB32s")
@@ -28,7 +28,7 @@ _KINDS: Final = ("missing", "extra", "stale", "foreign")
 
 
 class Difference(NamedTuple):
-    """One document that index and table do not agree about; ``kind`` is the list that it belongs to."""
+    """A document that is not the same in index and table; ``kind`` is the list to which it belongs."""
 
     kind: str
     url: str
@@ -39,8 +39,8 @@ class Difference(NamedTuple):
 def verify(database: Database, receiver: Receiver, sources: Collection[str], *, only: str | None) -> dict[str, Any]:
     """What ``verify --json`` prints, for all sources of a project, or for the one named by ``only``.
 
-    ``sources`` are the names of all source files: documents of other sources are foreign. Memory
-    grows with the number of differences alone. Raises UnsupportedByIndex, DeliveryError, StoreError.
+    ``sources`` are the names of all source files: documents of other sources are foreign. Only the number of
+    differences makes memory grow. Raises UnsupportedByIndex, DeliveryError, StoreError.
     """
     if not isinstance(receiver, SearchIndex):
         raise UnsupportedByIndex(f"{type(receiver).__name__} cannot list its documents")
@@ -51,7 +51,7 @@ def verify(database: Database, receiver: Receiver, sources: Collection[str], *, 
 
 
 def list_crawled_sources(database: Database, sources: Collection[str]) -> list[str]:
-    """Those of ``sources`` that a process is crawling: what it delivers meanwhile may look like a difference."""
+    """Those of ``sources`` that a process is crawling now: what it delivers meanwhile may be reported as a difference."""
 
     def select(transaction: Transaction) -> list[str]:
         names = run_table.source_names(transaction)
@@ -71,7 +71,7 @@ def _find_differences(
     if only is not None:
         tables = {name: number for name, number in tables.items() if name == only}
     unseen = dict(tables)
-    # Ids begin with the source's name, so that those of one source follow each other.
+    # Ids begin with the source's name and are sorted: those of one source come together.
     for name, group in groupby(entries, key=_source_of):
         if name not in sources:
             yield from (_report_foreign(entry, name) for entry in group)
@@ -94,7 +94,7 @@ def _compare_source(
         for row, entry in _merge(rows.by_id(), entries, prefix=f"{name}:"):
             if entry is None and row is not None:
                 missing.append(row)
-                if len(missing) == _ADDRESSES_AT_ONCE:
+                if len(missing) == _URLS_AT_ONCE:
                     yield from _report_missing(database, name, missing)
                     missing = []
             elif entry is not None and row is None:
