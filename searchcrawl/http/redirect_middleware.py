@@ -76,7 +76,7 @@ class RedirectMiddleware:
             own_url=claim.url,
         )
         if verdict.kind is RedirectKind.FOLLOW and verdict.url is not None:
-            return _following(request, verdict.url, verdict)
+            return repeat_request(request, verdict.url, redirects=verdict.hops)
         if verdict.kind is RedirectKind.NONE:
             return response
         raise _ending(request, claim, verdict)
@@ -92,15 +92,15 @@ class RedirectMiddleware:
             self._rate_limiter.pause(slot_of(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
 
 
-def _following(request: Request, target: str, verdict: Redirect) -> Request:
+def repeat_request(request: Request, url: str, **meta: Any) -> Request:
+    """The request for the same row at ``url``, without headers, and with ``meta`` besides that of the old one."""
     # Scrapy's own notes about the download are those of the old request.
-    meta: dict[str, Any] = {name: value for name, value in request.meta.items() if not name.startswith("download_")}
-    meta |= {"redirects": verdict.hops, "download_slot": slot_of(target), "verbatim_url": True}
+    kept = {name: value for name, value in request.meta.items() if not name.startswith("download_")}
     return Request(
-        target,
+        url,
         callback=request.callback,
         errback=request.errback,
-        meta=meta,
+        meta=kept | {"download_slot": slot_of(url), "verbatim_url": True} | meta,
         priority=request.priority,
         dont_filter=True,
         cb_kwargs=request.cb_kwargs,

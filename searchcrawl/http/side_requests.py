@@ -54,7 +54,7 @@ class SidePolicy:
 
     ``kind`` names it in ``Request.meta``. The body is cut after ``max_bytes``. Redirects with a status of
     ``followed`` are followed, ``max_redirects`` at most. The source's own headers (``fetch.headers``) go to
-    ``own_origins``; None: to the URL that was asked for, and to no target of a redirect.
+    ``own_origins``; None: to the first URL, and to no target of a redirect.
     """
 
     kind: str
@@ -111,10 +111,10 @@ class SideAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class Form:
     """What is sent by POST, and the page that it is sent from."""
 
-    body: bytes
+    body: bytes = field(repr=False)
     page_url: str
 
 
@@ -154,45 +154,36 @@ class SideRequests:
         if self._is_closing():
             raise CrawlEnds
 
-    async def get(
-        self,
-        url: str,
-        policy: SidePolicy,
-        *,
-        headers: Mapping[str, str] | None = None,
-        check: Callable[[str], Awaitable[None]] | None = None,
-    ) -> SideAnswer:
-        """The answer to ``url`` (an identity); raises SideRequestFailed.
-
-        ``headers`` go with the first request only. ``check`` is called with each URL before it is requested,
-        and raises what this method then raises.
-        """
-        return await self._follow(url, policy, headers=headers, check=check)
-
-    async def post(self, url: str, policy: SidePolicy, *, form: bytes, page_url: str) -> SideAnswer:
-        """The answer to a form of the page ``page_url``; raises SideRequestFailed."""
-        return await self._follow(url, policy, form=_Form(form, page_url))
-
-    async def _follow(
+    async def fetch(
         self,
         first_url: str,
         policy: SidePolicy,
         *,
+        form: Form | None = None,
         headers: Mapping[str, str] | None = None,
         check: Callable[[str], Awaitable[None]] | None = None,
-        form: _Form | None = None,
     ) -> SideAnswer:
-        """Follows redirects, each of which waits for its own host."""
+        """The answer to ``first_url`` (an identity) at the end of all redirects; raises SideRequestFailed.
+
+        ``headers`` go with the first request only. ``check`` is called with each URL before it is requested,
+        and raises what this method then raises. A ``form`` is sent to its own origin only.
+        """
         url = first_url
         try:
             async with self._site_slot(policy, first_url):
                 for _ in range(policy.max_redirects + 1):
                     if check is not None:
                         await check(url)
-                    response = await self._send(_request(url, policy, first_url, headers, form), policy)
-                    target = _target(response, url, policy)
+                    response = await self._send(_build_request(url, policy, first_url, headers, form), policy)
+                    target = _find_target(response, url, policy)
                     if target is None:
-                        return _answer(response, redirected=url != first_url)
+                        return SideAnswer(
+                            url=response.url,
+                            status=response.status,
+                            headers=response.headers,
+                            body=response.body,
+                            redirected=url != first_url,
+                        )
                     form = None if form is None else _form_after(response.status, form, url, target)
                     headers, url = None, target
         except HostBlocked as error:
@@ -238,8 +229,8 @@ class SideRequests:
             self._rate_limiter.release_request(slot)
 
 
-def _request(
-    url: str, policy: SidePolicy, first_url: str, headers: Mapping[str, str] | None, form: _Form | None
+def _build_request(
+    url: str, policy: SidePolicy, first_url: str, headers: Mapping[str, str] | None, form: Form | None
 ) -> Request:
     own = url == first_url if policy.own_origins is None else urls.origin_of(url) in policy.own_origins
     meta: dict[str, Any] = {
@@ -261,7 +252,7 @@ def _request(
     return Request(url, method="POST", headers=sent, body=form.body, meta=meta, dont_filter=True)
 
 
-def _target(response: Response, url: str, policy: SidePolicy) -> str | None:
+def _find_target(response: Response, url: str, policy: SidePolicy) -> str | None:
     """Where a redirect leads; None for an answer that is none, or names no target."""
     location = response.headers.get(b"Location")
     if response.status not in policy.followed or not location:
@@ -272,7 +263,7 @@ def _target(response: Response, url: str, policy: SidePolicy) -> str | None:
         raise SideRequestFailed(f"{_shown(url)} redirects to what is no URL", code=Code.NO_LOCATION) from error
 
 
-def _form_after(status: int, form: _Form, url: str, target: str) -> _Form | None:
+def _form_after(status: int, form: Form, url: str, target: str) -> Form | None:
     """What is sent to the target of a redirect; raises SideRequestFailed where the form would leave its origin."""
     if status not in _KEEP_METHOD:
         return None
@@ -281,13 +272,7 @@ def _form_after(status: int, form: _Form, url: str, target: str) -> _Form | None
             f"the form is sent on to another origin: {_shown(target)}; nothing was sent there",
             code=Code.OUTSIDE_BOUNDARY,
         )
-    return _Form(form.body, url)
-
-
-def _answer(response: Response, *, redirected: bool) -> SideAnswer:
-    return SideAnswer(
-        url=response.url, status=response.status, headers=response.headers, body=response.body, redirected=redirected
-    )
+    return Form(form.body, url)
 
 
 def _shown(url: str) -> str:

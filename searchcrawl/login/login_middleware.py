@@ -6,7 +6,7 @@ import logging
 import secrets
 from collections.abc import Awaitable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -18,7 +18,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.cookies import CookieJar
 from searchcrawl.http.outcome_middleware import status_line
-from searchcrawl.http.redirect_middleware import slot_of
+from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import META_KEY, REDIRECTS, SideRequests
 from searchcrawl.http.visit_end import claim_of, ended, one_line, trail_of
 from searchcrawl.login import http_auth
@@ -126,7 +126,7 @@ class DigestLogin(HttpLogin):
         if challenge is None or refused or answered >= _MAX_ANSWERS:
             return None
         self._remember(origin, challenge)
-        return _repeat(request, digest_answers=answered + 1)
+        return repeat_request(request, request.url, digest_answers=answered + 1)
 
     def _note_success(self, origin: str, response: Response) -> None:
         later = http_auth.find_next_nonce(_first(response, b"Authentication-Info"))
@@ -211,7 +211,7 @@ class SessionLogin:
             raise ended(request, claim, Code.SENTINEL, rule="sentinel: the login form", error="the login form")
         again = not request.meta.get("login_again")
         if again and await self._session.renew(request.meta.get("login_generation", 0)):
-            return _repeat(request, login_again=True)
+            return repeat_request(request, request.url, login_again=True)
         if claim is None:
             return response
         raise ended(
@@ -289,21 +289,6 @@ def _is_for(request: Request, origins: frozenset[str]) -> bool:
 
 def _is_of_login(request: Request) -> bool:
     return request.meta.get(META_KEY) == "login"
-
-
-def _repeat(request: Request, **meta: Any) -> Request:
-    """The same request without what the middlewares added."""
-    kept = {name: value for name, value in request.meta.items() if not name.startswith("download_")}
-    kept |= {"download_slot": slot_of(request.url), **meta}
-    return Request(
-        request.url,
-        callback=request.callback,
-        errback=request.errback,
-        meta=kept,
-        priority=request.priority,
-        dont_filter=True,
-        cb_kwargs=request.cb_kwargs,
-    )
 
 
 def _texts(response: Response, name: bytes) -> list[str]:

@@ -14,7 +14,7 @@ from searchcrawl.html.encoding import decode
 from searchcrawl.html.page import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.cookies import CookieJar
-from searchcrawl.http.side_requests import SideAnswer, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.login.form import FilledForm, FormSettings, LoginFailed, fill_form
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class LoginSession:
                 self._jar.set(f"{origin}/", name, value)
         page = None
         if plan.url is not None:
-            page = await self._get(plan.url)
+            page = await self._fetch(plan.url)
             if plan.form is not None:
                 page = await self._send_form(page, plan.url, plan.form)
             elif page.status >= 400:
@@ -184,15 +184,11 @@ class LoginSession:
             raise LoginFailed(f"the form leads to another origin: {_without_query(form.url)[:200]}; nothing was sent")
         self._form = form
         self._login_pages |= {_without_query(page.url), _without_query(form.url)}
-        try:
-            answer = await self._side.post(form.url, self._policy, form=form.body, page_url=page.url)
-        except SideRequestFailed as error:
-            raise LoginFailed(str(error), transient=error.transient) from error
-        return await asyncio.to_thread(self._read, answer)
+        return await self._fetch(form.url, Form(form.body, page.url))
 
-    async def _get(self, url: str) -> LoginPage:
+    async def _fetch(self, url: str, form: Form | None = None) -> LoginPage:
         try:
-            answer = await self._side.get(url, self._policy)
+            answer = await self._side.fetch(url, self._policy, form=form)
         except SideRequestFailed as error:
             raise LoginFailed(str(error), transient=error.transient) from error
         return await asyncio.to_thread(self._read, answer)
@@ -213,7 +209,7 @@ class LoginSession:
             if page is not None and check in page.text:
                 return
             if self._plan.start is not None:
-                page = await self._get(self._plan.start)
+                page = await self._fetch(self._plan.start)
             if page is None or check not in page.text:
                 if page is not None and page.status >= 500:
                     raise _refusal("the start page answered", page)

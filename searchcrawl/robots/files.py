@@ -171,7 +171,7 @@ class RobotsFiles:
     async def _fetch(self, origin: str) -> RobotsCopy:
         url = f"{origin}/robots.txt"
         try:
-            copy = await self._read(await self._side.get(url, _POLICY), origin)
+            copy = await self._read(await self._side.fetch(url, _POLICY), origin)
         except SideRequestFailed as error:
             if error.code in ENDLESS:
                 # RFC 9309 §2.3.1.2

@@ -71,7 +71,7 @@ async def fetch_sitemap(
             )
 
     conditions = validators.headers()
-    answer = await side.get(url, _POLICY, headers=conditions, check=check)
+    answer = await side.fetch(url, _POLICY, headers=conditions, check=check)
     if answer.status == 304 and conditions and not answer.redirected:
         return None
     if answer.status not in PAGES:

@@ -58,15 +58,6 @@ class _Host:
     probed_again: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """A page that came for a path that no host knows, and the URL that it came from."""
-
-    asked: str
-    url: str
-    page: Page
-
-
 class _NoAnswer(Exception):
     """The host does not answer any path: another status, no text, or it may not be asked."""
 
@@ -206,13 +197,12 @@ class PlaceholderPagePipeline:
             host.probing = None
 
     async def _signature_of(self, document: Document) -> Signature | None:
-        one = await self._fetch(document)
-        other = await self._fetch(document)
-        samples = [Sample.of(answer.page, asked=answer.asked) for answer in (one, other)]
-        return Signature.between(*samples, landing=one.url if one.url == other.url else None)
+        one, one_url = await self._fetch_sample(document)
+        other, other_url = await self._fetch_sample(document)
+        return Signature.between(one, other, landing=one_url if one_url == other_url else None)
 
-    async def _fetch(self, document: Document) -> _Answer:
-        """The page that comes for a path beside that of ``document``; raises _NoAnswer where none does."""
+    async def _fetch_sample(self, document: Document) -> tuple[Sample, str]:
+        """The page that comes for an unknown path beside that of ``document``, and its URL; raises _NoAnswer."""
         asked = probe_url(document.claim.url)
         if not self._run.boundary.decide(asked, document.claim.depth).allowed:
             raise _NoAnswer
@@ -228,17 +218,17 @@ class PlaceholderPagePipeline:
                 raise _NoAnswer
 
         try:
-            answer = await self._side.get(asked, _POLICY, check=check)
+            answer = await self._side.fetch(asked, _POLICY, check=check)
         except SideRequestFailed as error:
             if error.code in ENDLESS:
                 raise _NoAnswer from None
             raise
         if answer.status not in PAGES:
             raise _NoAnswer
-        page = await asyncio.to_thread(self._page_of, answer)
-        return _Answer(asked=asked, url=answer.url, page=page)
+        page = await asyncio.to_thread(self._parse, answer)
+        return Sample.of(page, asked=asked), answer.url
 
-    def _page_of(self, answer: SideAnswer) -> Page:
+    def _parse(self, answer: SideAnswer) -> Page:
         try:
             body = answer.decoded_body(_MAX_BYTES)
         except BrokenCoding:

@@ -13,7 +13,15 @@ from scrapy.http import Response
 
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import HostBlocked
-from searchcrawl.http.side_requests import CrawlEnds, SideAnswer, SidePolicy, SideRequestFailed, SideRequests, Slot
+from searchcrawl.http.side_requests import (
+    CrawlEnds,
+    Form,
+    SideAnswer,
+    SidePolicy,
+    SideRequestFailed,
+    SideRequests,
+    Slot,
+)
 from searchcrawl.politeness.rate_limiter import RateLimiter
 
 URL = "http://a.test/x"
@@ -60,12 +68,12 @@ class Site(RateLimiter):
 
 def get(site: Site, policy: SidePolicy = POLICY, *, is_closing: Callable[[], bool] = bool, **values: Any) -> SideAnswer:
     side = SideRequests(download=site.download, rate_limiter=site, is_closing=is_closing)
-    return asyncio.run(side.get(URL, policy, **values))
+    return asyncio.run(side.fetch(URL, policy, **values))
 
 
 def post(site: Site) -> SideAnswer:
     side = SideRequests(download=site.download, rate_limiter=site)
-    return asyncio.run(side.post(URL, POLICY, form=b"u=me", page_url="http://a.test/form"))
+    return asyncio.run(side.fetch(URL, POLICY, form=Form(b"u=me", "http://a.test/form")))
 
 
 def failure_of(site: Site, policy: SidePolicy = POLICY, **values: Any) -> SideRequestFailed:
