@@ -94,7 +94,8 @@ class SharedRateLimiter(RateLimiter):
 
     async def acquire_host(self, host: str) -> None:
         self._refuse_blocked(host)
-        while pause := self._hosts.try_acquire_host(host, clock.monotonic()):  # noqa: ASYNC110
+        # The registry is shared with threads, which set no event of this loop.
+        while pause := self._hosts.try_acquire_host(host, clock.monotonic()):  # noqa: ASYNC110  # see above
             await asyncio.sleep(pause)
 
     def release_host(self, host: str) -> None:
