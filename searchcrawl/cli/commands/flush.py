@@ -12,7 +12,7 @@ from searchcrawl.cli.output import print_error, print_object, progress_bar
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
-from searchcrawl.index.opening import open_index
+from searchcrawl.index.opening import use_index
 from searchcrawl.operations import redelivery
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import load_source, load_sources
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         install_run_log(project, source)
         retry_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         try:
-            with closing(open_index(project)) as index, progress_bar(source.name) as report:
+            with use_index(project) as index, progress_bar(source.name) as report:
                 done = redelivery.flush(project, source, database, index, retry_seconds=retry_seconds, report=report)
         except SourceBusy as error:
             print_error(error)

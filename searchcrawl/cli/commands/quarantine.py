@@ -11,7 +11,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_object, print_objects, print_table
 from searchcrawl.exit_codes import Exit
-from searchcrawl.index.opening import open_index
+from searchcrawl.index.opening import use_index
 from searchcrawl.operations import quarantine
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
@@ -43,7 +43,7 @@ class Command(BaseCommand):
             if action == "reject":
                 done = quarantine.reject(project, source, database)
             else:
-                with closing(open_index(project)) as index:
+                with use_index(project) as index:
                     done = quarantine.approve(project, source, database, index)
         if opts.json:
             print_object(done)

@@ -10,7 +10,7 @@ from searchcrawl.cli.commands.flush import show_sent
 from searchcrawl.cli.output import progress_bar
 from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
-from searchcrawl.index.opening import open_index
+from searchcrawl.index.opening import use_index
 from searchcrawl.operations import redelivery
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         retry_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         with (
             closing(Database(project.database_url, project.root)) as database,
-            closing(open_index(project)) as index,
+            use_index(project) as index,
             progress_bar(source.name) as report,
         ):
             done = redelivery.resend(project, source, database, index, retry_seconds=retry_seconds, report=report)

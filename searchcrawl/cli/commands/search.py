@@ -7,7 +7,6 @@ import logging
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Any, Final
 
 from rich.padding import Padding
@@ -17,7 +16,7 @@ from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import console_for_answers, print_object, print_table
 from searchcrawl.exit_codes import Exit
-from searchcrawl.index.opening import open_index
+from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
 from searchcrawl.sources.checking import to_one_line
@@ -94,7 +93,7 @@ class Command(BaseCommand):
             facets=list(dict.fromkeys(opts.facet)),
         )
         fields = search.read_known_fields(project, query)
-        with closing(open_index(project)) as index:
+        with use_index(project) as index:
             found = search.search(index, query, fields=fields)
         if opts.json:
             print_object(search.remove_marks(found))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_object
 from searchcrawl.exit_codes import Exit
-from searchcrawl.index.opening import open_index
+from searchcrawl.index.opening import use_index
 from searchcrawl.queries.verify import list_crawled_sources, verify
 from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import list_source_names, require_source_file
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         only = require_source_file(project, args[0]) if args else None
         with (
             closing(Database(project.database_url, project.root)) as database,
-            closing(open_index(project)) as index,
+            use_index(project) as index,
         ):
             names = list_source_names(project)
             for name in list_crawled_sources(database, names if only is None else [only]):

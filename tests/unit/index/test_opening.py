@@ -1,0 +1,43 @@
+"""The receiver of a project, as commands use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from searchcrawl.index import opening
+from searchcrawl.index.local.receiver import LocalReceiver
+from searchcrawl.sources.project import Project
+
+
+class Queue:
+    """A receiver that cannot be searched, and has nothing to close."""
+
+    def begin(self, source: str, run: int) -> None:
+        pass
+
+    def deliver(self, batch: Any) -> list[Any]:
+        return []
+
+    def end(self, outcome: str) -> None:
+        pass
+
+
+def test_use_index_when_it_can_be_searched_then_closes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    monkeypatch.setattr(LocalReceiver, "close", lambda _: closed.append("closed"))
+    monkeypatch.setattr(opening, "open_index", lambda _: LocalReceiver(tmp_path))
+
+    with opening.use_index(cast("Project", None)):
+        before = list(closed)
+
+    assert (before, closed) == ([], ["closed"])
+
+
+def test_use_index_when_a_receiver_only_takes_documents_then_it_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "open_index", lambda _: Queue())
+
+    with opening.use_index(cast("Project", None)) as receiver:
+        receiver.end("finished")
