@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from searchcrawl.admission.admit import Found
-from searchcrawl.admission.url_normalisation import named_found
+from searchcrawl.admission.url_normalisation import normalise_found
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.host_rules import HostBlock
@@ -67,16 +67,20 @@ def main() -> None:
     rows = (
         ("75 links decided, 200 rules", lambda links: [decide(link.url, 3) for link in links], pages()),
         ("75 links decided, 5 rules", lambda links: [few(link.url, 3) for link in links], pages()),
-        ("strip_parameters, 5 of 75 with a query", lambda links: named_found([Found(1, 1, links)], plain, {}), pages()),
-        ("strip_parameters, no query", lambda links: named_found([Found(1, 1, links)], plain, {}), pages(0)),
+        (
+            "strip_parameters, 5 of 75 with a query",
+            lambda links: normalise_found([Found(1, 1, links)], plain, {}),
+            pages(),
+        ),
+        ("strip_parameters, no query", lambda links: normalise_found([Found(1, 1, links)], plain, {}), pages(0)),
         (
             "strip_parameters, 75 of 75 with a session",
-            lambda links: named_found([Found(1, 1, links)], plain, {}),
+            lambda links: normalise_found([Found(1, 1, links)], plain, {}),
             sessions,
         ),
         (
             "one [[rewrite]] pattern, links seen before",
-            lambda links: named_found([Found(1, 1, links)], rewriting, {}),
+            lambda links: normalise_found([Found(1, 1, links)], rewriting, {}),
             pages(),
         ),
     )

@@ -33,7 +33,7 @@ class Found(NamedTuple):
     """The links of one page (None: of the start list); targets get ``depth``.
 
     Those in ``near`` are as near as the page itself: one less. ``discarded`` are those that a rewriter
-    gives up (K1). ``links`` that are not ``named`` are as they were found. ``referrer_id`` is the row
+    discards (K1). ``links`` are as they were found unless ``is_normalised``. ``referrer_id`` is the row
     that led to them, where that is not the page.
     """
 
@@ -42,7 +42,7 @@ class Found(NamedTuple):
     links: Sequence[Link]
     near: Sequence[Link] = ()
     discarded: Sequence[NormalisedUrl] = ()
-    named: bool = False
+    is_normalised: bool = False
     referrer_id: int | None = None
 
 
@@ -227,27 +227,27 @@ class Admission:
         """Rows for what rewriters give up, so that it can be asked why; what is known already stays what it is."""
         wanted: dict[int, tuple[NormalisedUrl, Found]] = {}
         for one in found:
-            for named in one.discarded:
-                key = urls.key(named.url)
+            for dropped in one.discarded:
+                key = urls.key(dropped.url)
                 if key not in self._group.ids and key not in self._discarded:
-                    wanted.setdefault(key, (named, one))
+                    wanted.setdefault(key, (dropped, one))
         if not wanted:
             return
         known = {row.key: row.id for row in url_table.known(transaction, self._source_id, list(wanted))}
-        names = {key: urls.host_and_port(named.url) for key, (named, _) in wanted.items() if key not in known}
+        names = {key: urls.host_and_port(dropped.url) for key, (dropped, _) in wanted.items() if key not in known}
         self._learn_hosts(transaction, set(names.values()))
         rows = [
             NewUrl(
                 key=key,
-                url=named.url,
+                url=dropped.url,
                 host_id=self._hosts[names[key]],
                 depth=one.depth,
                 referrer_id=one.page_id,
-                code=named.code,
-                rule=named.decision.text,
-                error=named.error,
+                code=dropped.code,
+                rule=dropped.decision.text,
+                error=dropped.error,
             )
-            for key, (named, one) in wanted.items()
+            for key, (dropped, one) in wanted.items()
             if key not in known
         ]
         # They are not remembered with the others: another page may lead there, and be believed.

@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl.admission.admit import Admission
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.admission.url_normalisation import named_start
+from searchcrawl.admission.url_normalisation import normalise_starts
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import REFUSED
 from searchcrawl.commit.display_changes import show_start
@@ -104,7 +104,7 @@ class CachePipeline:
         )
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
-        starts, found = named_start(read_start_urls(run.project, run.source), run.rewriting)
+        starts, found = normalise_starts(read_start_urls(run.project, run.source), run.rewriting)
         run.starts = tuple(starts)
 
         def admit(transaction: Transaction) -> dict[str, int]:

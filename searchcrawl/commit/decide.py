@@ -207,7 +207,7 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
     if removal.is_evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
         group.leaving.append(claim.url_id)
     if outcome.links:
-        group.found.append(Found(claim.url_id, claim.depth, outcome.links, named=True))
+        group.found.append(Found(claim.url_id, claim.depth, outcome.links, is_normalised=True))
     # A 951 for an unreadable robots.txt is a failure, although the code is one of a refusal.
     group.counts.update(
         ("fetch_failures",) if failed and outcome.code == Code.ROBOTS else facts_of(outcome.code).counters

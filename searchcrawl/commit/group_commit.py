@@ -18,7 +18,7 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.admission.url_normalisation import named_found, named_parts
+from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import decide, group_rows, redirect_chains
@@ -210,8 +210,8 @@ class GroupCommit:
             items = self._without_long_chains(items)
         decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
         pages = {item.claim.url_id: item.claim.url for item in items}
-        decided.found[:] = named_found(decided.found, run.rewriting, pages)
-        parts, listed = named_parts(parts, run.rewriting)
+        decided.found[:] = normalise_found(decided.found, run.rewriting, pages)
+        parts, listed = normalise_parts(parts, run.rewriting)
         self._canonicals |= any(document.canonical for document in decided.stored) or any(decided.canonicals.values())
         if self._traps is not None:
             self._traps.observe(items)

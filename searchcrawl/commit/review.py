@@ -73,12 +73,16 @@ def review(run: Run, admission: Admission) -> None:
 
 
 def _judge(row: Reviewed, run: Run, verdicts: _Verdicts) -> None:
-    named = run.rewriting.normalise(row.found_as or row.url, row.referrer)
-    if named.code:
-        _refuse(row, named.code, named.decision, named.error, verdicts)
-    elif named.url != row.url:
-        _refuse(row, Code.OUTSIDE_BOUNDARY, _why_moved(row, named, run), f"its URL is {named.url} now", verdicts)
-        verdicts.moved.append(Found(None, row.depth, [named.link], named=True, referrer_id=row.referrer_id))
+    normalised = run.rewriting.normalise(row.found_as or row.url, row.referrer)
+    if normalised.code:
+        _refuse(row, normalised.code, normalised.decision, normalised.error, verdicts)
+    elif normalised.url != row.url:
+        _refuse(
+            row, Code.OUTSIDE_BOUNDARY, _why_moved(row, normalised, run), f"its URL is {normalised.url} now", verdicts
+        )
+        verdicts.moved.append(
+            Found(None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id)
+        )
     else:
         decision = run.boundary.decide(row.url, row.depth)
         if not decision.allowed:
@@ -93,10 +97,10 @@ def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, ver
         verdicts.refused.append((row, int(code), rule, error))
 
 
-def _why_moved(row: Reviewed, named: NormalisedUrl, run: Run) -> Decision:
+def _why_moved(row: Reviewed, normalised: NormalisedUrl, run: Run) -> Decision:
     file = run.source.file
     stripped = run.rewriting.identity.find_name(row.url)
-    if stripped and named.found_as is None:
+    if stripped and normalised.found_as is None:
         return Decision(False, stripped, file, STRIP_KEY)
     return Decision(False, "rewritten otherwise", file, "rewrite")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from searchcrawl.admission.admit import Found
-from searchcrawl.admission.url_normalisation import named_found, named_parts, named_start
+from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts, normalise_starts
 from searchcrawl.items import Link, ListedUrl, SitemapPart
 from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
@@ -17,9 +17,9 @@ def links(*paths: str) -> list[Link]:
 
 
 def test_found_when_nothing_is_to_be_stripped_then_it_is_what_it_was() -> None:
-    pages = [Found(1, 1, links("a", "b?q=sid", "c;v=1")), Found(2, 1, links("d?sid=1"), named=True)]
+    pages = [Found(1, 1, links("a", "b?q=sid", "c;v=1")), Found(2, 1, links("d?sid=1"), is_normalised=True)]
 
-    named = named_found(pages, STRIPPING, {})
+    named = normalise_found(pages, STRIPPING, {})
 
     assert [one is before for one, before in zip(named, pages, strict=True)] == [True, True]
 
@@ -27,13 +27,13 @@ def test_found_when_nothing_is_to_be_stripped_then_it_is_what_it_was() -> None:
 def test_found_when_links_become_one_then_it_is_there_once_and_what_is_near_stays() -> None:
     near = (Link(f"{SITE}canonical"),)
 
-    (named,) = named_found([Found(1, 2, links("a?sid=1", "b", "a?sid=2"), near)], STRIPPING, {1: f"{SITE}page"})
+    (named,) = normalise_found([Found(1, 2, links("a?sid=1", "b", "a?sid=2"), near)], STRIPPING, {1: f"{SITE}page"})
 
     assert (named.page_id, named.depth, named.links, named.near) == (1, 2, links("a", "b"), near)
 
 
 def test_found_when_rewritten_then_discarded_links_are_apart() -> None:
-    (named,) = named_found([Found(1, 2, links("old/a", "no/b", "c"))], REWRITING, {})
+    (named,) = normalise_found([Found(1, 2, links("old/a", "no/b", "c"))], REWRITING, {})
 
     assert named.links == [Link(f"{SITE}new/a", False, None, f"{SITE}old/a"), Link(f"{SITE}c")]
     assert [(one.url, one.code, one.decision.key) for one in named.discarded] == [(f"{SITE}no/b", 955, "rewrite.match")]
@@ -43,7 +43,7 @@ def test_parts_when_a_sitemap_lists_sessions_and_what_is_discarded_then_rows_are
     listed = tuple(ListedUrl(SITE + path, 5) for path in ("old/a?sid=1", "no/b"))
     parts = [SitemapPart(url=f"{SITE}sitemap.xml", urls=listed), SitemapPart(url=f"{SITE}sitemap.xml")]
 
-    named, (found,) = named_parts(parts, REWRITING)
+    named, (found,) = normalise_parts(parts, REWRITING)
 
     assert [part.urls for part in named] == [(ListedUrl(f"{SITE}new/a", 5),), ()]
     assert (found.page_id, found.depth, [link.url for link in found.links]) == (None, 1, [f"{SITE}new/a"])
@@ -51,7 +51,7 @@ def test_parts_when_a_sitemap_lists_sessions_and_what_is_discarded_then_rows_are
 
 
 def test_start_when_one_is_discarded_then_the_others_are_links_of_depth_0() -> None:
-    named, found = named_start([f"{SITE}old/a", f"{SITE}no/b", f"{SITE}new/a?sid=3"], REWRITING)
+    named, found = normalise_starts([f"{SITE}old/a", f"{SITE}no/b", f"{SITE}new/a?sid=3"], REWRITING)
 
     assert [one.code for one in named] == [0, 955, 0]
     assert (found.depth, [link.url for link in found.links]) == (0, [f"{SITE}new/a"])

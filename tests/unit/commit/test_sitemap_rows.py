@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.admission.url_normalisation import named_parts
+from searchcrawl.admission.url_normalisation import normalise_parts
 from searchcrawl.commit.sitemap_rows import SitemapRows
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.rewriting import Rewriting
@@ -53,7 +53,7 @@ def named_rows(database: Database, *names: str) -> dict[str, int]:
 def test_found_when_parts_list_urls_then_they_are_links_of_no_page_at_depth_one() -> None:
     parts = [SitemapPart(url=URL, urls=listed("a", "b")), SitemapPart(url=URL, end=WHOLE)]
 
-    _, (found,) = named_parts(parts, Rewriting())
+    _, (found,) = normalise_parts(parts, Rewriting())
 
     assert (found.page_id, found.depth, [link.url for link in found.links]) == (
         None,
