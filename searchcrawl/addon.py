@@ -111,23 +111,23 @@ class SearchcrawlAddon:
             with suppress(KeyError):  # A user took it out.
                 settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
             return
-        dry = getattr(spider, "dry", False)
-        for name, value in (_values_of(run, dry=dry) | conceal_credentials(run.source.settings)).items():
+        dry_run = getattr(spider, "dry_run", False)
+        for name, value in (_values_of(run, dry_run=dry_run) | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
         settings.set("DOWNLOAD_HANDLERS", dict(settings["DOWNLOAD_HANDLERS"]) | _HANDLERS, priority="spider")
-        if not dry and any(settings.getdict(name) for name in _OF_USERS):
+        if not dry_run and any(settings.getdict(name) for name in _OF_USERS):
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
         for name, components in COMPONENTS.items():
             for component, number in components:
-                if not (dry and component in _STORING):
+                if not (dry_run and component in _STORING):
                     settings.setdefault_in_component_priority_dict(name, component, number)
         # Last: it reads settings.
-        spider.stages = compose_dry_run(self._crawler, run) if dry else compose(self._crawler, run)
+        spider.stages = compose_dry_run(self._crawler, run) if dry_run else compose(self._crawler, run)
 
 
-def _values_of(run: Run, *, dry: bool) -> dict[str, Any]:
-    """The settings that follow from a source; ``dry`` is a look at one page."""
+def _values_of(run: Run, *, dry_run: bool) -> dict[str, Any]:
+    """The settings that follow from a source; ``dry_run`` where it tries one page."""
     fetch = run.source.fetch
     values = {
         "USER_AGENT": run.project.user_agent_header,
@@ -143,4 +143,4 @@ def _values_of(run: Run, *, dry: bool) -> dict[str, Any]:
         "SPIDER_MIDDLEWARES_BASE": {},
     }
     # Not in settings.py: it hands out rows of the URL table. A look at one page has none, nor have users' spiders.
-    return values if dry else values | {"SCHEDULER": Scheduler}
+    return values if dry_run else values | {"SCHEDULER": Scheduler}

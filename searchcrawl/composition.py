@@ -66,7 +66,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
 
 
 def compose_dry_run(crawler: Crawler, run: Run) -> Stages:
-    """The stages of a look at one page (``test``, ``explain --live``): nothing is stored or delivered."""
+    """The stages of a dry run, which tries one page (``test``, ``explain --live``): nothing is stored or delivered."""
     stages = Stages()
     rate_limiter = DryRunRateLimiter(run.database, delay_seconds=run.source.fetch.delay_seconds)
     add_fetching(stages, crawler, run, rate_limiter, _build_traps(run))

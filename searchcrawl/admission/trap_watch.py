@@ -74,7 +74,7 @@ class TrapWatch:
     """The patterns of one source in one run; limits of 0 are none.
 
     Admission and observing belong to the writer thread and its transactions: ``committed`` or
-    ``rolled_back`` follows each. ``refusal`` may be asked by any thread, ``sifted`` within any
+    ``rolled_back`` follows each. ``refusal`` may be asked by any thread, ``split_refused`` within any
     transaction that writes.
     """
 
@@ -125,21 +125,21 @@ class TrapWatch:
         text = cut_by(url, self._cuts, self._proven) if self._cuts else None
         return None if text is None else Decision(False, text, self._file, TRAP_AFTER)
 
-    def sifted(
+    def split_refused(
         self, transaction: Transaction, claims: Sequence[Claim]
     ) -> tuple[list[Claim], list[tuple[Claim, Decision]]]:
-        """Those that may be requested, and those that may not."""
-        kept, refused = [], []
+        """Splits claims into those that may be requested, and those that may not."""
+        allowed, refused = [], []
         for claim in claims:
             decision = self.refusal(claim)
             if decision is None and self._max_urls and claim.code in NEVER_REQUESTED and claim.code and claim.depth:
                 # It was refused once, and is counted only now.
                 decision = self._counted_now(transaction, claim.url)
             if decision is None:
-                kept.append(claim)
+                allowed.append(claim)
             else:
                 refused.append((claim, decision))
-        return kept, refused
+        return allowed, refused
 
     # Admission
 

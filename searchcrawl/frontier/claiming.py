@@ -258,7 +258,7 @@ class Claiming:
             )
             if not trapped:
                 return found
-            passed, refused = self._traps.sifted(transaction, found)
+            passed, refused = self._traps.split_refused(transaction, found)
             accepted += passed
             if not refused:
                 break

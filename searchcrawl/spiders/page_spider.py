@@ -23,8 +23,8 @@ from searchcrawl.spiders.web_spider import WebSpider
 class PageSpider(WebSpider):
     """``seen`` gets what became of the page: one item, as it left the pipelines."""
 
-    #: Read by the add-on: what would store or deliver is not wired.
-    dry = True
+    #: Read by the add-on: what would store or deliver is left out.
+    dry_run = True
 
     claim: Claim
     seen: list[Document | Outcome]

@@ -233,7 +233,7 @@ def test_number_when_what_it_refused_is_claimed_again_then_it_is_counted_up_to_t
     claims += [claim(url=f"{SITE}/day/9", code=0), claim(url=f"{SITE}/day/8", code=200)]
 
     with database.write_once() as transaction:
-        kept, refused_claims = tested.sifted(transaction, claims)
+        kept, refused_claims = tested.split_refused(transaction, claims)
 
     assert [_name(one) for one in kept] == ["0", "1", "9", "8"]
     assert [_name(one) for one, _ in refused_claims] == ["2", "3"]

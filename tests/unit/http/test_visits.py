@@ -77,7 +77,7 @@ class CutPattern:
             else None
         )
 
-    def sifted(self, *_: object) -> NoReturn:
+    def split_refused(self, *_: object) -> NoReturn:
         raise AssertionError("only who claims sifts")
 
 
