@@ -1,7 +1,7 @@
-"""A robots.txt file as RFC 9309 reads it, around Protego (C5).
+"""Parses robots.txt files as RFC 9309 says (C5).
 
-Protego matches patterns with URLs. Reading the file is ours: groups survive unknown lines, tokens
-are cut as the RFC says, and the line that decided is known by its text.
+Protego matches patterns with URLs. The lines are read here: so an unknown line does not end a group, product
+tokens are cut as the RFC says, and the line that decides about a URL is known by its text.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.rules.decision import Decision
 
-#: RFC 9309 §2.5: a parser reads at least so much; what follows is not read.
+#: A parser reads at least so much (RFC 9309 §2.5); the rest is not read.
 MAX_BYTES: Final = 500 * 1024
-#: Rules with a wildcard beyond so many of one group are not kept: they can only be tried one by one.
+#: A group keeps no more rules with a wildcard: these are slow, as they can only be tried one by one.
 MAX_WILDCARD_RULES: Final = 2000
 MAX_LINE_CHARACTERS: Final = 2083 * 8 - 1
 _MAX_SHOWN_CHARACTERS: Final = 200
@@ -35,7 +35,7 @@ _AGENT_END: Final = re.compile(r"[\s/]")
 _KEPT: Final = "!$%&'()*+,-./:;<=>?@[\\]^_`{|}~\""
 _NEEDS_NO_ESCAPE: Final = re.compile(r"[!-~]*").fullmatch
 _BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-#: Spellings found in the wild, as other crawlers forgive them.
+#: Names of lines with the spelling mistakes that other crawlers accept, too.
 _NAMES: Final = {
     "user-agent": "agent",
     "useragent": "agent",
@@ -54,7 +54,7 @@ _NAMES: Final = {
     "sitemaps": "sitemap",
     "site-map": "sitemap",
 }
-#: A name, a colon or, where it was forgotten, a blank, and a value.
+#: A name, a colon (or a blank, where the colon was forgotten), and a value.
 _DIRECTIVE: Final = re.compile(
     rf"({'|'.join(_NAMES)})(?:[ \t]*:|[ \t])[ \t]*(.*)", re.ASCII | re.IGNORECASE | re.DOTALL
 )
@@ -71,7 +71,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Rule:
-    """A rule: its pattern, escaped as Protego takes it, and the line it stands in."""
+    """A rule: its pattern, escaped as Protego needs it, and its line as written."""
 
     pattern: str
     allows: bool
@@ -79,18 +79,18 @@ class _Rule:
 
     @cached_property
     def matcher(self) -> Protego:
-        return _matcher([self])
+        return _build_matcher([self])
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Neighbours in the order of precedence, asked together."""
+    """Some rules that follow each other in the order of precedence, and are tried together."""
 
     rules: Sequence[_Rule]
 
     @cached_property
     def matcher(self) -> Protego:
-        return _matcher(self.rules)
+        return _build_matcher(self.rules)
 
 
 @dataclass
@@ -103,7 +103,7 @@ class _Group:
 
 
 class RobotsFile:
-    """The answer of one host's robots.txt, for one user agent.
+    """The rules of one robots.txt for one user agent.
 
     ``crawl_delay_seconds`` is that of the agent's own group, None where there is none;
     ``sitemaps`` are absolute, each once.
@@ -121,32 +121,32 @@ class RobotsFile:
         self.crawl_delay_seconds = crawl_delay_seconds
         self.sitemaps = sitemaps
         self._allowed = Decision(True, "", url, _KEY)
-        ordered = _by_precedence(rules)
+        ordered = _sort_by_precedence(rules)
         self._chunks = [_Chunk(ordered[n : n + _CHUNK_RULES]) for n in range(0, len(ordered), _CHUNK_RULES)]
 
     @property
     def memory_bytes(self) -> int:
-        """About what this takes once all rules were asked."""
+        """About what this takes once all rules were tried."""
         rules = (rule for chunk in self._chunks for rule in chunk.rules)
         return sum(_RULE_BYTES + 2 * len(rule.pattern) for rule in rules) + sum(map(len, self.sitemaps))
 
     @classmethod
     def parse(cls, body: bytes, user_agent: str, *, url: str = "") -> Self:
-        """Reads the body of a good answer of ``url``; whatever it is, it never raises.
+        """Reads the body that was answered at ``url``; never raises, whatever the body is.
 
-        ``user_agent`` is the product token; one with a blank is looked for whole (decision 12).
+        ``user_agent`` is the product token; one with a blank is compared as a whole.
         """
-        own, others, sitemaps = _read_groups(_lines(_decode(body)), user_agent)
+        own, others, sitemaps = _read_groups(_read_lines(_decode(body)), user_agent)
         group = own if own.seen else others
         return cls(
             url=url,
             rules=group.rules,
             crawl_delay_seconds=group.delay_seconds,
-            sitemaps=tuple(_absolute(sitemaps, url)),
+            sitemaps=tuple(_resolve_sitemaps(sitemaps, url)),
         )
 
     def prepare(self) -> Self:
-        """Does now, in whatever thread, what the first questions would do."""
+        """Builds all matchers now, in any thread, and not when the first URLs are decided."""
         for chunk in self._chunks:
             _ = chunk.matcher
         return self
@@ -171,12 +171,12 @@ class RobotsFile:
         return [Decision(False, rule.line, self.url, _KEY) for rule in matching]
 
 
-def _matcher(rules: Sequence[_Rule]) -> Protego:
-    """A Protego that refuses what any of the patterns matches."""
+def _build_matcher(rules: Sequence[_Rule]) -> Protego:
+    """A Protego that refuses all URLs that one of the patterns matches."""
     return Protego.parse("User-agent: *\n" + "".join(f"Disallow: {rule.pattern}\n" for rule in rules))
 
 
-def _by_precedence(rules: Iterable[_Rule]) -> list[_Rule]:
+def _sort_by_precedence(rules: Iterable[_Rule]) -> list[_Rule]:
     first = {(rule.pattern, rule.allows): rule for rule in reversed(list(rules))}
     wildcards = 0
     kept = []
@@ -188,7 +188,7 @@ def _by_precedence(rules: Iterable[_Rule]) -> list[_Rule]:
 
 
 def _decode(body: bytes) -> str:
-    """The text of the first 500 KiB; a line cut by that limit is left out, it might say too much."""
+    """The text of the first 500 KiB, without the line that this limit cuts: a part of it may forbid more."""
     whole = len(body) <= MAX_BYTES
     body = body[:MAX_BYTES]
     encoding = "utf-8"
@@ -203,21 +203,21 @@ def _decode(body: bytes) -> str:
     return text[: max(text.rfind("\n"), text.rfind("\r"), 0)]
 
 
-def _lines(text: str) -> Iterator[_Line]:
+def _read_lines(text: str) -> Iterator[_Line]:
     for raw in _LINE_END.split(text):
         line = raw[:MAX_LINE_CHARACTERS].partition("#")[0].strip()
         match = _DIRECTIVE.match(line)
         if match:
-            yield _Line(_NAMES[match[1].lower()], match[2].strip(), _shown(line))
+            yield _Line(_NAMES[match[1].lower()], match[2].strip(), _printable(line))
 
 
-def _shown(line: str) -> str:
+def _printable(line: str) -> str:
     text = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(c if c.isprintable() else " " for c in text)[:_MAX_SHOWN_CHARACTERS]
 
 
 def _read_groups(lines: Iterable[_Line], user_agent: str) -> tuple[_Group, _Group, list[str]]:
-    """Our own groups merged, those of ``*`` merged, and the values of all sitemap lines."""
+    """The groups for ``user_agent`` as one, those for ``*`` as one, and the values of all sitemap lines."""
     own, others = _Group(), _Group()
     sitemaps: list[str] = []
     current: list[_Group] = []
@@ -225,14 +225,14 @@ def _read_groups(lines: Iterable[_Line], user_agent: str) -> tuple[_Group, _Grou
     in_rules = False
     for line in lines:
         if line.name == "agent":
-            # Only a rule ends the list of a group's agents; anything else between them is passed over.
+            # Only a rule ends the list of agents of a group; other lines between them do not.
             if in_rules:
                 current, undelayed, in_rules = [], [], False
-            group = _group_of(line.value, user_agent, own, others)
+            group = _find_group(line.value, user_agent, own, others)
             if group is not None:
                 group.seen = True
                 undelayed.append(group)
-                # Once, however often it is named: each rule below is kept for each of them.
+                # Once, however often it is named: each rule below is added to each of them.
                 if not any(group is one for one in current):
                     current.append(group)
         elif line.name == "sitemap":
@@ -243,13 +243,13 @@ def _read_groups(lines: Iterable[_Line], user_agent: str) -> tuple[_Group, _Grou
         else:
             in_rules = True
             for group in current:
-                group.rules.extend(_rules(line))
+                group.rules.extend(_read_rules(line))
     return own, others, sitemaps
 
 
-def _group_of(value: str, user_agent: str, own: _Group, others: _Group) -> _Group | None:
+def _find_group(value: str, user_agent: str, own: _Group, others: _Group) -> _Group | None:
     wanted = " ".join(user_agent.split()).casefold()
-    # Lists are outside the RFC, but sites write them and mean each of their names.
+    # Lists are not in the RFC, but sites write them and mean each name.
     names = [" ".join(name.split()).casefold() for name in value.split(",")]
     if " " not in wanted:
         wanted = _AGENT_END.split(wanted, maxsplit=1)[0]
@@ -269,7 +269,7 @@ def _set_delay(groups: Iterable[_Group], value: str) -> None:
             group.delay_seconds = seconds
 
 
-def _rules(line: _Line) -> Iterator[_Rule]:
+def _read_rules(line: _Line) -> Iterator[_Rule]:
     """The rules of a line: none for an empty value, two for ``Allow: …/index.html``."""
     pattern = line.value
     if not _NEEDS_NO_ESCAPE(pattern):
@@ -282,7 +282,7 @@ def _rules(line: _Line) -> Iterator[_Rule]:
         yield _Rule(pattern.removesuffix("index.html") + "$", allows, line.text)
 
 
-def _absolute(sitemaps: Iterable[str], url: str) -> Iterator[str]:
+def _resolve_sitemaps(sitemaps: Iterable[str], url: str) -> Iterator[str]:
     seen: set[str] = set()
     for text in sitemaps:
         try:

@@ -1,8 +1,7 @@
-"""Reads sitemaps: index, urlset, plain text, RSS and Atom, gzipped or not (sitemaps.org; X-R14).
+"""Parses sitemaps: index, urlset, plain text, RSS and Atom, gzipped or not (sitemaps.org; X-R14).
 
-A scanner and no XML parser: half of the sitemaps at large are not well-formed, and one broken
-entry must cost that entry alone. It knows no entities but the five of XML and character
-references, and no DTD, so there is nothing that could be expanded or fetched.
+It scans for tags and is no XML parser: many sitemaps are not well-formed, and a broken entry must not cost
+the others. It knows the five entities of XML and character references, and no DTD: nothing is expanded or fetched.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from searchcrawl.http.content_coding import BrokenCoding, pieces_of
 from searchcrawl.items import ListedUrl
 from searchcrawl.sitemaps.scanner import Entry, FeedScanner, LineScanner, Scanner, SitemapScanner
 
-#: The protocol's limits on one file; what is beyond is not read.
+#: The limits of the protocol on one file; the rest is not read.
 MAX_URLS: Final = 50_000
 MAX_BYTES: Final = 50 * 1024 * 1024
 BATCH_URLS: Final = 1000
@@ -34,7 +33,7 @@ _GZIP: Final = b"\x1f\x8b"
 _ABSOLUTE: Final = re.compile(r"https?://", re.IGNORECASE).match
 _REFERENCE: Final = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-#: What str.strip() takes for blank, and two that have no width.
+#: All that str.strip() removes, and two characters without width.
 _BLANK: Final = "".join(
     map(chr, (*range(9, 14), *range(0x2000, 0x200C), 0x20, 0x85, 0xA0, 0x2028, 0x2029, 0x3000, 0xFEFF))
 )
@@ -48,7 +47,7 @@ _BOMS: Final = (
     (b"\0<", "utf-16-be"),
 )
 _DECLARED: Final = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*[\"']([\w.:-]+)", re.ASCII)
-#: The first element, or what may stand before it.
+#: The first element, and what may come before it.
 _FIRST: Final = re.compile(
     r"<(?:([\w.-]+):)?(urlset|sitemapindex|url|sitemap|rss|rdf|feed)(?=[\s/>])([^<>]*)>", re.IGNORECASE
 )
@@ -64,12 +63,12 @@ _MS: Final = timedelta(milliseconds=1)
 
 
 class SitemapKind(Enum):
-    """What a sitemap lists, and how."""
+    """The format of a sitemap."""
 
     #: other sitemaps
     INDEX = "index"
     URLSET = "urlset"
-    #: a URL a line
+    #: one URL a line
     TEXT = "text"
     #: RSS or Atom
     FEED = "feed"
@@ -84,16 +83,15 @@ _KINDS: Final = {
 
 
 class NotASitemap(Exception):
-    """The body is none of the formats that list URLs."""
+    """The body has none of the formats."""
 
 
 class SitemapParser:
-    """Reads one body, in constant memory beside it.
+    """Parses one body; the memory for it does not grow with its size.
 
-    ``codings`` are those of Content-Encoding, ``charset`` that of Content-Type; gzip is known by
-    its first bytes. ``kind`` is set with the first batch. After the last one ``skipped`` counts
-    entries without a usable URL, ``note`` says why less than all was read, and ``whole`` is true
-    where nothing was missing.
+    ``codings`` are those of Content-Encoding, ``charset`` that of Content-Type; gzip is recognised by its first
+    bytes. ``kind`` is set with the first batch. After the last batch ``skipped`` is the number of entries without
+    a usable URL, ``note`` says why a part was not read, and ``whole`` whether all was read to the end of the list.
     """
 
     def __init__(
@@ -140,16 +138,16 @@ class SitemapParser:
             yield batch
 
     def _listed(self, entry: Entry) -> ListedUrl | None:
-        text = _unescaped(entry.url).strip(_BLANK)
+        text = _unescape(entry.url).strip(_BLANK)
         if not _ABSOLUTE(text):
-            text = _unescaped(entry.other).strip(_BLANK)
+            text = _unescape(entry.other).strip(_BLANK)
             if not _ABSOLUTE(text):
                 return None
         try:
             url = urls.resolve(text)
         except InvalidUrl:
             return None
-        return ListedUrl(url, moment_ms(_unescaped(entry.date).strip(_BLANK)) if entry.date else None)
+        return ListedUrl(url, parse_date_ms(_unescape(entry.date).strip(_BLANK)) if entry.date else None)
 
     def _entries(self) -> Iterator[Entry]:
         texts = self._texts()
@@ -167,8 +165,8 @@ class SitemapParser:
 
     def _scanner(self, head: str) -> Scanner:
         start = head.lstrip(_BLANK)
-        # Without a tag at its beginning: after what a server's own messages put before it.
-        match = _FIRST.match(start, _after_prolog(start)) if start.startswith("<") else _FIRST.search(start)
+        # Where no tag comes first, a server may have put messages of its own before it.
+        match = _FIRST.match(start, _skip_prolog(start)) if start.startswith("<") else _FIRST.search(start)
         if match is None:
             if "<" not in start and any(_ABSOLUTE(line.strip(_BLANK)) for line in start.splitlines()):
                 self.kind = SitemapKind.TEXT
@@ -181,7 +179,7 @@ class SitemapParser:
         return SitemapScanner(name, prefix, attributes)
 
     def _texts(self) -> Iterator[str]:
-        """The text, piece by piece; what cannot be decoded ends it with a note."""
+        """The text in pieces; it ends with a note where the body cannot be decoded."""
         decoder: codecs.IncrementalDecoder | None = None
         size = 0
         pieces = self._pieces()
@@ -189,7 +187,7 @@ class SitemapParser:
             for piece in pieces:
                 size += len(piece)
                 if decoder is None:
-                    decoder = codecs.getincrementaldecoder(_encoding(piece, self._charset))("replace")
+                    decoder = codecs.getincrementaldecoder(_find_codec(piece, self._charset))("replace")
                 if size > self._max_bytes:
                     self.note = f"more than {self._max_bytes} bytes"
                     yield decoder.decode(piece[: len(piece) - (size - self._max_bytes)])
@@ -201,7 +199,7 @@ class SitemapParser:
             self.note = str(error)
 
     def _pieces(self) -> Iterator[bytes]:
-        """The body without its codings, in pieces; a gzipped file may be sent with a coding of its own."""
+        """The body in pieces, without its codings; a gzipped file may be sent with a content coding besides."""
         body = self._body
         for coding in reversed(self._codings[-1:]):
             pieces = pieces_of(body, coding)
@@ -210,7 +208,7 @@ class SitemapParser:
                 yield first
                 yield from pieces
                 return
-            body = _joined(first, pieces, self._max_bytes)
+            body = _join(first, pieces, self._max_bytes)
         if body.startswith(_GZIP):
             yield from pieces_of(body, "gzip")
         else:
@@ -219,7 +217,7 @@ class SitemapParser:
                 yield bytes(view[start : start + _HEAD_CHARACTERS])
 
 
-def _joined(first: bytes, pieces: Iterator[bytes], max_bytes: int) -> bytes:
+def _join(first: bytes, pieces: Iterator[bytes], max_bytes: int) -> bytes:
     found = bytearray(first)
     for piece in pieces:
         found += piece
@@ -228,15 +226,15 @@ def _joined(first: bytes, pieces: Iterator[bytes], max_bytes: int) -> bytes:
     return bytes(found)
 
 
-def _after_prolog(text: str) -> int:
+def _skip_prolog(text: str) -> int:
     position = 0
     while match := _NO_ELEMENT.match(text, position):
         position = match.end()
     return position
 
 
-def _encoding(first: bytes, charset: str | None) -> str:
-    """The codec of a file that begins so: its byte order mark, its declaration, its header, or UTF-8."""
+def _find_codec(first: bytes, charset: str | None) -> str:
+    """The codec of a file by its first bytes: of its byte order mark, its declaration, its header, or UTF-8."""
     for mark, codec in _BOMS:
         if first.startswith(mark):
             return codec
@@ -249,11 +247,11 @@ def _encoding(first: bytes, charset: str | None) -> str:
     return "utf-8"
 
 
-def _unescaped(text: str) -> str:
-    return _REFERENCE.sub(_character, text) if "&" in text else text
+def _unescape(text: str) -> str:
+    return _REFERENCE.sub(_unescape_one, text) if "&" in text else text
 
 
-def _character(match: re.Match[str]) -> str:
+def _unescape_one(match: re.Match[str]) -> str:
     name, decimal, hexadecimal = match.groups()
     if name:
         return _NAMED[name]
@@ -264,35 +262,35 @@ def _character(match: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def moment_ms(text: str) -> int | None:
-    """The moment that a lastmod, updated, date or pubDate names; None for one that nobody can read.
+def parse_date_ms(text: str) -> int | None:
+    """A lastmod, updated, date or pubDate in ms since 1970 (W3C datetime, RFC 822); None where it cannot be read.
 
-    A date without a time is the end of that day, month or year in UTC: nobody knows at what hour
-    the page changed, and too late a moment costs a request only. A time without a zone is UTC.
+    A date without a time is the end of that day, month or year in UTC: the page may have changed at any hour, and
+    a moment that is too late only costs a request. A time without a zone is UTC.
     """
     text = text.strip()[:_MAX_DATE_CHARACTERS]
     match = _W3C.fullmatch(text)
     try:
-        return clock.to_ms(_w3c(match) if match else _rfc822(text))
+        return clock.to_ms(_parse_w3c(match) if match else _parse_rfc822(text))
     except (ValueError, OverflowError, TypeError):
         return None
 
 
-def _w3c(match: re.Match[str]) -> datetime:
+def _parse_w3c(match: re.Match[str]) -> datetime:
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     if hour is None:
         last_month = int(month or 12)
         last_day = int(day) if day else calendar.monthrange(int(year), last_month)[1]
         return datetime(int(year), last_month, last_day, tzinfo=UTC) + _DAY - _MS
     # A leap second, and the 24th hour, are those that follow.
-    start = datetime(int(year), int(month), int(day), tzinfo=_zone(zone))
+    start = datetime(int(year), int(month), int(day), tzinfo=_parse_zone(zone))
     if int(hour) > 24 or int(minute) > 59 or int(second or 0) > 60:
         raise ValueError("no time of a day")
     milliseconds = int((fraction or "0").ljust(3, "0")[:3])
     return start + timedelta(hours=int(hour), minutes=int(minute), seconds=int(second or 0), milliseconds=milliseconds)
 
 
-def _zone(text: str | None) -> timezone:
+def _parse_zone(text: str | None) -> timezone:
     if text is None or text in "Zz":
         return UTC
     digits = text[1:].replace(":", "")
@@ -300,6 +298,6 @@ def _zone(text: str | None) -> timezone:
     return timezone(-offset if text[0] == "-" else offset)
 
 
-def _rfc822(text: str) -> datetime:
+def _parse_rfc822(text: str) -> datetime:
     moment = parsedate_to_datetime(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,7 +1,7 @@
-"""Finds the entries of sitemaps and feeds in text that comes in pieces, whatever else it holds.
+"""Finds the entries of sitemaps and feeds in text that comes in pieces.
 
-Only the start tags that matter are looked at; what stands between them is passed over. Each piece
-is searched once, and not more than _MAX_KEPT characters are kept for the next one.
+Only the start tags of entries are looked at; all between them is skipped. Each piece is searched once, and at
+most _MAX_KEPT characters are kept for the next piece.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DOCTYPE_END: Final = re.compile(r"[^\[>]*([\[>])")
 _HREF: Final = re.compile(r"\shref\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _REL: Final = re.compile(r"\srel\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _NAMESPACE: Final = re.compile(r"\sxmlns(?::([\w.-]+))?\s*=\s*[\"']([^\"']*)", re.IGNORECASE)
-#: What is passed over whole, and how it ends.
+#: What is skipped as a whole, and how it ends.
 _ENDS: Final = {
     "!--": re.compile("-->"),
     "![CDATA[": re.compile(r"\]\]>"),
@@ -28,7 +28,7 @@ _ENDS: Final = {
 
 
 class Entry(NamedTuple):
-    """One entry as written, references and blanks included; ``other`` is the URL where ``url`` is none."""
+    """One entry as written, with references and blanks; ``other`` is used where ``url`` is no URL."""
 
     url: str
     date: str = ""
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 class Scanner(Protocol):
-    """Takes text in pieces and hands out the entries that are complete."""
+    """Takes text in pieces and returns the entries that are complete."""
 
     @property
     def ended(self) -> bool:
@@ -46,11 +46,11 @@ class Scanner(Protocol):
         """The entries that this piece completes."""
 
     def finish(self) -> Sequence[Entry]:
-        """What is left at the end of the text, without what was cut."""
+        """The entries that are left at the end of the text, without one that was cut."""
 
 
 class LineScanner:
-    """A URL a line; blank lines don't count."""
+    """Finds one URL a line."""
 
     def __init__(self) -> None:
         self._rest = ""
@@ -73,7 +73,7 @@ class _TagScanner:
     """Finds start tags by name, and the text after them."""
 
     def __init__(self, names: str, root: str, prefixes: set[str | None], *, closing: str = "") -> None:
-        # The lookahead keeps <location> from being <loc>; the two halves are one for speed.
+        # The lookahead keeps <location> from being <loc>; one expression for names with and without prefix is faster.
         self._token = re.compile(
             rf"<(?:(!--|!\[CDATA\[|\?|!)|({closing})({names})(?=[\s/>])([^<>]*)>"
             rf"|({closing})([\w.-]+):({names})(?=[\s/>])([^<>]*)>)",
@@ -98,7 +98,7 @@ class _TagScanner:
         return self._found
 
     def _flush(self) -> None:
-        """Adds the entry at hand to what was found, and begins another."""
+        """Adds the current entry to those that were found, and begins the next."""
         raise NotImplementedError
 
     def _tag(self, name: str, attributes: str, value: str) -> None:
@@ -113,7 +113,7 @@ class _TagScanner:
         search = self._token.search
         while True:
             if self._until is not None:
-                position = self._pass_over(text, position)
+                position = self._skip(text, position)
                 if position < 0:
                     return
             match = search(text, position)
@@ -136,7 +136,7 @@ class _TagScanner:
                     return
                 value = ""
             self._tag(slash + name.lower(), attributes, value)
-        self._kept = _incomplete(text, position)
+        self._kept = _find_incomplete(text, position)
 
     def _value(self, text: str, position: int, *, final: bool) -> str | None:
         """The text after a tag; None where its end is not there yet."""
@@ -147,7 +147,7 @@ class _TagScanner:
         return _MARKED.sub(lambda match: match[1] or "", value) if "<" in value else value
 
     def _begin_special(self, special: str, text: str, position: int) -> int:
-        """Passes over a comment, a CDATA section, an instruction or a DOCTYPE from here on."""
+        """Begins to skip a comment, a CDATA section, an instruction or a DOCTYPE; returns where to go on."""
         if special != "!":
             self._until = _ENDS[special.upper()]
             return position
@@ -158,8 +158,8 @@ class _TagScanner:
         self._until = _ENDS["["] if match[1] == "[" else None
         return match.end()
 
-    def _pass_over(self, text: str, position: int) -> int:
-        """Where what is passed over ends; -1 where its end is still to come."""
+    def _skip(self, text: str, position: int) -> int:
+        """Where the skipped part ends; -1 where its end is in a later piece."""
         match = self._until.search(text, position) if self._until else None
         if match is None:
             # The end itself may be cut in two.
@@ -170,13 +170,13 @@ class _TagScanner:
 
 
 class SitemapScanner(_TagScanner):
-    """The entries of a urlset or an index; elements of other namespaces (images, alternates) are none.
+    """Finds the entries of a urlset or an index, and none of other namespaces (images, alternates).
 
-    An entry ends where the next begins, with its own element or without.
+    An entry ends where the next begins, whether its own element is closed or not.
     """
 
     def __init__(self, root: str, prefix: str | None, attributes: str) -> None:
-        # Wrong and unknown namespaces are taken for the right one.
+        # The prefix of the root counts, even where its namespace is wrong or unknown.
         prefixes = {prefix}
         prefixes.update(p or None for p, uri in _NAMESPACE.findall(f" {attributes}") if "sitemaps.org" in uri)
         super().__init__("url|sitemap|loc|lastmod", root, prefixes)
@@ -209,7 +209,7 @@ class SitemapScanner(_TagScanner):
 
 
 class FeedScanner(_TagScanner):
-    """The links of the items of RSS (0.9 to 2.0, with RDF or without) and of the entries of Atom."""
+    """Finds the links of the items of RSS (0.9 to 2.0, with RDF or without) and of the entries of Atom."""
 
     def __init__(self, root: str, prefix: str | None) -> None:
         self._atom = root == "feed"
@@ -228,7 +228,7 @@ class FeedScanner(_TagScanner):
         elif not self._open or name.startswith("/"):
             return
         elif name == "link":
-            url = _alternate(f" {attributes}") if self._atom else value
+            url = _read_alternate(f" {attributes}") if self._atom else value
             self._url = self._url or url
         elif name == "guid":
             self._other = value
@@ -241,8 +241,8 @@ class FeedScanner(_TagScanner):
         self._begin()
 
 
-def _alternate(attributes: str) -> str:
-    """The target of a link of Atom that leads to the entry's page."""
+def _read_alternate(attributes: str) -> str:
+    """The target of a link of Atom to the page of the entry, empty for other links."""
     rel = _REL.search(attributes)
     if rel is not None and rel[1].lower() != "alternate":
         return ""
@@ -250,8 +250,8 @@ def _alternate(attributes: str) -> str:
     return (href[1] or href[2] or "") if href else ""
 
 
-def _incomplete(text: str, position: int) -> str:
-    """The tag that the text ends in."""
+def _find_incomplete(text: str, position: int) -> str:
+    """The tag in which the text ends, empty where it ends in none."""
     start = text.rfind("<", position)
     if start < 0 or len(text) - start > _MAX_KEPT or text.find(">", start) >= 0:
         return ""

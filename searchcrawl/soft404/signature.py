@@ -32,7 +32,7 @@ _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}")
 
 
 def probe_url(url: str) -> str:
-    """A URL that no host knows: random letters in the folder of ``url``, with the ending of its name, without a query."""
+    """A URL that no host knows: random letters in the folder of ``url``, with the ending of its name, no query."""
     parsed = urlsplit(url)
     folder, name = posixpath.split(parsed.path or "/")
     ending = _SUFFIX.fullmatch(posixpath.splitext(name)[1])

@@ -65,10 +65,10 @@ class _NoAnswer(Exception):
 class PlaceholderPagePipeline:
     """Ends the visits of placeholder pages: those that their host answers to any path.
 
-    A document without a page passes. A host is probed only once it has sent a page with new bytes that may be such an answer: not the
-    first visit of its home or of a start URL. Where the answer is no page, as nearly everywhere, one
-    request is enough for the run, unless two known pages become one. ``robots`` is None where
-    robots.txt is not obeyed.
+    A document without a page passes. A host is probed once it has sent a page with new bytes that may be such an
+    answer; the first visit of its home or of a start URL may not. Nearly all hosts answer the probe with no page:
+    then it is not repeated in this run, unless two known pages become one. ``robots`` is None where robots.txt is
+    not obeyed.
     """
 
     def __init__(self, run: Run, side: SideRequests, robots: RobotsFiles | None) -> None:

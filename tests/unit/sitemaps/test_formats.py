@@ -9,7 +9,7 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.items import ListedUrl
-from searchcrawl.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapParser, moment_ms
+from searchcrawl.sitemaps.formats import BATCH_URLS, NotASitemap, SitemapKind, SitemapParser, parse_date_ms
 
 
 def read(body: bytes | str, **options: Any) -> list[ListedUrl]:
@@ -292,7 +292,7 @@ def test_text_when_made_to_be_slow_or_large_then_little_of_it_is_kept(body: byte
     ],
 )
 def test_date_when_in_a_known_form_then_it_is_a_moment(text: str, expected: str) -> None:
-    assert clock.iso(moment_ms(text)) == expected
+    assert clock.iso(parse_date_ms(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -300,4 +300,4 @@ def test_date_when_in_a_known_form_then_it_is_a_moment(text: str, expected: str)
     ["", "yesterday", "2024-13-01", "2024-02-30", "2024-05-13T25:00Z", "0000-00-00", "9" * 5000, "13.05.2024", "٢٠٢٤"],
 )
 def test_date_when_nobody_can_read_it_then_it_is_none(text: str) -> None:
-    assert moment_ms(text) is None
+    assert parse_date_ms(text) is None
