@@ -14,8 +14,8 @@ Headers = tuple[tuple[bytes, bytes], ...]
 class Link(NamedTuple):
     """A link of a page: the identity of its target (``urls.resolve``) and its rel=nofollow.
 
-    Where a rewriter had a say (K1): ``display`` is the URL to be shown instead, ``found_as`` what it
-    rewrote. Both are None where it changed nothing.
+    Where a rewriter changed it (K1), ``found_as`` is the URL before, ``display`` the URL to be shown instead; else they
+    are None.
     """
 
     url: str
@@ -33,7 +33,7 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A row of the URL table, handed out for one visit.
+    """A row of the URL table that is to be visited.
 
     ``attempt`` counts the failed tries of this run, ``failed_runs`` the failed runs in a row.
     ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
@@ -62,13 +62,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a body says: text and fields, links, and what its author asks of robots.
+    """What was read from a body: text and fields, links, and robots directives.
 
     ``links`` are absolute identities in document order, each once; ``refresh`` is the absolute
     target of a meta refresh. ``canonical`` is absolute, or None. ``found`` has the texts of mapped
     names by origin, until ``attributes`` are made of them: fields of the index with their values.
-    ``unavailable_ms`` is when its author wants it out of the index (ms since 1970), None: never.
-    ``malformed`` are links that are no URL, the first ones.
+    ``unavailable_ms`` is when its author wants it to leave the index (ms since 1970), None: never.
+    ``malformed`` are the first links that are no URL.
     """
 
     title: str = ""
@@ -133,12 +133,12 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A visit that brought no document: unchanged, redirected, refused or failed.
+    """A visit without a document: unchanged, redirected, refused or failed.
 
     ``code`` is an HTTP status or a ``codes.Code``. ``transient`` failures are tried again, after
     ``retry_after_seconds`` where the server named it. ``links`` are URLs to be admitted at the
-    claim's own depth (targets of 301, 308 and meta refresh). ``released`` gives the row back
-    untouched (the process is stopping).
+    claim's own depth (targets of 301, 308 and meta refresh). ``released``: the row is to be released
+    unchanged, because the process is stopping.
     """
 
     claim: Claim
@@ -156,7 +156,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedDocument:
-    """A document as an index receives it: ``id`` and the fields of interface.md §4.
+    """A document as an index receives it: ``id`` and its other fields (``index_fields.py``).
 
     Values are str, int, float, bool, aware datetimes, or lists of str; ``fields`` has no ``id``.
     """
@@ -175,7 +175,7 @@ class Removal:
 
 
 class ListedUrl(NamedTuple):
-    """A URL of a sitemap: its identity, and when it changed last (ms since 1970), None where that is not said."""
+    """A URL of a sitemap: its identity, and when it was last changed (ms since 1970; None where the sitemap does not say)."""
 
     url: str
     lastmod_ms: int | None = None
@@ -183,9 +183,9 @@ class ListedUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapEnd:
-    """How the reading of a sitemap ended: ``code`` as for a URL, 304 where it is what it was.
+    """How the reading of a sitemap ended: ``code`` as for a URL, 304 where it did not change.
 
-    ``whole`` tells that it lists nothing else.
+    ``whole``: everything that it lists was read.
     """
 
     code: int
@@ -197,9 +197,9 @@ class SitemapEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapPart:
-    """What a sitemap lists, a part at a time; the last part has the ``end``.
+    """A part of what a sitemap lists; the last part has the ``end``.
 
-    ``url`` is its identity, ``children`` are sitemaps that it names.
+    ``url`` is the identity of the sitemap, ``children`` are sitemaps that it names.
     """
 
     url: str

@@ -1,6 +1,6 @@
-"""Identity of a URL: its WHATWG href without fragment and user info (interface.md §1).
+"""The identity of a URL: its WHATWG href without fragment and user info.
 
-Everything here is pure. Parsing is ada-url's, which agrees with browsers on every WPT case.
+Everything here is pure. ada-url parses, which agrees with browsers on every case of the web platform tests.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Url:
 
 
 def resolve(text: str, base: str | None = None) -> str:
-    """The identity of ``text``, seen from ``base``.
+    """The identity of the URL ``text``, relative to ``base``.
 
-    Raises InvalidUrl for what is no URL, or is not http(s), or has no host.
+    Raises InvalidUrl for a text that is no URL, is not http(s), or has no host.
     """
     try:
         parsed = ada_url.URL(text, base)
     except ValueError as error:
         raise InvalidUrl(f"not a URL: {text[:200]!r}") from error
-    return _identity(parsed, text)
+    return _take_identity(parsed, text)
 
 
-def _identity(parsed: ada_url.URL, text: str) -> str:
+def _take_identity(parsed: ada_url.URL, text: str) -> str:
     if parsed.protocol not in {"http:", "https:"} or not parsed.hostname:
         raise InvalidUrl(f"not an http or https URL: {text[:200]!r}")
     if parsed.username or parsed.password:
@@ -65,7 +65,7 @@ def _identity(parsed: ada_url.URL, text: str) -> str:
 
 
 def parse(text: str, base: str | None = None) -> Url:
-    """Parses ``text`` (seen from ``base``); raises InvalidUrl as ``resolve`` does."""
+    """Parses ``text`` (relative to ``base``); raises InvalidUrl as ``resolve`` does."""
     href = resolve(text, base)
     parsed = ada_url.URL(href)
     scheme = parsed.protocol[:-1]
@@ -80,7 +80,7 @@ def parse(text: str, base: str | None = None) -> Url:
 
 
 def host_and_port(href: str) -> str:
-    """``host:port`` of an identity, the port always given: the name of a host in tables and slots."""
+    """``host:port`` of an identity, always with the port: the name of a host in tables and slots."""
     netloc = _netloc(href)
     tail = netloc.rpartition("]")[2]
     return netloc if ":" in tail else f"{netloc}:{DEFAULT_PORTS[href.partition(':')[0]]}"

@@ -1,4 +1,4 @@
-"""Processes that may be killed: work on hostile input with a limit of time and of memory (X-D12, X-R15)."""
+"""Worker processes that may be killed, for hostile input: with limits of time and of memory (X-D12, X-R15)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from searchcrawl.exceptions import ConversionFailed, DocumentError
 
 MAX_MEMORY_BYTES: Final = 2 << 30
 TIMEOUT_SECONDS: Final = 20.0
-#: A process is replaced after so many tasks: native libraries leak.
+#: A process is replaced after so many tasks, because native libraries leak memory.
 _TASKS_PER_PROCESS: Final = 500
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """A DocumentError on its way back: its class, message and code."""
+    """A DocumentError as a value that can be pickled: its class, message and code."""
 
     kind: type[DocumentError]
     message: str
@@ -34,11 +34,10 @@ class _Refused:
 
 
 class WorkerPool:
-    """Runs functions in processes of their own, started with the first one (architecture.md, decision 17).
+    """Runs functions in worker processes, which start with the first one (docs: decisions/worker-processes).
 
-    They are spawned, as a fork would copy a process full of threads and connections. Memory is
-    limited as address space. A process that passes a limit or dies is replaced, its task alone
-    fails.
+    The processes are spawned, because a fork would copy a process full of threads and connections. The limit of memory
+    is one of address space. A process that passes a limit or dies is replaced; only its task fails.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class WorkerPool:
         """
         answer: Future[T] = Future()
         answer.set_running_or_notify_cancel()
-        # Under the lock, so that no task is given to a pool that is being closed.
+        # Under the lock, so that a pool that is being closed gets no task.
         with self._lock:
             if self._pool is None:
                 self._pool = pebble.ProcessPool(
@@ -88,25 +87,25 @@ class WorkerPool:
             pool.stop()  # type: ignore[no-untyped-call]  # pebble's
             pool.join()
         for answer in under_way:
-            answer.set_exception(_over_limit("stopped"))
+            answer.set_exception(_build_limit_error("stopped"))
 
     def _settle(self, answer: Future[T], done: Future[Any]) -> None:
         with self._lock:
             if answer not in self._under_way:
-                return  # close() answers
+                return  # close() has failed it
             self._under_way.remove(answer)
         try:
             result = done.result()
         except TimeoutError:
-            answer.set_exception(_over_limit(f"took longer than {self._timeout_seconds:g} s"))
+            answer.set_exception(_build_limit_error(f"took longer than {self._timeout_seconds:g} s"))
         except MemoryError:
-            answer.set_exception(_over_limit(f"needed more than {self._max_memory_bytes >> 20} MB"))
+            answer.set_exception(_build_limit_error(f"needed more than {self._max_memory_bytes >> 20} MB"))
         except pebble.ProcessExpired as error:
-            answer.set_exception(_over_limit(f"the process died (exit {error.exitcode})"))
+            answer.set_exception(_build_limit_error(f"the process died (exit {error.exitcode})"))
         except CancelledError:
-            answer.set_exception(_over_limit("stopped"))
-        except Exception as error:  # noqa: BLE001 - the edge of the stage: one bad document never ends a crawl
-            answer.set_exception(ConversionFailed(_shown(error), code=Code.CONVERSION_FAILED))
+            answer.set_exception(_build_limit_error("stopped"))
+        except Exception as error:  # noqa: BLE001 - one bad document never ends a crawl
+            answer.set_exception(ConversionFailed(_format_error(error), code=Code.CONVERSION_FAILED))
         else:
             if isinstance(result, _Refused):
                 answer.set_exception(result.kind(result.message, code=result.code))
@@ -114,12 +113,12 @@ class WorkerPool:
                 answer.set_result(result)
 
 
-def _over_limit(message: str) -> ConversionFailed:
+def _build_limit_error(message: str) -> ConversionFailed:
     return ConversionFailed(message, code=Code.CONVERSION_LIMIT)
 
 
-def _shown(error: Exception) -> str:
-    """What went wrong, without what a row, a log or a terminal does not take: the page may be quoted in it."""
+def _format_error(error: Exception) -> str:
+    """The message of an error, without control characters: it may quote the page, and goes to rows, logs and terminals."""
     text = f"{type(error).__name__}: {error}"[:500]
     return "".join(character if character.isprintable() else " " for character in text)
 
@@ -128,11 +127,11 @@ def _prepare_process(max_memory_bytes: int) -> None:
     """Runs first in each process."""
     resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    threading.Thread(target=_end_with_owner, daemon=True).start()
+    threading.Thread(target=_exit_with_owner, daemon=True).start()
 
 
-def _end_with_owner() -> None:
-    """An owner that was killed can't end its processes: they see it by themselves."""
+def _exit_with_owner() -> None:
+    """Waits for the process that owns the pool to end: one that was killed cannot end its workers."""
     owner = multiprocessing.parent_process()
     if owner is not None:
         owner.join()
@@ -140,7 +139,7 @@ def _end_with_owner() -> None:
 
 
 def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Runs in the process. Errors with keyword arguments can't be pickled: they travel as values."""
+    """Runs in the worker process. A DocumentError has keyword arguments and cannot be pickled, so it becomes a value."""
     try:
         return function(*args, **kwargs)
     except DocumentError as error:

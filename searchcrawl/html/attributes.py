@@ -1,4 +1,4 @@
-"""What meta elements and JSON-LD of a page say under names that a source asks for (A5)."""
+"""Reads the meta elements and JSON-LD of a page that a source maps to attributes (A5)."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ def read_attributes(metas: Sequence[LexborNode], scripts: Sequence[LexborNode], 
     """
     found: dict[str, list[str]] = {}
     for node in metas:
-        for origin, text in _of_meta(node):
+        for origin, text in _read_meta(node):
             if origin in wanted and text:
                 found.setdefault(origin, []).append(text)
     if any(origin.startswith("jsonld:") for origin in wanted):
         for node in scripts:
-            for key, value in _of_script(node):
+            for key, value in _read_script(node):
                 origin = f"jsonld:{key.strip().lower()}"
                 if origin in wanted:
-                    found.setdefault(origin, []).extend(filter(None, map(collapse, _texts(value))))
+                    found.setdefault(origin, []).extend(filter(None, map(collapse, _list_texts(value))))
     return tuple((origin, tuple(texts)) for origin, texts in found.items())
 
 
-def _of_meta(node: LexborNode) -> Iterator[tuple[str, str]]:
+def _read_meta(node: LexborNode) -> Iterator[tuple[str, str]]:
     attributes = node.attributes
     names = f"{attributes.get('property') or ''} {attributes.get('http-equiv') or ''}".lower().split()
-    # A name may have blanks in it, the others are lists of words.
+    # A name may have blanks in it; the other attributes are lists of words.
     names.append(" ".join((attributes.get("name") or "").lower().split()))
     text = collapse(attributes.get("content") or "")
     for name in dict.fromkeys(names):
         yield f"meta:{name}", text
 
 
-def _of_script(node: LexborNode) -> Iterator[tuple[str, Any]]:
-    """Keys and values of the object, or of each object of the list, that a JSON-LD script holds."""
+def _read_script(node: LexborNode) -> Iterator[tuple[str, Any]]:
+    """Keys and values of the object in a JSON-LD script, or of each object of the list in it."""
     if node.tag != "script" or (node.attributes.get("type") or "").strip().lower() != "application/ld+json":
         return
     text = node.text()
@@ -56,23 +56,23 @@ def _of_script(node: LexborNode) -> Iterator[tuple[str, Any]]:
     try:
         content = orjson.loads(text)
     except ValueError:
-        # As browsers do: what is no JSON says nothing.
+        # Browsers ignore what is not JSON, too.
         return
     for entry in content[:_MAX_LISTED] if isinstance(content, list) else [content]:
         if isinstance(entry, dict):
             yield from entry.items()
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """A value as texts: of an object its name, or its value; of a list those of its entries."""
+def _list_texts(value: Any) -> Iterator[str]:
+    """A value as texts: the name or value of an object, the texts of all entries of a list."""
     if isinstance(value, list):
         for entry in value[:_MAX_LISTED]:
             if not isinstance(entry, list):
-                yield from _texts(entry)
+                yield from _list_texts(entry)
     elif isinstance(value, dict):
         for key in ("name", "@value"):
             if isinstance(value.get(key), str | int | float):
-                yield from _texts(value[key])
+                yield from _list_texts(value[key])
                 return
     elif isinstance(value, bool):
         yield "true" if value else "false"

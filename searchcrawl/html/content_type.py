@@ -1,4 +1,4 @@
-"""Content-Type: essence and charset as browsers read them (WHATWG MIME Sniffing §4.4, Fetch §2.2.2)."""
+"""Reads Content-Type headers as browsers do (WHATWG MIME Sniffing, "parse a MIME type"; Fetch, "extract a MIME type")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)(\\?)("|\Z)', re.DOTALL)
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _SPACE: Final = "\t\n\r "
-#: A server that sends more is not describing a type.
+#: No type needs more.
 _MAX_CHARACTERS: Final = 4096
 
 
@@ -32,8 +32,8 @@ def join_content_type(headers: Headers) -> str:
 def parse_content_type(value: str) -> ContentType:
     """Reads the value of a Content-Type header; several headers are joined by ``, ``.
 
-    The last valid type wins and keeps the charset of an earlier header of the same essence
-    (Fetch, "extract a MIME type"). A broken value gives an empty essence.
+    The last valid type counts; without a charset it takes that of an earlier header with the same essence. A broken
+    value gives an empty essence.
     """
     result = ContentType()
     for part in _split(value[:_MAX_CHARACTERS]):
@@ -71,10 +71,10 @@ def _parse_one(value: str) -> ContentType:
     main, slash, sub = essence.rstrip(_SPACE).partition("/")
     if not slash or not _TOKEN.fullmatch(main) or not _TOKEN.fullmatch(sub):
         return ContentType()
-    return ContentType(f"{main}/{sub}".lower(), _charset(rest))
+    return ContentType(f"{main}/{sub}".lower(), _find_charset(rest))
 
 
-def _charset(parameters: str) -> str | None:
+def _find_charset(parameters: str) -> str | None:
     """The first valid ``charset`` among the parameters."""
     position = 0
     while position < len(parameters):
@@ -87,14 +87,14 @@ def _charset(parameters: str) -> str | None:
         if end >= len(parameters) or parameters[end] == ";":
             position = end + 1
             continue
-        value, position = _value(parameters, end + 1)
+        value, position = _read_value(parameters, end + 1)
         if name == "charset" and value is not None and _VALUE.fullmatch(value):
             return value
     return None
 
 
-def _value(parameters: str, position: int) -> tuple[str | None, int]:
-    """The value that starts at ``position``, and where the next parameter starts; None: no value."""
+def _read_value(parameters: str, position: int) -> tuple[str | None, int]:
+    """The value that starts at ``position`` (None without one), and where the next parameter starts."""
     if position < len(parameters) and parameters[position] == '"':
         match = _QUOTED.match(parameters, position)
         if match is None:

@@ -1,4 +1,4 @@
-"""Bytes to text: BOM, header, meta, UTF-8, detection, default (C9; X-D5, X-R11)."""
+"""Decodes bodies: by BOM, header, meta element, UTF-8, detection, default (C9; X-D5, X-R11)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from chardet.enums import EncodingEra
 
 from searchcrawl.html.content_type import parse_content_type
 
-#: Browsers look at 1,024 bytes and start again when the parser finds a later meta; we look further at once.
+#: Browsers look at 1,024 bytes, and start again when the parser finds a meta element later; we look further at once.
 _PRESCAN_BYTES: Final = 65_536
 _SAMPLE_BYTES: Final = 16_384
 _BYTES_BEFORE: Final = 512
 _ERAS: Final = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO
-#: Look-alikes of windows-1252 and what no page is written in.
+#: Encodings that are easily taken for windows-1252, and those that pages are not written in.
 _NEVER_GUESSED: Final = [
     "iso8859-1",
     "iso8859-3",
@@ -33,7 +33,7 @@ _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _HIGH_IN_LATIN: Final = re.compile(
     rb"(?<=[A-Za-z])[\x80-\xff]{1,2}(?![\x80-\xff])|(?<![\x80-\xff])[\x80-\xff]{1,2}(?=[A-Za-z])"
 )
-#: Encodings of one byte a letter whose letters are none of Latin.
+#: Encodings with one byte a letter for scripts other than Latin.
 _OTHER_SCRIPTS: Final = frozenset({
     "ibm866", "iso-8859-5", "iso-8859-6", "iso-8859-7", "iso-8859-8", "koi8-r", "koi8-u", "windows-1251",
     "windows-1253", "windows-1255", "windows-1256", "windows-874", "x-mac-cyrillic",
@@ -91,15 +91,15 @@ def find_codec(encoding: str) -> str:
 def decode(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
     """The text of ``body`` without its BOM, and the name of its encoding (WHATWG, lower case).
 
-    A BOM wins over ``content_type`` (the header's value), that over a meta element of the first
-    64 KiB, then UTF-8 where valid, then detection on a sample, then ``default_charset``. Bytes
-    that do not fit become U+FFFD; nothing raises.
+    The first of these counts: a BOM, ``content_type`` (the header's value), a meta element in the first 64 KiB,
+    UTF-8 where the body is valid UTF-8, detection on a sample, ``default_charset``. Bytes that are not valid become
+    U+FFFD; never raises.
     """
     return _decode(body, content_type, default_charset, markup=True)
 
 
 def decode_text(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
-    """As ``decode``, for a body that is no HTML: nothing in it is a declaration."""
+    """As ``decode``, for a body that is not HTML, where a meta element declares nothing."""
     return _decode(body, content_type, default_charset, markup=False)
 
 
@@ -107,34 +107,34 @@ def _decode(body: bytes, content_type: str, default_charset: str, *, markup: boo
     for bom, name in _BOMS:
         if body.startswith(bom):
             return body[len(bom) :].decode(name, "replace"), name
-    declared = _of_header(content_type) or (prescan(body) if markup else None)
+    declared = _find_in_header(content_type) or (prescan(body) if markup else None)
     if declared is not None:
-        return _read(body, declared), declared
+        return _decode_as(body, declared), declared
     if body.isascii() and b"\x1b" not in body:
         return body.decode("ascii"), find_encoding(default_charset) or "windows-1252"
     if b"\x1b$" not in body[:_PRESCAN_BYTES]:
         try:
             return body.decode("utf-8"), "utf-8"
         except UnicodeDecodeError:
-            pass  # not UTF-8: the next step answers
+            pass  # It is not UTF-8, so the encoding is detected.
     guessed = _detect(body) or find_encoding(default_charset) or "windows-1252"
-    return _read(body, guessed), guessed
+    return _decode_as(body, guessed), guessed
 
 
 @lru_cache(maxsize=512)
-def _of_header(content_type: str) -> str | None:
+def _find_in_header(content_type: str) -> str | None:
     label = parse_content_type(content_type).charset
     return None if label is None else find_encoding(label)
 
 
-def _read(body: bytes, encoding: str) -> str:
+def _decode_as(body: bytes, encoding: str) -> str:
     if encoding == "euc-jp":
-        return _read_euc_jp(body)
+        return _decode_euc_jp(body)
     return body.decode(find_codec(encoding), "replace")
 
 
-def _read_euc_jp(body: bytes) -> str:
-    """Python's euc_jp lacks the NEC characters (circled digits …) that browsers read."""
+def _decode_euc_jp(body: bytes) -> str:
+    """Decodes EUC-JP with the NEC characters (circled digits …) that browsers know and Python's euc_jp does not."""
     try:
         return body.decode("euc_jp")
     except UnicodeDecodeError:
@@ -142,7 +142,7 @@ def _read_euc_jp(body: bytes) -> str:
 
 
 def _detect(body: bytes) -> str | None:
-    """What chardet says about the text around the first byte that is not ASCII."""
+    """The encoding that chardet finds for the text around the first byte that is not ASCII."""
     match = _HIGH.search(body)
     start = max(0, match.start() - _BYTES_BEFORE) if match else 0
     sample = body[start : start + 4 * _SAMPLE_BYTES]
@@ -152,7 +152,7 @@ def _detect(body: bytes) -> str | None:
     )
     name = answer["encoding"]
     encoding = _find_detected(name.lower()) if name else None
-    # Italian is taken for Cyrillic: its few accents stand at the end of words of plain letters.
+    # chardet takes Italian for Cyrillic, because its few accents are at the ends of words of ASCII letters.
     return None if encoding in _OTHER_SCRIPTS and _is_latin(sample) else encoding
 
 
@@ -161,19 +161,19 @@ def _find_detected(name: str) -> str | None:
 
 
 def _is_latin(sample: bytes) -> bool:
-    """Whether most of what is not ASCII stands beside letters of ASCII, in words of one script then."""
+    """Whether most bytes that are not ASCII are beside ASCII letters: such words are of one script, Latin."""
     return len(_HIGH_IN_LATIN.findall(sample)) * 2 > len(_HIGH_RUN.findall(sample))
 
 
 def prescan(body: bytes) -> str | None:
-    """The encoding an XML declaration or a meta element names (HTML Standard, "prescan a byte stream"), or None.
+    """The encoding that an XML declaration or a meta element names (HTML Standard, "prescan a byte stream"), or None.
 
-    UTF-16 there means UTF-8, x-user-defined windows-1252; unknown labels are passed over.
+    UTF-16 means UTF-8 there, x-user-defined means windows-1252; unknown labels are ignored.
     """
     head = body[:_PRESCAN_BYTES]
     declaration = _XML.match(head)
     if declaration and (encoding := find_encoding(declaration[1].decode("ascii"))):
-        return _usable_in_meta(encoding)
+        return _correct(encoding)
     if b"charset" not in head and b"charset" not in head.lower():
         return None
     position = 0
@@ -184,7 +184,7 @@ def prescan(body: bytes) -> str | None:
             end = head.find(b"-->", position - 2)
             position = len(head) if end < 0 else end + 3
         elif meta:
-            found, position = _of_meta(head, position)
+            found, position = _read_meta(head, position)
             if found is not None:
                 return found
         elif element:
@@ -204,8 +204,8 @@ def _skip_attributes(head: bytes, position: int) -> int:
     return position
 
 
-def _of_meta(head: bytes, position: int) -> tuple[str | None, int]:
-    """What the meta whose attributes start at ``position`` declares, and where it ends."""
+def _read_meta(head: bytes, position: int) -> tuple[str | None, int]:
+    """The encoding that a meta element declares, whose attributes start at ``position``, and where the element ends."""
     attributes: dict[bytes, bytes] = {}
     while match := _ATTRIBUTE.match(head, position):
         position = match.end()
@@ -223,11 +223,11 @@ def _of_meta(head: bytes, position: int) -> tuple[str | None, int]:
         found = _CONTENT_CHARSET.search(attributes.get(b"content", b""))
         label = (found[1] or found[2] or found[3]) if found else None
         encoding = find_encoding(label.decode("latin-1")) if label else None
-    return _usable_in_meta(encoding), position
+    return _correct(encoding), position
 
 
-def _usable_in_meta(encoding: str | None) -> str | None:
-    """What can be read as ASCII is not in UTF-16."""
+def _correct(encoding: str | None) -> str | None:
+    """The encoding to use where a meta element names ``encoding``: the element was read as ASCII, so it is not UTF-16."""
     if encoding in {"utf-16be", "utf-16le"}:
         return "utf-8"
     return "windows-1252" if encoding == "x-user-defined" else encoding

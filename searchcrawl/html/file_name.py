@@ -17,14 +17,14 @@ _EXTENDED: Final = re.compile(r"([^']+)'[^']*'((?:[^%]|%[0-9A-Fa-f]{2})*)")
 _CHARSETS: Final = {"utf-8": "utf-8", "utf8": "utf-8", "iso-8859-1": "latin-1"}
 _CONTINUED: Final = re.compile(r"filename\*(0|[1-9][0-9]{0,2})(\*?)")
 _FOLDER_END: Final = re.compile(r"[/\\]")
-#: A server that sends more is not naming a file.
+#: No name of a file needs more.
 _MAX_CHARACTERS: Final = 8_192
 
 
 class Disposition(NamedTuple):
-    """``type`` in lower case; ``parameters`` by name in lower case, the first of each.
+    """``type`` in lower case; ``parameters`` by name in lower case, of several with the same name the first.
 
-    ``name*`` stays as it was sent, and gives ``name`` where it can be decoded.
+    The value of ``name*`` is as it was sent; where it can be decoded, ``name`` has the decoded value.
     """
 
     type: str
@@ -37,7 +37,7 @@ class Disposition(NamedTuple):
 
 
 def parse_disposition(value: str) -> Disposition:
-    """Reads a header's value as browsers do: what is broken costs itself only; nothing raises."""
+    """Reads the value of a header as browsers do: a broken parameter is ignored; never raises."""
     kind, _, rest = value[:_MAX_CHARACTERS].partition(";")
     sent: dict[str, str] = {}
     decoded: dict[str, str] = {}
@@ -75,7 +75,7 @@ def _read_parameters(text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _read_quoted(text: str, start: int) -> tuple[str | None, int]:
-    """A quoted string that begins at ``start``, None without an end, and where the next parameter does."""
+    """The quoted string that begins at ``start`` (None where it has no end), and where the next parameter begins."""
     end = start
     while end < len(text) and text[end] != '"':
         end += 2 if text[end] == "\\" else 1
@@ -86,7 +86,7 @@ def _read_quoted(text: str, start: int) -> tuple[str | None, int]:
 
 
 def _decode_extended(text: str) -> str | None:
-    """``charset'language'percent-encoded``; None for another charset, or what is broken in it."""
+    """Decodes ``charset'language'percent-encoded``; None for an unknown charset or a broken value."""
     match = _EXTENDED.fullmatch(text)
     charset = _CHARSETS.get(match[1].lower()) if match else None
     if match is None or charset is None:
@@ -98,11 +98,11 @@ def _decode_extended(text: str) -> str | None:
 
 
 def _join_parts(parameters: Mapping[str, str]) -> str:
-    """``filename*0``, ``filename*1`` … put together, as far as they go."""
+    """Joins ``filename*0``, ``filename*1`` … up to the first number that is missing."""
     parts: dict[int, str] = {}
     for name, value in parameters.items():
         match = _CONTINUED.fullmatch(name)
-        # With a star at its end it is what was sent; decoded, it stands beside it without.
+        # A part with a star at its end is as it was sent; the decoded value has the name without the star.
         if match and not match[2]:
             parts[int(match[1])] = value
     joined: list[str] = []

@@ -1,47 +1,47 @@
-"""Text fit for an index: whitespace collapsed, one line a block, XML-legal characters only (X-R12)."""
+"""Cleans text for an index: one blank between words, one line a block, only characters that XML allows (X-R12)."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-#: Stands between blocks until the whitespace is collapsed: no whitespace itself, and not legal.
+#: Separates blocks until the whitespace is collapsed; XML does not allow it, so it cannot be part of the text.
 BLOCK_MARK: Final = "\x01"
 
 _ILLEGAL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ILLEGAL_BYTES: Final = bytes(code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D))
 
 
-def legal(text: str) -> str:
+def remove_illegal(text: str) -> str:
     """``text`` without the characters that XML 1.0 forbids (and so Solr)."""
     try:
         raw = text.encode()
     except UnicodeEncodeError:  # surrogates
         return _ILLEGAL.sub("", text)
-    # Many times as fast as to search the text, and nearly every text is legal.
+    # This is many times as fast as a search of the text, and nearly every text is legal.
     clean = len(raw.translate(None, _ILLEGAL_BYTES)) == len(raw) and "\ufffe" not in text and "\uffff" not in text
     return text if clean else _ILLEGAL.sub("", text)
 
 
 def collapse(text: str) -> str:
-    """``text`` as one legal line with single blanks."""
+    """``text`` as one line with single blanks and without illegal characters."""
     line = " ".join(text.split())
-    clean = legal(line)
+    clean = remove_illegal(line)
     return clean if len(clean) == len(line) else " ".join(clean.split())
 
 
 def collapse_blocks(text: str) -> str:
-    """The blocks of ``text``, divided by BLOCK_MARK, as legal lines; empty ones are left out."""
-    return _joined(text.split(BLOCK_MARK))
+    """``text`` with a line for each block that is not empty; BLOCK_MARK separates the blocks."""
+    return _join(text.split(BLOCK_MARK))
 
 
 def collapse_lines(text: str) -> str:
-    """Plain text with its lines kept, legal, their blanks collapsed and empty lines left out."""
-    return _joined(text.splitlines())
+    """Plain text with single blanks, without empty lines and illegal characters."""
+    return _join(text.splitlines())
 
 
-def _joined(parts: list[str]) -> str:
+def _join(parts: list[str]) -> str:
     lines = "\n".join(map(" ".join, filter(None, map(str.split, parts))))
-    clean = legal(lines)
-    # What stood between blanks is gone: they are neighbours now.
-    return clean if len(clean) == len(lines) else _joined(clean.split("\n"))
+    clean = remove_illegal(lines)
+    # Blanks that had an illegal character between them are beside each other now.
+    return clean if len(clean) == len(lines) else _join(clean.split("\n"))

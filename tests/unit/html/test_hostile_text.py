@@ -12,7 +12,7 @@ import pytest
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.page import parse_html, parse_page
-from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines, legal
+from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines, remove_illegal
 from searchcrawl.http.visit_end import one_line
 from searchcrawl.items import Page
 from searchcrawl.sources.checking import to_one_line as escaped_line
@@ -57,7 +57,7 @@ def test_r12_text_when_of_any_characters_then_is_legal_with_single_blanks(clean:
 
 def test_r12_legal_when_text_is_mixed_then_only_what_is_forbidden_goes() -> None:
     for text in random_texts(3_000):
-        assert legal(text) == FORBIDDEN.sub("", text)
+        assert remove_illegal(text) == FORBIDDEN.sub("", text)
 
 
 @pytest.mark.parametrize("line", [one_line, escaped_line])
