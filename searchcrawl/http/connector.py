@@ -1,4 +1,4 @@
-"""aiohttp's connections, only to addresses that may be reached, and kept open within limits (L7, C12)."""
+"""aiohttp's connections, only to addresses that may be reached; one DNS lookup a host (L7, C12)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import asyncio
 import functools
 import socket
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.resolver import ThreadedResolver
 
 from searchcrawl import clock
 from searchcrawl.http.address_guard import AddressGuard
+from searchcrawl.http.library_internals import LimitedConnector
 
-#: Connections are kept open to so many hosts without a request: a site of thousands of hosts would take all files.
-MAX_IDLE_HOSTS: Final = 64
 #: An answer is used no longer than this, whatever its own time to live, which the system's resolver does not tell.
 DNS_SECONDS: Final = 60.0
 _DNS_HOSTS: Final = 10_000
@@ -100,33 +98,8 @@ class GuardedResolver(AbstractResolver):
             task.exception()
 
 
-class Connection(ResponseHandler):
-    """Knows a body without a length that ended by a reset from one that ended well (X-R6).
-
-    Ends itself when a server speaks although nothing was asked: it would be taken for the next answer.
-    """
-
-    idle = False
-
-    def set_response_params(self, **parameters: Any) -> None:
-        self.idle = False
-        super().set_response_params(**parameters)
-
-    def data_received(self, data: bytes) -> None:
-        if self.idle and data:
-            self.abort()
-        else:
-            super().data_received(data)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        body = self._payload
-        if exc is not None and body is not None and not body.is_eof():
-            body.set_exception(aiohttp.ClientPayloadError(f"connection lost: {exc}"))
-        super().connection_lost(exc)
-
-
-class GuardedConnector(aiohttp.TCPConnector):
-    """Connects where the guard allows it, and keeps connections to the last MAX_IDLE_HOSTS hosts only."""
+class GuardedConnector(LimitedConnector):
+    """Connects where the guard allows it; at most ``limit`` connections at once."""
 
     def __init__(self, guard: AddressGuard, *, limit: int) -> None:
         # The resolver remembers answers, and checks them each time.
@@ -136,18 +109,6 @@ class GuardedConnector(aiohttp.TCPConnector):
             use_dns_cache=False,
             socket_factory=functools.partial(_socket_for, guard),
         )
-        # There is no public way to name the class of a connection's protocol; test_fetch_faults sees that it works.
-        protocols: functools.partial[Any] = functools.partial(Connection, loop=asyncio.get_running_loop())
-        self._factory = protocols
-
-    # There is no public limit on idle connections; test_many_hosts sees that this one holds.
-    def _release(self, key: Any, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        if isinstance(protocol, Connection):
-            protocol.idle = True
-        super()._release(key, protocol, should_close=should_close)
-        while len(self._conns) > MAX_IDLE_HOSTS:
-            for idle, _ in self._conns.pop(next(iter(self._conns))):
-                idle.close()
 
 
 def forbidden(guard: AddressGuard, address: str) -> Forbidden:
@@ -156,7 +117,7 @@ def forbidden(guard: AddressGuard, address: str) -> Forbidden:
 
 
 def _socket_for(guard: AddressGuard, address: aiohttp.AddrInfoType) -> socket.socket:
-    """The one place through which each connection goes, whatever its name was or where it came from."""
+    """Makes the socket of each connection; raises Forbidden for an address that may not be reached."""
     family, kind, protocol, _, peer = address
     if not guard.may_connect(None, str(peer[0])):
         raise forbidden(guard, str(peer[0]))

@@ -22,6 +22,7 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import codings_of, undo_prefix
+from searchcrawl.http.library_internals import is_closing
 from searchcrawl.http.outcome_middleware import described
 from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.visit_end import failing_of, one_line
@@ -142,12 +143,7 @@ class SideRequests:
         async def download(request: Request) -> Response:
             return await crawler.engine.download_async(request)
 
-        def is_closing() -> bool:
-            # Scrapy has no public sign of it; test_r14_sitemaps sees that this one works (Scrapy 2.19).
-            slot = crawler.engine._slot if crawler.engine is not None else None
-            return slot is None or slot.closing is not None
-
-        return cls(download=download, rate_limiter=rate_limiter, is_closing=is_closing)
+        return cls(download=download, rate_limiter=rate_limiter, is_closing=lambda: is_closing(crawler))
 
     def check_open(self) -> None:
         """Raises CrawlEnds once the spider is being closed: one more request would keep it open."""
