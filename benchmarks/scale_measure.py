@@ -229,7 +229,7 @@ class Measuring:
         meter = Meter()
         for group in groups:
             self._run.write(lambda transaction, group=group: admission.admit(transaction, group))  # type: ignore[misc]
-            admission.committed()
+            admission.note_commit()
         self.figures |= meter.rate(what, links)
 
     def _timed(self, figure: str, work: Callable[[], T]) -> T:

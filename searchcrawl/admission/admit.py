@@ -1,6 +1,6 @@
-"""Links become rows: identity, boundary, smallest depth, in the transaction of their group.
+"""Admission: makes URL rows of links, with their smallest depth, in the transaction of their group.
 
-A page's links are admitted in one call, never as requests (architecture, decision 12).
+All links of a group are admitted in one call, never as requests (docs: decisions/links-are-not-requests).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
-from searchcrawl.admission.seen import Seen
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
@@ -30,10 +29,10 @@ logger = logging.getLogger(__name__)
 
 
 class Found(NamedTuple):
-    """The links of one page (None: of the start list); targets get ``depth``.
+    """The links of one page, or of the start list (``page_id`` None); their URLs get ``depth``.
 
-    Those in ``near`` are as near as the page itself: one less. ``discarded`` are those that a rewriter
-    discards (K1). ``links`` are as they were found unless ``is_normalised``. ``referrer_id`` is the row
+    Links in ``near`` (canonical ones) get the depth of the page itself, one less. ``discarded`` are those that a
+    rewriter discards (K1). ``links`` that are not ``is_normalised`` are as they were found. ``referrer_id`` is the row
     that led to them, where that is not the page.
     """
 
@@ -47,7 +46,7 @@ class Found(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _WantedLink:
     url: str
     depth: int
     referrer_id: int | None
@@ -57,9 +56,9 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Group:
-    """What one call learns; it is remembered once the transaction is committed.
+    """What one call of ``admit`` finds out; it is remembered once the transaction is committed.
 
-    ``ids`` are the rows of all its keys, ``depths`` those of the keys that were looked up or are new.
+    ``ids`` are the row ids of all its keys, ``depths`` the depths of the keys that were looked up or are new.
     """
 
     depths: dict[int, int] = field(default_factory=dict)
@@ -75,14 +74,51 @@ _ROWS_AT_ONCE: Final = 10_000
 _MAX_DISCARDED: Final = 100_000
 #: Overlong URLs of one group that are logged; each has its row.
 _MAX_LOGGED: Final = 10
-#: How the rules of rows begin that rewriters gave up, or that a link was made into by edited ones.
+#: The rules of rows whose URL a rewriter discarded or changed begin with one of these.
 _BY_REWRITERS: Final = ("rewrite[", "rewrite:")
+#: Where the depth is in a packed entry of UrlMemory.
+_DEPTH_BITS: Final = 16
+_DEPTH_MASK: Final = (1 << _DEPTH_BITS) - 1
+
+
+class UrlMemory:
+    """A bounded memory of known URLs, so that known links cost no query (F1): key → row id and depth.
+
+    It has two generations: when the young one is full it becomes the old one, and the old one is dropped. A URL
+    that is asked for moves to the young one, so those not asked for lately are dropped. About 130 bytes a URL.
+
+    Only committed rows may be added: the key of a row whose transaction was rolled back would lose its links.
+    """
+
+    def __init__(self, limit: int = 400_000) -> None:
+        self._half = limit // 2
+        self._young: dict[int, int] = {}
+        self._old: dict[int, int] = {}
+
+    def find_within(self, key: int, depth: int) -> int | None:
+        """The row id; None where the URL is not remembered, or only at more than ``depth``."""
+        packed = self._young.get(key)
+        if packed is None:
+            packed = self._old.get(key)
+            if packed is None:
+                return None
+            self._keep(key, packed)
+        return packed >> _DEPTH_BITS if packed & _DEPTH_MASK <= depth else None
+
+    def add(self, key: int, url_id: int, depth: int) -> None:
+        """Remembers a committed row."""
+        self._keep(key, url_id << _DEPTH_BITS | min(depth, _DEPTH_MASK))
+
+    def _keep(self, key: int, packed: int) -> None:
+        if len(self._young) >= self._half:
+            self._old, self._young = self._young, {}
+        self._young[key] = packed
 
 
 class Admission:
     """Admits links for one source; used by the writer thread alone.
 
-    After the transaction ``committed()`` or ``rolled_back()`` has to be called.
+    After the transaction ``note_commit()`` or ``note_rollback()`` has to be called.
     """
 
     def __init__(
@@ -91,18 +127,18 @@ class Admission:
         self._traps = traps
         self._source_id = source_id
         self._boundary = boundary
-        #: keys of rows that rewriters gave up
+        #: keys of rows that rewriters discarded
         self._discarded: set[int] = set()
         self._max_urls = max_urls
         self._count = known_urls
-        self._seen = Seen()
+        self._memory = UrlMemory()
         self._hosts: dict[str, int] = {}
         self._group = _Group()
 
     def admit(self, transaction: Transaction, found: Sequence[Found]) -> tuple[int, int]:
-        """Admits the links of a group of pages; how many URLs are new, and how many were refused."""
+        """Admits the links of a group of pages; returns how many URLs are new, and how many were refused."""
         group = self._group = _Group()
-        pages, wanted = self._wanted(found)
+        pages, wanted = self._collect(found)
         known = url_table.known(transaction, self._source_id, list(wanted))
         nearer = []
         for row in known:
@@ -110,80 +146,80 @@ class Admission:
             group.depths[row.key] = row.depth
             if wanted[row.key].depth < row.depth:
                 nearer.append((row, wanted[row.key]))
-        self._find_again(transaction, known, wanted)
+        self._reopen_found(transaction, known, wanted)
         fresh = [(key, link) for key, link in wanted.items() if key not in group.ids]
         for start in range(0, len(fresh), _ROWS_AT_ONCE):
             self._add(transaction, dict(fresh[start : start + _ROWS_AT_ONCE]))
-        self._discard(transaction, found)
+        self._add_discarded(transaction, found)
         if self._traps is not None:
             self._traps.store(transaction)
         passing("links.mid")
         self._store_outlinks(transaction, pages)
         for row, link in nearer:
             group.depths[row.key] = link.depth
-        self._come_nearer(transaction, {row.id: link.depth for row, link in nearer})
+        self._lower_depths(transaction, {row.id: link.depth for row, link in nearer})
         return group.discovered, group.rejected
 
     def row_of(self, key: int) -> int:
-        """The row of a URL that the last call admitted or refused, by key."""
+        """The row id of a URL that the last call admitted or refused, by key."""
         return self._group.ids[key]
 
-    def committed(self) -> None:
+    def note_commit(self) -> None:
         """Remembers the rows of the last call."""
         if self._traps is not None:
-            self._traps.committed()
+            self._traps.note_commit()
         for key, depth in self._group.depths.items():
-            self._seen.learn(key, self._group.ids[key], depth)
+            self._memory.add(key, self._group.ids[key], depth)
         if len(self._discarded) > _MAX_DISCARDED:
             self._discarded.clear()
         self._discarded.update(self._group.discarded)
         self._group = _Group()
 
-    def rolled_back(self) -> None:
+    def note_rollback(self) -> None:
         """Forgets the rows of the last call."""
         if self._traps is not None:
-            self._traps.rolled_back()
+            self._traps.note_rollback()
         self._count -= self._group.discovered
         for name in self._group.hosts:
             self._hosts.pop(name, None)
         self._group = _Group()
 
-    def _wanted(self, found: Sequence[Found]) -> tuple[dict[int, list[int]], dict[int, _Wanted]]:
-        """The keys of each page's links, and those that have to be looked up."""
+    def _collect(self, found: Sequence[Found]) -> tuple[dict[int, list[int]], dict[int, _WantedLink]]:
+        """Collects the keys of each page's links by page id, and the links that have to be looked up by key."""
         pages: dict[int, list[int]] = {}
-        wanted: dict[int, _Wanted] = {}
+        wanted: dict[int, _WantedLink] = {}
         for page_id, depth, links, near, _, _, referrer_id in found:
-            keys = self._want(page_id or referrer_id, depth, links, wanted)
+            keys = self._collect_links(page_id or referrer_id, depth, links, wanted)
             if near:
-                keys += self._want(page_id, depth - 1, near, wanted)
+                keys += self._collect_links(page_id, depth - 1, near, wanted)
             if page_id is not None:
                 pages[page_id] = keys
         for key in wanted:
-            # Seen at a greater depth by one page of the group, asked for at a smaller one by another.
+            # One page of the group has it at a greater depth, which is known, and another at a smaller one.
             self._group.ids.pop(key, None)
         return pages, wanted
 
-    def _want(
-        self, referrer_id: int | None, depth: int, links: Sequence[Link], wanted: dict[int, _Wanted]
+    def _collect_links(
+        self, referrer_id: int | None, depth: int, links: Sequence[Link], wanted: dict[int, _WantedLink]
     ) -> list[int]:
         keys: list[int] = []
-        ids, row_within = self._group.ids, self._seen.row_within
+        ids, find_within = self._group.ids, self._memory.find_within
         for url, nofollow, display, found_as in links:
             if nofollow:
                 continue
             key = urls.key(url)
             keys.append(key)
-            row = row_within(key, depth)
+            row = find_within(key, depth)
             if row is not None:
                 ids[key] = row
             elif key not in wanted:
-                wanted[key] = _Wanted(url, depth, referrer_id, found_as, display)
+                wanted[key] = _WantedLink(url, depth, referrer_id, found_as, display)
             elif depth < wanted[key].depth:
                 wanted[key].depth = depth
         return keys
 
-    def _add(self, transaction: Transaction, fresh: dict[int, _Wanted]) -> None:
-        # Start URLs are asked for whatever is like them.
+    def _add(self, transaction: Transaction, fresh: dict[int, _WantedLink]) -> None:
+        # Start URLs are requested whatever their pattern is.
         traps = self._traps if self._traps is not None and self._traps.active else None
         if traps is not None:
             traps.prepare(transaction, (link.url for link in fresh.values() if link.depth))
@@ -192,7 +228,7 @@ class Admission:
             for key, link in fresh.items()
         ]
         names = {key: urls.host_and_port(link.url) for key, link, _ in decided}
-        self._learn_hosts(transaction, set(names.values()))
+        self._load_hosts(transaction, set(names.values()))
         rows = [
             NewUrl(
                 key=key,
@@ -215,7 +251,7 @@ class Admission:
         for url in overlong[:_MAX_LOGGED]:
             logger.info("%d: refused, %d characters: %.200s…", Code.MALFORMED_URL, len(url), url)
 
-    def _learn_hosts(self, transaction: Transaction, names: set[str]) -> None:
+    def _load_hosts(self, transaction: Transaction, names: set[str]) -> None:
         missing = names - self._hosts.keys()
         if len(self._hosts) > 50_000:
             self._hosts.clear()
@@ -223,8 +259,8 @@ class Admission:
         self._group.hosts |= missing
         self._hosts.update(host_table.find_or_add(transaction, missing))
 
-    def _discard(self, transaction: Transaction, found: Sequence[Found]) -> None:
-        """Rows for what rewriters give up, so that it can be asked why; what is known already stays what it is."""
+    def _add_discarded(self, transaction: Transaction, found: Sequence[Found]) -> None:
+        """Adds rows for links that rewriters discard, so that ``explain`` can say why; known rows stay as they are."""
         wanted: dict[int, tuple[NormalisedUrl, Found]] = {}
         for one in found:
             for dropped in one.discarded:
@@ -235,7 +271,7 @@ class Admission:
             return
         known = {row.key: row.id for row in url_table.known(transaction, self._source_id, list(wanted))}
         names = {key: urls.host_and_port(dropped.url) for key, (dropped, _) in wanted.items() if key not in known}
-        self._learn_hosts(transaction, set(names.values()))
+        self._load_hosts(transaction, set(names.values()))
         rows = [
             NewUrl(
                 key=key,
@@ -250,12 +286,14 @@ class Admission:
             for key, (dropped, one) in wanted.items()
             if key not in known
         ]
-        # They are not remembered with the others: another page may lead there, and be believed.
+        # They are not remembered with the others: the link of another page may be kept.
         self._group.discarded = known | url_table.add(transaction, self._source_id, rows, now_ms())
         self._group.rejected += len(rows)
 
-    def _find_again(self, transaction: Transaction, known: Sequence[KnownUrl], wanted: dict[int, _Wanted]) -> None:
-        """Opens rows that rewriters had given up, or that had another URL, and that are found by a link that counts."""
+    def _reopen_found(
+        self, transaction: Transaction, known: Sequence[KnownUrl], wanted: dict[int, _WantedLink]
+    ) -> None:
+        """Makes rows due that rewriters had discarded, or given another URL, and that an allowed link leads to now."""
         opened = {
             row.id: (wanted[row.key].found_as, wanted[row.key].display)
             for row in known
@@ -265,15 +303,15 @@ class Admission:
         }
         if not opened:
             return
-        review_table.find_again(transaction, opened)
+        review_table.set_found_as(transaction, opened)
         url_table.reopen(transaction, opened)
 
     def decide(self, url: str, depth: int) -> Decision:
-        """Whether a URL may be visited: the boundary's word, ``max_urls`` and traps. What is allowed is counted.
+        """Decides whether a URL may be visited, by the boundary, ``max_urls`` and traps; counts it if so.
 
-        How many are alike is counted when it is claimed.
+        The number of URLs of its pattern is counted later, when the row is claimed.
         """
-        return self._decide(url, depth, self._traps.cutting if self._traps is not None and depth else None)
+        return self._decide(url, depth, self._traps.find_cut if self._traps is not None and depth else None)
 
     def _decide(self, url: str, depth: int, trapped: Callable[[str], Decision | None] | None) -> Decision:
         decision = self._boundary.decide(url, depth)
@@ -292,8 +330,8 @@ class Admission:
         targets = {page: [self._group.ids[key] for key in keys] for page, keys in pages.items()}
         outlink_table.store(transaction, targets)
 
-    def _come_nearer(self, transaction: Transaction, nearer: dict[int, int]) -> None:
-        """Pages found again at a smaller depth: so are the pages they link to (decision 7)."""
+    def _lower_depths(self, transaction: Transaction, nearer: dict[int, int]) -> None:
+        """Lowers the depth of rows that were found nearer, and of all rows that their pages lead to."""
         while nearer:
             places = url_table.addresses(transaction, list(nearer))
             nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id][1]}

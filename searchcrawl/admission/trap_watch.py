@@ -1,7 +1,8 @@
-"""Watches the patterns of a source's URLs: what pages of one bring that is new, and how many there are (L8, F5).
+"""Watches the patterns of a source's URLs for traps: how much new text their pages bring, and how many there are.
 
-A pattern whose last pages brought next to nothing is cut: URLs of it that were never fetched are refused
-(961). Where none is cut and none limited, a link costs nothing.
+A pattern is a set of URLs that are alike but for numbers, ids and parameter values (rules.traps). One whose last
+pages brought almost no new text is cut: its URLs that were never fetched are refused with 961 (L8, F5). A link costs
+nothing as long as no pattern is cut or limited.
 """
 
 from __future__ import annotations
@@ -26,25 +27,27 @@ logger = logging.getLogger(__name__)
 
 TRAP_AFTER: Final = "scope.trap_after"
 MAX_URLS: Final = "scope.max_urls_per_pattern"
-#: A pattern is cut where its last pages brought less than this.
+#: A pattern is cut where its last pages brought a smaller share of new text than this.
 _LEAST_NEW: Final = 0.05
-#: One that brings more than this is proven: cuts of wider patterns spare it.
+#: A pattern that brings a larger share than this is proven: it stays when a wider pattern is cut.
 _PROVEN: Final = 0.15
-#: Of one that brings at least so much only every so many-th page is looked at in full.
+#: Of a pattern that brings at least this share, only one page in _PAGES_A_LOOK is compared in full.
 _RICH: Final = 0.5
 _PAGES_A_LOOK: Final = 48
+#: The stored form of a share of 1.
 _WHOLE: Final = 255
-#: One page in so many of ``trap_after`` is what a pattern brings into the next wider one of a level at most.
+#: A pattern counts its first pages for the next wider pattern too: at most ``trap_after`` divided by this number,
+#: by the level of the wider one; and no fewer than _LEAST_PART below the level of hosts.
 _LEAST_PART: Final = 5
 _PART_OF: Final = {Level.FACETS: 8, Level.BRANCH: 8, Level.HOST: 20, Level.HOSTS: 20}
-#: The first pages of a pattern, this part of ``trap_after``, are not looked at: most patterns have no more.
-_UNSEEN_PART: Final = 10
-#: A host is cut as a whole, but for what is proven, after so many times ``trap_after`` pages of different parts.
-_HOSTS_LAST: Final = 10
-#: A part of a host that is suspected is cut by no fewer pages.
+#: The first pages of a pattern, ``trap_after`` divided by this, are not compared: most patterns have no more.
+_SKIPPED_PART: Final = 10
+#: A host is cut, but for its proven patterns, after this many times ``trap_after`` pages of different parts.
+_HOST_FACTOR: Final = 10
+#: A pattern of a suspected host is cut after fewer pages, but not after fewer than this.
 _FEWEST_PAGES: Final = 10
 _MAX_PATTERNS: Final = 20_000
-#: So many patterns are looked at at once, half a megabyte each at most.
+#: Patterns whose known text is kept in memory, half a megabyte each at most.
 _MAX_WATCHED: Final = 128
 _MAX_COUNTS: Final = 100_000
 _MAX_WARNINGS: Final = 20
@@ -52,29 +55,31 @@ _MAX_WARNINGS: Final = 20
 
 @dataclass(slots=True)
 class _Pattern:
-    """How many pages came, and how much each of the last ones brought."""
+    """How many pages of a pattern came, and the share of new text in each of the last ones."""
 
     pages: int = 0
+    #: compares pages with what the pattern has brought; None while it is not watched
     novelty: Novelty | None = None
     #: each in 1/255, rounded up
     shares: bytearray = field(default_factory=bytearray)
+    #: pages still to be compared roughly
     unasked: int = 0
 
     @property
     def mean(self) -> float:
-        """How much the last pages brought, 1 where none is known."""
+        """The mean share of new text in the last pages; 1 where none is known."""
         return self.mean_of(len(self.shares))
 
     def mean_of(self, last: int) -> float:
-        """The same of the ``last`` ones."""
+        """The mean share of the ``last`` pages."""
         return sum(self.shares[-last:]) / (_WHOLE * last) if last else 1.0
 
 
 class TrapWatch:
-    """The patterns of one source in one run; limits of 0 are none.
+    """The patterns of one source in one run; a limit of 0 is none.
 
-    Admission and observing belong to the writer thread and its transactions: ``committed`` or
-    ``rolled_back`` follows each. ``refusal`` may be asked by any thread, ``split_refused`` within any
+    ``prepare``, ``admit``, ``observe`` and ``store`` are called by the writer thread; ``note_commit`` or
+    ``note_rollback`` follows each transaction. ``refuse`` may be called by any thread, ``split_refused`` within any
     transaction that writes.
     """
 
@@ -101,7 +106,7 @@ class TrapWatch:
         return bool(self._cuts or self._max_urls)
 
     def open(self, transaction: Transaction, *, recount: bool = False) -> None:
-        """Remembers what earlier runs learnt; what other limits cut is forgiven, and counted anew where asked."""
+        """Loads what earlier runs found; forgets cuts made by other limits, and counts URLs anew with ``recount``."""
         for key, limit in ((TRAP_AFTER, self._trap_after), (MAX_URLS, self._max_urls)):
             pattern_table.forgive(transaction, self._source_id, key=key, limit=limit)
         self.recall(transaction)
@@ -109,32 +114,32 @@ class TrapWatch:
             self._recount(transaction)
 
     def recall(self, transaction: Transaction) -> None:
-        """The same for one who only asks: nothing is written, and what another limit cut is passed over."""
+        """Loads what earlier runs found, and writes nothing; cuts made by other limits are ignored."""
         if self._trap_after:
-            for row in pattern_table.all_of(transaction, self._source_id, evidence=True):
-                self._recall(row)
+            for row in pattern_table.all_of(transaction, self._source_id, with_shares=True):
+                self._load_row(row)
 
-    def refusal(self, claim: Claim) -> Decision | None:
-        """Why a row is not to be requested; one that was fetched before, or is a start URL, always may be."""
+    def refuse(self, claim: Claim) -> Decision | None:
+        """Why a row is not to be requested; None where it may. Start URLs and rows fetched before always may."""
         if not claim.depth or claim.code not in NEVER_REQUESTED:
             return None
-        return self.cutting(claim.url)
+        return self.find_cut(claim.url)
 
-    def cutting(self, url: str) -> Decision | None:
-        """The cut that a URL falls under."""
+    def find_cut(self, url: str) -> Decision | None:
+        """The cut pattern that a URL belongs to, as a refusal; None where there is none."""
         text = cut_by(url, self._cuts, self._proven) if self._cuts else None
         return None if text is None else Decision(False, text, self._file, TRAP_AFTER)
 
     def split_refused(
         self, transaction: Transaction, claims: Sequence[Claim]
     ) -> tuple[list[Claim], list[tuple[Claim, Decision]]]:
-        """Splits claims into those that may be requested, and those that may not."""
+        """Splits claims into those that may be requested and those that may not, each with its refusal."""
         allowed, refused = [], []
         for claim in claims:
-            decision = self.refusal(claim)
+            decision = self.refuse(claim)
             if decision is None and self._max_urls and claim.code in NEVER_REQUESTED and claim.code and claim.depth:
-                # It was refused once, and is counted only now.
-                decision = self._counted_now(transaction, claim.url)
+                # It was refused before and not counted; it is counted now.
+                decision = self._count_claim(transaction, claim.url)
             if decision is None:
                 allowed.append(claim)
             else:
@@ -144,37 +149,37 @@ class TrapWatch:
     # Admission
 
     def prepare(self, transaction: Transaction, urls: Iterable[str]) -> None:
-        """To be called before ``admit`` for new URLs."""
+        """Loads the numbers of URLs of these patterns; to be called before ``admit`` for new URLs."""
         if self._max_urls:
             texts = {text for text in map(values_pattern, urls) if text is not None} - self._counts.keys()
             self._counts |= pattern_table.counts(transaction, self._source_id, sorted(texts))
 
     def admit(self, url: str) -> Decision | None:
-        """Counts a new URL, or says why it is refused."""
-        decision = self.cutting(url)
+        """Counts a new URL; returns why it is refused, or None."""
+        decision = self.find_cut(url)
         if decision is None and self._max_urls:
             text = values_pattern(url)
             if text is not None:
                 if self._counts[text] >= self._max_urls:
                     self._full.add(text)
-                    return self._over(text)
+                    return self._build_refusal(text)
                 self._counts[text] += 1
                 self._counted.add(text)
         return decision
 
-    def _over(self, text: str) -> Decision:
+    def _build_refusal(self, text: str) -> Decision:
         return Decision(False, f"max_urls_per_pattern = {self._max_urls} of {text}", self._file, MAX_URLS)
 
-    def _counted_now(self, transaction: Transaction, url: str) -> Decision | None:
+    def _count_claim(self, transaction: Transaction, url: str) -> Decision | None:
         text = values_pattern(url)
         if text is None:
             return None
         number = pattern_table.counts(transaction, self._source_id, [text])[text]
         if number >= self._max_urls:
             pattern_table.name_full(transaction, self._source_id, [text], key=MAX_URLS, limit=self._max_urls)
-            return self._over(text)
+            return self._build_refusal(text)
         pattern_table.set_counts(transaction, self._source_id, {text: number + 1})
-        # The table knows it now.
+        # The number in memory is older than the one in the table now.
         self._counts.pop(text, None)
         return None
 
@@ -191,42 +196,42 @@ class TrapWatch:
     # Observing
 
     def observe(self, items: Sequence[Document | Outcome]) -> None:
-        """Looks at the pages of a group that were fetched for the first time."""
+        """Compares the pages of a group that were fetched for the first time."""
         if not self._trap_after:
             return
         for item in items:
             if isinstance(item, Document) and item.page is not None and item.claim.fields_digest is None:
                 text = f"{item.page.title}\n{item.page.text}"
-                self._observe(self._known_lines.read(item.claim.url, text, item.fields_digest))
+                self._observe_page(self._known_lines.read(item.claim.url, text, item.fields_digest))
 
-    def _observe(self, page: PageText) -> None:
+    def _observe_page(self, page: PageText) -> None:
         patterns = patterns_of(page.url)
         suspected = any(name in self._suspects for level, name in patterns if level >= Level.HOST)
-        unseen = 0 if suspected else self._trap_after // _UNSEEN_PART
+        unseen = 0 if suspected else self._trap_after // _SKIPPED_PART
         for number, (level, name) in enumerate(patterns, 1):
             if name in self._cuts or (name in self._pending and self._pending[name].cut):
                 return
-            pattern = self._pattern(name)
+            pattern = self._find_or_add(name)
             pattern.pages += 1
             share = 0.0
             if pattern.pages > unseen:
-                share = self._look(name, pattern, page)
-                self._judge(level, name, pattern, suspected=suspected)
+                share = self._compare(name, pattern, page)
+                self._decide(level, name, pattern, suspected=suspected)
             if level >= Level.HOST and share >= _RICH and number > 1:
-                # Somebody below it has something to say.
+                # The narrower pattern, which the page belongs to, brings new text.
                 self._prove(patterns[number - 2].text)
-            if number < len(patterns) and pattern.pages > self._part_of(patterns[number].level):
+            if number < len(patterns) and pattern.pages > self._limit_part(patterns[number].level):
                 return
 
-    def _part_of(self, level: Level) -> int:
-        """So many pages does a pattern bring into a wider one of that level."""
+    def _limit_part(self, level: Level) -> int:
+        """How many pages a narrower pattern counts for a wider one of this level."""
         part = self._trap_after // _PART_OF[level]
         return part if level >= Level.HOST else max(part, _LEAST_PART)
 
-    def _look(self, name: str, pattern: _Pattern, page: PageText) -> float:
-        """How much the page brought to the pattern."""
+    def _compare(self, name: str, pattern: _Pattern, page: PageText) -> float:
+        """The share of text in the page that is new to the pattern."""
         if pattern.novelty is None:
-            # The first page teaches what the others are compared with.
+            # The other pages are compared with the first one.
             novelty = Novelty()
             novelty.share(page)
             self._watch(name, pattern, novelty)
@@ -242,13 +247,13 @@ class TrapWatch:
         del pattern.shares[: -self._trap_after]
         return share
 
-    def _judge(self, level: Level, name: str, pattern: _Pattern, *, suspected: bool) -> None:
-        """Notes what has become known of a pattern by its latest page."""
+    def _decide(self, level: Level, name: str, pattern: _Pattern, *, suspected: bool) -> None:
+        """Decides after a page whether its pattern is cut, proven or watched further."""
         step = max(1, self._trap_after // _PART_OF[Level.FACETS])
         enough = self._trap_after
         if level >= Level.HOST:
-            self._suspect(name, pattern)
-            if pattern.pages < _HOSTS_LAST * self._trap_after:
+            self._update_suspects(name, pattern)
+            if pattern.pages < _HOST_FACTOR * self._trap_after:
                 return
         elif suspected:
             enough = min(max(step, _FEWEST_PAGES), self._trap_after)
@@ -262,8 +267,8 @@ class TrapWatch:
         elif pattern.pages % step == 0:
             self._note(name, pattern, whole=True)
 
-    def _suspect(self, name: str, pattern: _Pattern) -> None:
-        """A host most of whose parts bring nothing: each part is then judged by fewer pages (a maze of words)."""
+    def _update_suspects(self, name: str, pattern: _Pattern) -> None:
+        """A host is suspected while most of its patterns bring nothing: they are then cut after fewer pages."""
         if len(pattern.shares) == self._trap_after and pattern.mean < _LEAST_NEW:
             self._suspects.add(name)
         elif pattern.mean >= _PROVEN:
@@ -281,7 +286,7 @@ class TrapWatch:
             runs=novelty.packed() if whole and novelty is not None else None,
         )
 
-    def _pattern(self, name: str) -> _Pattern:
+    def _find_or_add(self, name: str) -> _Pattern:
         pattern = self._patterns.get(name)
         if pattern is None:
             if len(self._patterns) >= _MAX_PATTERNS:
@@ -295,7 +300,7 @@ class TrapWatch:
 
     def _watch(self, name: str, pattern: _Pattern, novelty: Novelty) -> None:
         if len(self._watched) >= _MAX_WATCHED:
-            # Those that are proven can wait.
+            # A proven pattern is given up first.
             names = self._watched
             self._watched.pop(next((name for name in names if name in self._proven), next(iter(names)))).novelty = None
         pattern.novelty = novelty
@@ -305,12 +310,12 @@ class TrapWatch:
         if name not in self._proven and len(self._proven) < _MAX_PATTERNS:
             self._proven.add(name)
 
-    def _recall(self, row: StoredPattern) -> None:
+    def _load_row(self, row: StoredPattern) -> None:
         if row.cut == TRAP_AFTER:
             if row.cut_limit == self._trap_after:
                 self._cuts.add(row.text)
         elif row.shares is not None and row.runs is not None:
-            pattern = self._pattern(row.text)
+            pattern = self._find_or_add(row.text)
             pattern.pages = row.pages
             pattern.shares[:] = row.shares
             self._watch(row.text, pattern, Novelty(row.runs))
@@ -320,14 +325,14 @@ class TrapWatch:
     # The transaction of a group
 
     def store(self, transaction: Transaction) -> None:
-        """Writes what has become known."""
+        """Writes what was found since the last commit."""
         pattern_table.store(transaction, self._source_id, list(self._pending.values()))
         pattern_table.set_counts(transaction, self._source_id, {text: self._counts[text] for text in self._counted})
         fresh = self._full - self._warned
         pattern_table.name_full(transaction, self._source_id, fresh, key=MAX_URLS, limit=self._max_urls)
 
-    def committed(self) -> None:
-        """What was written is in force."""
+    def note_commit(self) -> None:
+        """Applies what was written: cuts refuse URLs from now on."""
         for row in self._pending.values():
             if row.cut:
                 self._cuts.add(row.text)
@@ -349,8 +354,8 @@ class TrapWatch:
         if len(self._counts) > _MAX_COUNTS:
             self._counts = {}
 
-    def rolled_back(self) -> None:
-        """What was counted since the last commit was not written."""
+    def note_rollback(self) -> None:
+        """Forgets what was counted since the last commit."""
         for text in self._counted:
             self._counts.pop(text, None)
         self._counted = set()

@@ -1,4 +1,4 @@
-"""The last item pipeline: hands settled visits to the writer thread and returns."""
+"""The last item pipeline: hands the ends of visits to the writer thread."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import normalise_starts
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import REFUSED
-from searchcrawl.commit.display_changes import show_start
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners, WriterQueue
+from searchcrawl.commit.link_rows import write_start_displays
 from searchcrawl.commit.review import review
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Outcome
@@ -29,7 +29,10 @@ logger = logging.getLogger(__name__)
 
 
 class CachePipeline:
-    """Owns the writer of a run; items other than ours pass through untouched."""
+    """Opens and closes the writer of a run, and hands it our items; others pass through untouched.
+
+    While the writer has a backlog of MAX_BACKLOG, ``process_item`` waits.
+    """
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class CachePipeline:
         known, most = 0, run.source.scope.max_urls
         if most:
             known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))
-        # Who limits their number for the first time has counted none yet.
+        # Where the number of URLs a pattern is limited for the first time, none are counted yet.
         recount = any(key.startswith("scope.") for key in run.forced)
         run.write(lambda transaction: self._traps.open(transaction, recount=recount))
         admission = Admission(
@@ -108,14 +111,14 @@ class CachePipeline:
         run.starts = tuple(starts)
 
         def admit(transaction: Transaction) -> dict[str, int]:
-            admission.rolled_back()
+            admission.note_rollback()
             if run.display is not None and run.rewriting.displays:
-                show_start(transaction, run.source_id, found, run.display)
+                write_start_displays(transaction, run.source_id, found, run.display)
             discovered, rejected = admission.admit(transaction, [found])
             return {"discovered": discovered, "rejected": rejected}
 
         run.write_counted(admit)
-        admission.committed()
+        admission.note_commit()
         for start in dict.fromkeys(starts):
             decision = start.decision if start.code else run.boundary.decide(start.url, 0)
             if not decision.allowed:
@@ -127,6 +130,6 @@ class CachePipeline:
         self._loop.call_soon_threadsafe(self._space.set)
 
     def _failed(self, error: Exception) -> None:
-        # First the failure: who waits for space looks at it when woken, and nobody wakes them again.
+        # The failure is noted first: process_item looks at it when it is woken, and it is woken once.
         self._listeners.failed(error)
         self._loop.call_soon_threadsafe(self._space.set)

@@ -1,4 +1,4 @@
-"""What the end of each visit means for its row and its document: pure decisions of the commit stage."""
+"""Decides what the end of each visit means for its row and its document; pure, without the store."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from searchcrawl.store.urls.url_table import Settled
 class Group:
     """What one group of visits changes: rows, documents, links, counters.
 
-    ``stored`` documents are new or changed; ``restored`` are rows whose document is what it was,
-    and whose code is that of the document again. ``canonicals`` and ``displays`` are the new keys, by
-    row id, of documents that are else what they were; ``reworked`` are rows whose bytes may be others,
-    though what is indexed of them is as before.
+    ``stored`` documents are new or changed. ``unchanged`` are rows whose document is what it was: they get the
+    code of the document again. Of documents that are unchanged otherwise, ``canonicals`` and ``displays`` are the
+    new keys by row id, and ``new_bodies`` are those whose body may have other bytes. ``recovered`` are unchanged
+    documents whose last visit had failed. ``leaving`` are rows with evidence against their document,
+    ``released`` are claims given back without a visit.
     """
 
     settled: list[Settled] = field(default_factory=list)
@@ -37,32 +38,32 @@ class Group:
     confirmed: list[Confirmed] = field(default_factory=list)
     canonicals: dict[int, int | None] = field(default_factory=dict)
     displays: dict[int, int | None] = field(default_factory=dict)
-    reworked: list[int] = field(default_factory=list)
-    restored: list[Settled] = field(default_factory=list)
-    revived: list[int] = field(default_factory=list)
+    new_bodies: list[int] = field(default_factory=list)
+    unchanged: list[Settled] = field(default_factory=list)
+    recovered: list[int] = field(default_factory=list)
     leaving: list[int] = field(default_factory=list)
     released: list[int] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0
 
-    def copied(self) -> Group:
-        """One whose lists can be added to without changing these: a transaction may have to be repeated."""
+    def copy(self) -> Group:
+        """A copy whose lists can be changed: a transaction that is repeated begins with the original ones."""
         return Group(**{name: copy(getattr(self, name)) for name in Group.__slots__})
 
 
 def decide(items: Sequence[Document | Outcome], source: Source, *, horizon_ms: int = 0) -> Group:
-    """Sorts the visits of a group; rows settled now are due after ``horizon_ms``, that of the run."""
+    """Decides the visits of a group. Rows that are settled are due after ``horizon_ms``, the horizon of the run."""
     group = Group(horizon_ms=horizon_ms)
     for item in items:
         if isinstance(item, Document):
-            _document(item, source, group)
+            _decide_document(item, source, group)
         else:
-            _outcome(item, source, group)
+            _decide_outcome(item, source, group)
     return group
 
 
-def _redirects(hops: Sequence[Hop]) -> str | None:
+def _encode_redirects(hops: Sequence[Hop]) -> str | None:
     return orjson.dumps([{"url": hop.url, "code": hop.code} for hop in hops]).decode() if hops else None
 
 
@@ -73,7 +74,7 @@ def _due_ms(source: Source, group: Group, now_ms: int, failed_runs: int) -> int:
     return max(due_ms, group.horizon_ms + 1)
 
 
-def _document(document: Document, source: Source, group: Group) -> None:
+def _decide_document(document: Document, source: Source, group: Group) -> None:
     claim = document.claim
     fetched_ms = clock.to_ms(document.fetched_at)
     settled = Settled(
@@ -82,37 +83,37 @@ def _document(document: Document, source: Source, group: Group) -> None:
         rule=document.rule,
         due_ms=_due_ms(source, group, fetched_ms, 0),
         fetched_ms=fetched_ms,
-        redirects=_redirects(document.redirects),
+        redirects=_encode_redirects(document.redirects),
     )
     group.counts["fetched"] += 1
     if claim.held and (document.page is None or (document.code == 200 and not _differs(document, source))):
-        _unchanged(document, settled, source, group)
+        _confirm(document, settled, source, group)
     elif claim.held and document.code == Code.EMPTY:
-        # A page that lost its text does not replace a good one (interface.md, what removes).
+        # A page that lost its text does not replace a good one.
         group.settled.append(settled)
         group.counts["non_indexable"] += 1
     elif document.page is None:
-        # As empty, or as little to be indexed, as it was before.
-        group.restored.append(settled)
+        # As empty as before, or refused by the same rule as before.
+        group.unchanged.append(settled)
         group.counts["non_indexable"] += 1
     else:
         group.settled.append(settled)
         group.stored.append(document)
-        group.counts["non_indexable" if document.code != 200 else _kind(document)] += 1
+        group.counts["non_indexable" if document.code != 200 else _compare(document)] += 1
     if document.page is not None:
-        group.found.append(_found(document, document.page, source))
+        group.found.append(_collect_links(document, document.page, source))
 
 
-def _kind(document: Document) -> str:
-    """Which counter a document goes into that was stored."""
+def _compare(document: Document) -> str:
+    """The counter of a stored document: new, changed or unchanged."""
     if not document.claim.fields_digest:
         return "new"
-    # The same again, of a page whose record was gone.
+    # The page of a record that was gone may be the same as before.
     return "unchanged" if document.claim.fields_digest == document.fields_digest else "changed"
 
 
-def _found(document: Document, page: Page, source: Source) -> Found:
-    """The links of a page; the URL that it names as canonical is that of the page, whatever robots may follow."""
+def _collect_links(document: Document, page: Page, source: Source) -> Found:
+    """The links of a page. Its canonical link counts also where robots may not follow its links."""
     follow = source.scope.follow_links
     canonical = document.canonical_link or (Link(document.canonical) if document.canonical is not None else None)
     near = (canonical,) if canonical is not None and follow else ()
@@ -121,12 +122,12 @@ def _found(document: Document, page: Page, source: Source) -> Found:
 
 
 def key_of(url: str | None) -> int | None:
-    """The key of a URL, None of none."""
+    """The key of a URL; None without one."""
     return None if url is None else urls.key(url)
 
 
 def _differs(document: Document, source: Source) -> bool:
-    """Whether the page counts as changed, and something that is indexed differs."""
+    """Whether an indexed value differs and the page counts as changed by ``change.condition``."""
     claim = document.claim
     if claim.fields_digest == document.fields_digest:
         return False
@@ -135,8 +136,8 @@ def _differs(document: Document, source: Source) -> bool:
     return freshness.has_changed(source.change.condition, before, after)
 
 
-def _unchanged(document: Document, settled: Settled, source: Source, group: Group) -> None:
-    """The text and fields are as before; only the date that is indexed may be another."""
+def _confirm(document: Document, settled: Settled, source: Source, group: Group) -> None:
+    """Notes a document whose text and fields are as before; its date and its URLs may be others."""
     claim = document.claim
     same_fields = document.page is None or claim.fields_digest == document.fields_digest
     redated = (
@@ -145,13 +146,13 @@ def _unchanged(document: Document, settled: Settled, source: Source, group: Grou
         and claim.last_modified is not None
         and document.last_modified != claim.last_modified
     )
-    shown_anew = document.page is not None and _turned(document, group)
+    shown_anew = document.page is not None and _note_urls(document, group)
     group.confirmed.append(
         Confirmed(
             url_id=claim.url_id,
             etag=document.etag,
             last_modified=document.last_modified,
-            # Different fields that do not count as a change are compared again next time.
+            # Fields that differ, but do not count as a change, are compared again at the next visit.
             body_digest=document.body_digest if same_fields else None,
             send_again=redated or shown_anew,
             read=document.page is not None,
@@ -159,16 +160,16 @@ def _unchanged(document: Document, settled: Settled, source: Source, group: Grou
         )
     )
     if document.page is not None and same_fields and document.body_digest != claim.body_digest:
-        # It may be a copy no longer, or have become one (F2).
-        group.reworked.append(claim.url_id)
-    group.restored.append(settled)
+        # It may have become a copy, or be no copy any more (F2).
+        group.new_bodies.append(claim.url_id)
+    group.unchanged.append(settled)
     group.counts["changed" if redated or shown_anew else "unchanged"] += 1
     if claim.code not in WITH_DOCUMENT:
-        group.revived.append(claim.url_id)
+        group.recovered.append(claim.url_id)
 
 
-def _turned(document: Document, group: Group) -> bool:
-    """Notes another canonical or display URL of a page that is as before; whether it is shown with another URL."""
+def _note_urls(document: Document, group: Group) -> bool:
+    """Notes a new canonical or display URL of an unchanged page; returns whether it is shown with another URL."""
     claim = document.claim
     canonical, display = key_of(document.canonical), key_of(document.display_url)
     if canonical != claim.canonical_key:
@@ -180,7 +181,7 @@ def _turned(document: Document, group: Group) -> bool:
     return (own if display is None else display) != (own if claim.display_key is None else claim.display_key)
 
 
-def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
+def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     claim = outcome.claim
     if outcome.released:
         group.released.append(claim.url_id)
@@ -190,17 +191,17 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
     retry_after = outcome.retry_after_seconds
     if outcome.transient and backoff.may_retry(attempt, retries=source.fetch.retries, retry_after_seconds=retry_after):
         pause = backoff.retry_pause_seconds(attempt, retry_after)
-        group.settled.append(_settled(outcome, due_ms=now_ms + int(pause * 1000), again=True))
+        group.settled.append(_build_settled(outcome, due_ms=now_ms + int(pause * 1000), again=True))
         return
     failed = is_failure(outcome.code, outcome.rule)
     failed_runs = claim.failed_runs + 1 if failed else 0
     due_ms = None if outcome.code in REFUSED else _due_ms(source, group, now_ms, failed_runs)
-    settled = _settled(outcome, due_ms=due_ms, failed_runs=failed_runs)
+    settled = _build_settled(outcome, due_ms=due_ms, failed_runs=failed_runs)
     if outcome.code == 304 and not outcome.transient:
-        group.restored.append(settled)
+        group.unchanged.append(settled)
         group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
         if claim.code not in WITH_DOCUMENT:
-            group.revived.append(claim.url_id)
+            group.recovered.append(claim.url_id)
         group.counts.update(("fetched", "not_modified"))
         return
     group.settled.append(settled)
@@ -214,7 +215,7 @@ def _outcome(outcome: Outcome, source: Source, group: Group) -> None:
     )
 
 
-def _settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, again: bool = False) -> Settled:
+def _build_settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, again: bool = False) -> Settled:
     claim = outcome.claim
     return Settled(
         url_id=claim.url_id,
@@ -226,5 +227,5 @@ def _settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, agai
         failed_runs=claim.failed_runs if again else failed_runs,
         due_ms=due_ms,
         fetched_ms=None if is_refusal(outcome.code, outcome.rule) else clock.now_ms(),
-        redirects=_redirects(outcome.redirects),
+        redirects=_encode_redirects(outcome.redirects),
     )

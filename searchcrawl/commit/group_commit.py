@@ -1,8 +1,8 @@
-"""The writer thread: settled pages are made durable a group at a time (architecture, decision 4).
+"""The writer thread: makes the ends of visits durable, a group at a time (docs: decisions/one-writer).
 
-A group is appended to the open segment and synced, then its rows, documents, links and counters
-are written in one transaction. A crash loses the group as a whole; its rows are fetched again.
-While the store is away the group waits, and what is settled meanwhile behind it (X-S4, X-S9).
+The records of a group are appended to the open segment and synced. Then its rows, documents, links and counters
+are written in one transaction. A crash loses the group as a whole; its rows are fetched again. While the store is
+away the group waits, and what ends meanwhile waits behind it (X-S4, X-S9).
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
-from searchcrawl.commit import decide, group_rows, redirect_chains
+from searchcrawl.commit import decide, document_rows, link_rows
 from searchcrawl.commit.decide import Group
-from searchcrawl.commit.display_changes import DisplayChanges
-from searchcrawl.commit.sitemap_rows import SitemapRows
+from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import passing
 from searchcrawl.items import Document, Outcome, SitemapPart
@@ -126,7 +125,7 @@ class GroupCommit:
         self._listeners = listeners
         self._queue = waiting
         self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
-        # Most sources have none: then nobody has to look for them.
+        # Most sources have no canonical links, and are spared the queries for them.
         self._canonicals = run.read(lambda transaction: duplicate_key_table.has_canonicals(transaction, run.source_id))
         self._segment, self._writer = self._open_segment()
         self._sitemaps = SitemapRows(run.source_id, run.id)
@@ -146,7 +145,7 @@ class GroupCommit:
         self._writer.close()
 
     def _open_segment(self) -> tuple[int, SegmentWriter]:
-        """The segment to append to, or a new one where it is damaged or a process that was frozen still has it."""
+        """Opens the segment to append to: a new one where it is damaged, or still open in a process that was frozen."""
         run = self._run
         number, committed = run.read(lambda transaction: run_table.open_segment(transaction, run.source_id))
         while True:
@@ -157,7 +156,7 @@ class GroupCommit:
                     "%s; the cache goes on in a new segment, what is missing is fetched again when needed", error
                 )
             number, committed = number + 1, 0
-            # Noted before there is a file: one that no row knows is given up as superfluous.
+            # Noted before the file is made: a file that no row knows would be deleted.
             run.write(partial(run_table.set_segment, source=run.source_id, number=number, committed_bytes=0))
 
     def _work(self) -> None:
@@ -167,11 +166,11 @@ class GroupCommit:
                 try:
                     self._commit(group)
                 except Exception as error:
-                    # Whatever it is: nothing more is written, the rows are visited again.
+                    # After any error nothing more is written; the rows are visited again by the next run.
                     self._failed = True
-                    self._admission.rolled_back()
+                    self._admission.note_rollback()
                     if isinstance(error, SearchcrawlError):
-                        # The command says on the screen what ended the run.
+                        # The command shows on the screen what ended the run.
                         logger.warning("the writer stops: %s", error)
                     else:
                         logger.exception("the writer stops")
@@ -180,12 +179,15 @@ class GroupCommit:
                 return
 
     def _next_group(self) -> tuple[list[Item], bool]:
-        """Waits for a group: full, or old enough, or enough for a batch, or nothing else is in flight."""
+        """Waits for a group that is full, old enough, large enough for a batch, or the last one in flight.
+
+        Returns it, and whether the queue was closed.
+        """
         first = self._queue.take()
         if first is None:
             return [], True
         group = [first]
-        room = self._run.project.cache.threshold_bytes - self._unsent_bytes - _bytes_of(first)
+        room = self._run.project.cache.threshold_bytes - self._unsent_bytes - _count_bytes(first)
         deadline = clock.monotonic() + GROUP_SECONDS
         while len(group) < GROUP_PAGES and room > 0:
             try:
@@ -193,21 +195,21 @@ class GroupCommit:
             except queue.Empty:
                 if self._in_flight() == 0 or clock.monotonic() >= deadline:
                     break
-                # Not woken for each visit: every wake-up takes the interpreter from who fetches and parses.
+                # A pause, not a wake-up for each visit: those would take time from fetching and parsing.
                 self._finishing.wait(_LOOK_SECONDS)
                 continue
             if item is None:
                 return group, True
             group.append(item)
-            room -= _bytes_of(item)
+            room -= _count_bytes(item)
         return group, False
 
     def _commit(self, group: Sequence[Item]) -> None:
         run = self._run
         parts = [item for item in group if isinstance(item, SitemapPart)]
         items: Sequence[Document | Outcome] = [item for item in group if not isinstance(item, SitemapPart)]
-        if any(map(redirect_chains.leads_on, items)):
-            items = self._without_long_chains(items)
+        if any(map(link_rows.is_redirect, items)):
+            items = self._cut_redirect_chains(items)
         decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
         pages = {item.claim.url_id: item.claim.url for item in items}
         decided.found[:] = normalise_found(decided.found, run.rewriting, pages)
@@ -216,12 +218,12 @@ class GroupCommit:
         if self._traps is not None:
             self._traps.observe(items)
         places = self._append(decided.stored)
-        run.write_counted(lambda transaction: self._write(transaction, items, parts, listed, decided.copied(), places))
+        run.write_counted(lambda transaction: self._write(transaction, items, parts, listed, decided.copy(), places))
         passing("links.committed")
-        self._admission.committed()
-        self._sitemaps.committed()
+        self._admission.note_commit()
+        self._sitemaps.note_commit()
         if self._displays is not None:
-            self._displays.committed()
+            self._displays.note_commit()
         self._listeners.committed(len(items))
         for part in parts:
             self._listeners.listed(part)
@@ -229,9 +231,9 @@ class GroupCommit:
         if self._unsent_bytes >= run.project.cache.threshold_bytes:
             self._seal()
 
-    def _without_long_chains(self, items: Sequence[Document | Outcome]) -> Sequence[Document | Outcome]:
+    def _cut_redirect_chains(self, items: Sequence[Document | Outcome]) -> Sequence[Document | Outcome]:
         most = self._run.source.fetch.max_redirects
-        return self._run.read(lambda transaction: redirect_chains.cut(transaction, items, max_redirects=most))
+        return self._run.read(lambda transaction: link_rows.cut_redirect_chains(transaction, items, max_redirects=most))
 
     def _write(
         self,
@@ -242,17 +244,17 @@ class GroupCommit:
         group: Group,
         places: Mapping[int, Place],
     ) -> Mapping[str, int]:
-        """The rows of a group; what it adds to the counters."""
+        """Writes the rows of a group; returns what it adds to the counters."""
         run = self._run
-        # Of a transaction before, that has to be repeated.
-        self._admission.rolled_back()
-        shown_anew = self._displays.write(transaction, [*group.found, *listed]) if self._displays else {}
-        group.displays = shown_anew | group.displays
-        group_rows.write(transaction, run.source_id, group, places, canonicals=self._canonicals)
-        if shown_anew:
-            url_table.reopen(transaction, document_table.send_again(transaction, list(shown_anew)))
+        # The transaction may be a repeated one: what the first try counted is forgotten.
+        self._admission.note_rollback()
+        displays = self._displays.write(transaction, [*group.found, *listed]) if self._displays else {}
+        group.displays = displays | group.displays
+        document_rows.write_documents(transaction, run.source_id, group, places, canonicals=self._canonicals)
+        if displays:
+            url_table.reopen(transaction, document_table.send_again(transaction, list(displays)))
         passing("row.updated")
-        found = _with_depths_now(transaction, items, group.found)
+        found = link_rows.update_depths(transaction, items, group.found)
         discovered, rejected = self._admission.admit(transaction, [*found, *listed])
         self._sitemaps.write(transaction, parts, self._admission.row_of)
         group.counts["discovered"] += discovered
@@ -263,18 +265,18 @@ class GroupCommit:
         return group.counts
 
     def _append(self, documents: Sequence[Document]) -> dict[int, Place]:
-        """Writes the records of indexable pages and syncs them; their places by row id."""
+        """Appends the records of indexable pages and syncs them; returns their places by row id."""
         places = {}
         for document in documents:
             if document.code == 200:
-                places[document.claim.url_id] = self._writer.append(group_rows.stored_page(document))
+                places[document.claim.url_id] = self._writer.append(document_rows.build_record(document))
         if places:
             self._writer.sync()
         return places
 
     def _seal(self) -> None:
-        """Closes the batch: what is cached is sent, and a new segment is begun (E1)."""
-        batch = self._run.write(self._sealed)
+        """Seals a batch of all cached documents and begins a new segment (E1)."""
+        batch = self._run.write(self._write_batch)
         passing("batch.sealed")
         self._writer.close()
         self._segment += 1
@@ -283,26 +285,12 @@ class GroupCommit:
         if batch is not None:
             self._listeners.sealed(batch)
 
-    def _sealed(self, transaction: Transaction) -> SealedBatch | None:
+    def _write_batch(self, transaction: Transaction) -> SealedBatch | None:
         run = self._run
         batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
         run_table.set_segment(transaction, run.source_id, self._segment + 1, 0)
         return batch
 
 
-def _bytes_of(item: Item) -> int:
+def _count_bytes(item: Item) -> int:
     return len(item.body) if isinstance(item, Document) else 0
-
-
-def _with_depths_now(
-    transaction: Transaction, items: Sequence[Document | Outcome], found: Sequence[Found]
-) -> list[Found]:
-    """The links of a group's pages, each as deep as its page is now: it may have come nearer while it was fetched."""
-    claimed = {item.claim.url_id: item.claim.depth for item in items}
-    depths = url_table.depths(transaction, [links.page_id for links in found if links.page_id is not None])
-    return [
-        links
-        if links.page_id is None
-        else links._replace(depth=links.depth - claimed[links.page_id] + depths[links.page_id])
-        for links in found
-    ]

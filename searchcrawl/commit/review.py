@@ -1,6 +1,6 @@
-"""Edited rules meet the URLs that are known: what is outside now leaves, what is inside again comes back (B6).
+"""Applies edited rules to all known URLs: refuses those outside now, and reopens those that are allowed again (B6).
 
-No request is sent for it, and no turn of a host is taken: a boundary may cut off a million URLs.
+It sends no request and reserves no slot of a host: an edited boundary may exclude a million URLs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.codes import REFUSED, Code
-from searchcrawl.commit import group_rows
+from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import Group
 from searchcrawl.rules import removal
 from searchcrawl.rules.boundary import refusal_code
@@ -33,38 +33,38 @@ STRIP_KEY: Final = "scope.strip_parameters"
 
 
 @dataclass(slots=True)
-class _Verdicts:
-    """What edited rules say of some rows."""
+class _Reviews:
+    """What edited rules say of a page of rows."""
 
     refused: list[tuple[Reviewed, int, str, str | None]] = field(default_factory=list)
-    #: refused by a rule before, by none that is asked here now
-    perhaps: list[Reviewed] = field(default_factory=list)
-    #: the new identities of rows that had another one
+    #: refused before, and allowed by the rules that are asked here; limits on URLs and traps may still refuse them
+    allowed: list[Reviewed] = field(default_factory=list)
+    #: the new URLs of rows that had another one
     moved: list[Found] = field(default_factory=list)
 
     @property
     def any(self) -> bool:
-        return bool(self.refused or self.perhaps or self.moved)
+        return bool(self.refused or self.allowed or self.moved)
 
 
 def review(run: Run, admission: Admission) -> None:
-    """Goes through all rows of a source; cut off, it begins anew with the next start of the run.
+    """Reviews all rows of a source; if it is interrupted, the next start of the run does it again from the beginning.
 
-    To be called before anything is claimed or admitted: a link that is found afterwards brings back what
-    left only because of how it was found at first. Raises StoreError, LeaseLost.
+    To be called before anything is claimed or admitted: a row that was refused only for how it was found at first
+    is reopened by a link that is found later. Raises StoreError, LeaseLost.
     """
     after = left = 0
     beat = clock.monotonic()
     while rows := run.read(partial(review_table.rows_after, source_id=run.source_id, after=after)):
         after = rows[-1].id
-        # Before the transaction: a plug-in may take its time.
-        verdicts = _Verdicts()
+        # Before the transaction: a plug-in may be slow.
+        reviews = _Reviews()
         for row in rows:
-            _judge(row, run, verdicts)
-        if verdicts.any:
-            left += len(verdicts.refused)
-            run.write_counted(partial(_write, run=run, admission=admission, verdicts=verdicts))
-            admission.committed()
+            _review_row(row, run, reviews)
+        if reviews.any:
+            left += len(reviews.refused)
+            run.write_counted(partial(_write, run=run, admission=admission, reviews=reviews))
+            admission.note_commit()
         if clock.monotonic() - beat > BEAT_SECONDS:
             run.beat()
             beat = clock.monotonic()
@@ -72,32 +72,30 @@ def review(run: Run, admission: Admission) -> None:
         logger.info("rules were edited: %d known URLs are outside now", left)
 
 
-def _judge(row: Reviewed, run: Run, verdicts: _Verdicts) -> None:
+def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
     normalised = run.rewriting.normalise(row.found_as or row.url, row.referrer)
     if normalised.code:
-        _refuse(row, normalised.code, normalised.decision, normalised.error, verdicts)
+        _refuse(row, normalised.code, normalised.decision, normalised.error, reviews)
     elif normalised.url != row.url:
         _refuse(
-            row, Code.OUTSIDE_BOUNDARY, _why_moved(row, normalised, run), f"its URL is {normalised.url} now", verdicts
+            row, Code.OUTSIDE_BOUNDARY, _explain_move(row, normalised, run), f"its URL is {normalised.url} now", reviews
         )
-        verdicts.moved.append(
-            Found(None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id)
-        )
+        reviews.moved.append(Found(None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id))
     else:
         decision = run.boundary.decide(row.url, row.depth)
         if not decision.allowed:
-            _refuse(row, refusal_code(decision), decision, None, verdicts)
+            _refuse(row, refusal_code(decision), decision, None, reviews)
         elif row.code in REFUSED:
-            verdicts.perhaps.append(row)
+            reviews.allowed.append(row)
 
 
-def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, verdicts: _Verdicts) -> None:
+def _refuse(row: Reviewed, code: int, decision: Decision, error: str | None, reviews: _Reviews) -> None:
     rule = decision.text
     if (row.code, row.rule) != (code, rule):
-        verdicts.refused.append((row, int(code), rule, error))
+        reviews.refused.append((row, int(code), rule, error))
 
 
-def _why_moved(row: Reviewed, normalised: NormalisedUrl, run: Run) -> Decision:
+def _explain_move(row: Reviewed, normalised: NormalisedUrl, run: Run) -> Decision:
     file = run.source.file
     stripped = run.rewriting.identity.find_name(row.url)
     if stripped and normalised.found_as is None:
@@ -105,12 +103,12 @@ def _why_moved(row: Reviewed, normalised: NormalisedUrl, run: Run) -> Decision:
     return Decision(False, "rewritten otherwise", file, "rewrite")
 
 
-def _write(transaction: Transaction, *, run: Run, admission: Admission, verdicts: _Verdicts) -> Mapping[str, int]:
-    # Of a transaction before, that has to be repeated.
-    admission.rolled_back()
+def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews: _Reviews) -> Mapping[str, int]:
+    # The transaction may be a repeated one: what the first try counted is forgotten.
+    admission.note_rollback()
     group = Group(horizon_ms=run.row.horizon_ms)
     again: dict[int, tuple[int, str]] = {}
-    for row, code, rule, error in verdicts.refused:
+    for row, code, rule, error in reviews.refused:
         if row.code in REFUSED:
             again[row.id] = (code, rule)
             continue
@@ -119,16 +117,16 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, verdicts
         if removal.is_evidence(code, rule, run.source.lifecycle.remove_on):
             group.leaving.append(row.id)
     review_table.set_rules(transaction, again)
-    group_rows.write(transaction, run.source_id, group, {})
-    discovered, rejected = admission.admit(transaction, verdicts.moved)
+    document_rows.write_documents(transaction, run.source_id, group, {})
+    discovered, rejected = admission.admit(transaction, reviews.moved)
     url_table.settle(transaction, group.settled)
-    url_table.reopen(transaction, _allowed(transaction, admission, verdicts.perhaps))
+    url_table.reopen(transaction, _select_allowed(transaction, admission, reviews.allowed))
     group.counts.update(discovered=discovered, rejected=rejected)
     return group.counts
 
 
-def _allowed(transaction: Transaction, admission: Admission, rows: Sequence[Reviewed]) -> list[int]:
-    """Which of these may be visited now; of the others the rule that still forbids it is noted."""
+def _select_allowed(transaction: Transaction, admission: Admission, rows: Sequence[Reviewed]) -> list[int]:
+    """Returns the ids of the rows that may be visited now; writes the rule that refuses each of the others."""
     opened: list[int] = []
     refused: dict[int, tuple[int, str]] = {}
     for row in rows:

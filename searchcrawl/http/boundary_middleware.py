@@ -43,7 +43,7 @@ class BoundaryMiddleware:
             raise ended(request, claim, Code.MALFORMED_URL, error=str(error)) from error
         if decision.allowed:
             # Its pattern may have been cut after it had been claimed.
-            decision = self._traps.refusal(claim) or decision
+            decision = self._traps.refuse(claim) or decision
         if not decision.allowed:
             rule = f"{decision.key}: {decision.rule}"
             raise ended(request, claim, refusal_code(decision), rule=rule, error=f"outside the boundary ({rule})")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl import clock
-from searchcrawl.commit.group_rows import stored_page
+from searchcrawl.commit.document_rows import build_record
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import Document, Outcome, Page
@@ -59,7 +59,7 @@ def _build_fields(document: Document, run: Run) -> dict[str, Any]:
         first_seen_ms=fetched_ms,
         last_fetched_ms=fetched_ms,
     )
-    record = stored_page(document).fields
+    record = build_record(document).fields
     found = build_indexed_document(row, record, source=run.source.name, duplicates=(), display=run.display).fields
     return {
         name: clock.iso(clock.to_ms(value)) if isinstance(value, datetime) else value

@@ -10,7 +10,7 @@ import pytest
 from searchcrawl.admission.admit import Admission
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
-from searchcrawl.commit import group_rows
+from searchcrawl.commit import document_rows
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.delivery.batch_sender import free_segments
 from searchcrawl.items import Document
@@ -89,7 +89,7 @@ def test_record_when_a_frozen_process_goes_on_writing_then_it_is_whole(
     writer.finish()
 
     for number in range(3):
-        frozen.append(group_rows.stored_page(visited(filled, f"/frozen-{number}")))
+        frozen.append(document_rows.build_record(visited(filled, f"/frozen-{number}")))
     frozen.sync()
 
     page = cache.read_page(place_of(filled, "/taken-over"), url=f"{SITE}/taken-over")

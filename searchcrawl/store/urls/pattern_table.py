@@ -50,13 +50,13 @@ def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern
     transaction.execute(statement.on_conflict_do_update(index_elements=["source_id", "key"], set_=changed), values)
 
 
-def all_of(transaction: Transaction, source_id: int, *, evidence: bool = False) -> list[StoredPattern]:
+def all_of(transaction: Transaction, source_id: int, *, with_shares: bool = False) -> list[StoredPattern]:
     """The patterns whose pages were looked at or that are cut, in the order in which they were met.
 
-    Without ``evidence`` their ``shares`` and ``runs`` are left out.
+    Without ``with_shares`` their ``shares`` and ``runs`` are left out.
     """
     columns = [patterns.c.pattern, patterns.c.pages, patterns.c.new_permille, patterns.c.cut, patterns.c.cut_limit]
-    if evidence:
+    if with_shares:
         columns += [patterns.c.shares, patterns.c.runs]
     query = (
         select(*columns)
@@ -70,8 +70,8 @@ def all_of(transaction: Transaction, source_id: int, *, evidence: bool = False) 
             new_permille=row.new_permille,
             cut=row.cut,
             cut_limit=row.cut_limit,
-            shares=row.shares if evidence else None,
-            runs=row.runs if evidence else None,
+            shares=row.shares if with_shares else None,
+            runs=row.runs if with_shares else None,
         )
         for row in transaction.execute(query)
     ]

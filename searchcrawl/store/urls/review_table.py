@@ -1,4 +1,4 @@
-"""All rows of a source gone through when its rules were edited, and what rewriters say of rows: part of the URL table."""
+"""Part of the URL table: reads all rows of a source when its rules were edited, and keeps what rewriters say of rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import urls
 from searchcrawl.store.statements import among, scanned
 
-#: So many rows are looked at at once: all of a source may be millions.
+#: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
 _CHUNK: Final = 500
 
@@ -19,7 +19,7 @@ _referrers = urls.alias("referrers")
 
 
 class Reviewed(NamedTuple):
-    """A row as edited rules have to judge it; ``found_as`` is what a rewriter made its URL of, where that is another."""
+    """A row to be checked by edited rules; ``found_as`` is the URL that a rewriter changed into its own, if any."""
 
     id: int
     url: str
@@ -58,7 +58,7 @@ def rows_after(transaction: Transaction, source_id: int, after: int) -> list[Rev
 
 
 def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) -> None:
-    """Sets the code and the rule of rows that were refused before, by id."""
+    """Sets code and rule of rows that stay refused, by row id."""
     if rules:
         statement = update(urls).where(urls.c.id == bindparam("row_id"))
         transaction.execute(
@@ -67,8 +67,8 @@ def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) ->
         )
 
 
-def find_again(transaction: Transaction, found: Mapping[int, tuple[str | None, str | None]]) -> None:
-    """Notes by id that rows were found by another link: as what, and what is to be shown."""
+def set_found_as(transaction: Transaction, found: Mapping[int, tuple[str | None, str | None]]) -> None:
+    """Sets, by row id, the URL as it was found and the display URL of rows that another link leads to."""
     if found:
         statement = update(urls).where(urls.c.id == bindparam("row_id"))
         transaction.execute(
@@ -80,7 +80,7 @@ def find_again(transaction: Transaction, found: Mapping[int, tuple[str | None, s
         )
 
 
-class Shown(NamedTuple):
+class DisplayRow(NamedTuple):
     """A row and the display URL that a rewriter set for it."""
 
     id: int
@@ -89,18 +89,18 @@ class Shown(NamedTuple):
     display_url: str | None
 
 
-def shown(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[Shown]:
+def find_displays(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[DisplayRow]:
     """The rows of ``keys`` that are there."""
-    found: list[Shown] = []
+    found: list[DisplayRow] = []
     for start in range(0, len(keys), _CHUNK):
         query = select(urls.c.id, urls.c.key, urls.c.url, urls.c.display_url).where(
             urls.c.source_id == source_id, among(transaction, urls.c.key, keys[start : start + _CHUNK])
         )
-        found.extend(Shown._make(row) for row in transaction.execute(query))
+        found.extend(DisplayRow._make(row) for row in transaction.execute(query))
     return found
 
 
-def show(transaction: Transaction, displays: Mapping[int, str | None]) -> None:
+def set_displays(transaction: Transaction, displays: Mapping[int, str | None]) -> None:
     """Sets the display URL of rows by id."""
     if displays:
         transaction.execute(

@@ -48,7 +48,7 @@ def links(*names: str, nofollow: bool = False) -> list[Link]:
 def admit(database: Database, tested: Admission, *found: Found) -> tuple[int, int]:
     with database.write_once() as transaction:
         counts = tested.admit(transaction, list(found))
-    tested.committed()
+    tested.note_commit()
     return counts
 
 
@@ -132,7 +132,7 @@ def test_admit_when_the_transaction_fails_then_the_links_are_not_remembered(data
     with suppress(RuntimeError), database.write_once() as transaction:
         tested.admit(transaction, [Found(None, 0, links("a"))])
         raise RuntimeError("no commit")
-    tested.rolled_back()
+    tested.note_rollback()
 
     assert admit(database, tested, Found(None, 0, links("a"))) == (1, 0)
     assert rows(database) == {"a": (0, 0)}
@@ -166,7 +166,7 @@ def test_admit_when_a_transaction_is_rolled_back_and_repeated_then_hosts_are_tho
         # Another process takes the numbers meanwhile.
         host_table.find_or_add(transaction, ["other.test:80", "third.test:80"])
 
-    tested.rolled_back()
+    tested.note_rollback()
     admit(database, tested, lost)
 
     with database.read_once() as transaction:

@@ -50,7 +50,7 @@ def admit(database: Database, tested: Admission, *found: Found) -> list[str]:
     with database.write_once() as transaction:
         event.listen(transaction, "before_cursor_execute", noted)
         tested.admit(transaction, list(found))
-    tested.committed()
+    tested.note_commit()
     return statements
 
 

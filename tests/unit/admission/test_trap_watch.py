@@ -51,7 +51,7 @@ def see(database: Database, tested: TrapWatch, pages: Iterable[Document], *, gro
         tested.observe(waiting[start : start + group])
         with database.write_once() as transaction:
             tested.store(transaction)
-        tested.committed()
+        tested.note_commit()
 
 
 def empty_days(first: int, number: int) -> list[Document]:
@@ -64,7 +64,7 @@ def articles(first: int, number: int, *, below: str = "/article") -> list[Docume
 
 
 def refused(tested: TrapWatch, path: str, **values: Any) -> str | None:
-    decision = tested.refusal(claim(url=SITE + path, **values))
+    decision = tested.refuse(claim(url=SITE + path, **values))
     return None if decision is None else f"{decision.key}: {decision.rule}"
 
 
@@ -191,7 +191,7 @@ def test_hosts_when_each_has_the_same_page_then_their_numbers_are_one_pattern(da
 
     see(database, tested, [document("same", claim=claim(url=f"http://h{one}.a.test/")) for one in range(2 * AFTER)])
 
-    decision = tested.cutting("http://h999.a.test/")
+    decision = tested.find_cut("http://h999.a.test/")
     assert decision is not None
     assert decision.rule == "http://h{n}.a.test/"
 
@@ -204,7 +204,7 @@ def test_number_when_a_pattern_has_as_many_urls_as_allowed_then_more_are_refused
             tested.prepare(transaction, urls)
             verdicts.append([tested.admit(url) for url in urls[:4]])
             tested.store(transaction)
-        tested.committed()
+        tested.note_commit()
 
     over = f"max_urls_per_pattern = 3 of {SITE}/day/{{n}}"
     assert [[decision.rule if decision else None for decision in found] for found in verdicts] == [
@@ -219,7 +219,7 @@ def test_number_when_a_pattern_has_as_many_urls_as_allowed_then_more_are_refused
 def test_number_when_the_transaction_is_given_up_then_nothing_is_counted(database: Database) -> None:
     tested = watch(database, most=2)
     for _ in range(3):
-        tested.rolled_back()
+        tested.note_rollback()
         with database.write_once() as transaction:
             tested.prepare(transaction, [f"{SITE}/day/1", f"{SITE}/day/2"])
             found = [tested.admit(f"{SITE}/day/{number}") for number in (1, 2)]

@@ -118,14 +118,14 @@ def test_answer_304_when_it_comes_then_confirmed_with_nothing_to_send() -> None:
     group = decided(outcome(304, claim=row, etag='"2"'))
 
     assert [(one.url_id, one.etag) for one in group.confirmed] == [(row.url_id, '"2"')]
-    assert [one.url_id for one in group.restored] == [row.url_id]
+    assert [one.url_id for one in group.unchanged] == [row.url_id]
     assert counted(group) == {"fetched", "not_modified"}
 
 
 def test_answer_304_when_the_page_failed_before_then_its_copies_are_looked_at_again() -> None:
     row = known(code=404)
 
-    assert decided(outcome(304, claim=row)).revived == [row.url_id]
+    assert decided(outcome(304, claim=row)).recovered == [row.url_id]
 
 
 @pytest.mark.parametrize(

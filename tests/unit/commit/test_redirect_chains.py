@@ -10,7 +10,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.commit import redirect_chains
+from searchcrawl.commit import link_rows
 from searchcrawl.items import Claim, Link, Outcome
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
@@ -53,7 +53,7 @@ def moved(database: Database, url_id: int, number: int, target: str, *, max_redi
     claim = Claim(url_id=url_id, url=hop(number), host_id=1, depth=0)
     outcome = Outcome(claim=claim, code=Code.MOVED, links=(Link(target),))
     with database.read_once() as transaction:
-        (found,) = redirect_chains.cut(transaction, [outcome], max_redirects=max_redirects)
+        (found,) = link_rows.cut_redirect_chains(transaction, [outcome], max_redirects=max_redirects)
     assert isinstance(found, Outcome)
     return found
 

@@ -7,7 +7,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.admission.url_normalisation import normalise_parts
-from searchcrawl.commit.sitemap_rows import SitemapRows
+from searchcrawl.commit.link_rows import SitemapRows
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.rewriting import Rewriting
 from searchcrawl.store.engine.database import Database
@@ -39,7 +39,7 @@ def write(database: Database, rows: SitemapRows, *parts: SitemapPart, ids: dict[
         if fails:
             transaction.rollback()
     if not fails:
-        rows.committed()
+        rows.note_commit()
 
 
 def with_dates(database: Database, ids: dict[str, int]) -> list[str]:

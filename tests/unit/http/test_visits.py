@@ -70,7 +70,7 @@ def test_boundary_when_redirect_was_followed_then_target_may_lie_anywhere() -> N
 class CutPattern:
     """All URLs of one path are cut."""
 
-    def refusal(self, claim: Claim) -> Decision | None:
+    def refuse(self, claim: Claim) -> Decision | None:
         return (
             Decision(False, "http://site.test/maze/**", "demo.toml", "scope.trap_after")
             if "/maze/" in claim.url

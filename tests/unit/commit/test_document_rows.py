@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from searchcrawl import clock, urls
 from searchcrawl.cache.segment import Place
-from searchcrawl.commit import group_rows
+from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import decide
 from searchcrawl.duplicates.resolution import rank
 from searchcrawl.items import Claim, Document, Outcome
@@ -98,7 +98,7 @@ class World:
             if one.code == 200
         }
         with self.database.write_once() as transaction:
-            group_rows.write(transaction, 1, decided, places)
+            document_rows.write_documents(transaction, 1, decided, places)
             url_table.settle(transaction, decided.settled)
 
     def deliver(self) -> None:

@@ -1,4 +1,4 @@
-"""What a group of visits leaves in the table of documents, copies included; within the group's transaction."""
+"""Writes the documents of a group of visits, and resolves their duplicates, within the group's transaction."""
 
 from __future__ import annotations
 
@@ -20,46 +20,48 @@ from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_table
 
 
-def write(
+def write_documents(
     transaction: Transaction, source_id: int, group: Group, places: Mapping[int, Place], *, canonicals: bool = True
 ) -> None:
-    """Writes the documents of a group and decides who stands for whom; ``places`` are those of its records.
+    """Writes the documents of a group and resolves their duplicates; ``places`` are those of the new records.
 
-    Without ``canonicals`` no document of the source names another URL as canonical. Adds to
-    ``group.settled`` and to its counters what comes of it.
+    Without ``canonicals`` no document of the source names another URL as canonical. Adds the results to
+    ``group.settled`` and to its counters.
     """
-    before = duplicate_key_table.load(transaction, _known(group))
-    stored = [_stored(document, places) for document in group.stored]
+    before = duplicate_key_table.load(transaction, _find_known(group))
+    stored = [_build_row(document, places) for document in group.stored]
     document_table.store(transaction, source_id, stored)
     duplicate_key_table.set_keys(transaction, "canonical_key", group.canonicals)
     duplicate_key_table.set_keys(transaction, "display_key", group.displays)
     document_table.confirm(transaction, group.confirmed)
     document_table.mark_leaving(transaction, group.leaving)
-    codes = document_table.codes(transaction, [visit.url_id for visit in group.restored])
+    codes = document_table.codes(transaction, [visit.url_id for visit in group.unchanged])
     group.settled.extend(
         replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
-        for visit in group.restored
+        for visit in group.unchanged
     )
-    after = {document.claim.url_id: _member(document, row) for document, row in zip(group.stored, stored, strict=True)}
+    after = {
+        document.claim.url_id: _build_keyed(document, row) for document, row in zip(group.stored, stored, strict=True)
+    }
     after |= duplicate_key_table.load(transaction, before.keys() - after.keys())
-    for url_id in group.reworked:
-        # Where everything is read again, nobody knew before whether the bytes differ.
+    for url_id in group.new_bodies:
+        # Where everything is read again, it was not known before whether the body differs.
         if before.get(url_id) == after.get(url_id):
             before.pop(url_id, None)
             after.pop(url_id, None)
-    lost = _settle_standing(transaction, source_id, group, before, after, canonicals=canonicals)
-    lost |= document_table.lost(transaction, [visit.url_id for visit in group.restored])
+    lost = _resolve_duplicates(transaction, source_id, group, before, after, canonicals=canonicals)
+    lost |= document_table.lost(transaction, [visit.url_id for visit in group.unchanged])
     _fetch_again(transaction, group, lost)
 
 
-def _known(group: Group) -> set[int]:
-    """Rows that may have had a document before, and of which something differs now."""
-    # What was never fetched has none.
+def _find_known(group: Group) -> set[int]:
+    """Ids of the rows that may have had a document before, and of which something differs now."""
+    # A row that was never fetched has no document.
     stored = {document.claim.url_id for document in group.stored if document.claim.code}
-    return stored.union(group.leaving, group.revived, group.canonicals, group.displays, group.reworked)
+    return stored.union(group.leaving, group.recovered, group.canonicals, group.displays, group.new_bodies)
 
 
-def _settle_standing(
+def _resolve_duplicates(
     transaction: Transaction,
     source_id: int,
     group: Group,
@@ -68,7 +70,7 @@ def _settle_standing(
     *,
     canonicals: bool,
 ) -> set[int]:
-    """Decides which of several documents is indexed; those that the cache has no record of any more."""
+    """Decides which of several documents is indexed; returns the ids of those whose record is gone."""
     if not after:
         return set()
     found = resolution.resolve(before, after, DuplicateKeys(transaction, source_id), canonicals=canonicals)
@@ -91,7 +93,7 @@ def _settle_standing(
 
 
 def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None:
-    """Has pages fetched whole whose documents are wanted and whose records are gone, also those of this group."""
+    """Makes rows due whose documents are wanted and whose records are gone, also those of this group."""
     if not lost:
         return
     batch_table.lost_records(transaction, sorted(lost))
@@ -102,10 +104,10 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
     ]
 
 
-def stored_page(document: Document) -> StoredPage:
-    """What the cache keeps of a document."""
+def build_record(document: Document) -> StoredPage:
+    """Builds the record of a document for the cache."""
     page = document.page or Page()
-    # Only where there are any: an attribute is one value, or a list.
+    # An attribute is one value, or a list.
     attributes = {name: values[0] if len(values) == 1 else list(values) for name, values in page.attributes}
     return StoredPage(
         url=document.claim.url,
@@ -125,7 +127,7 @@ def stored_page(document: Document) -> StoredPage:
     )
 
 
-def _stored(document: Document, places: Mapping[int, Place]) -> StoredDocument:
+def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocument:
     place = places.get(document.claim.url_id)
     return StoredDocument(
         url_id=document.claim.url_id,
@@ -148,8 +150,8 @@ def _stored(document: Document, places: Mapping[int, Place]) -> StoredDocument:
     )
 
 
-def _member(document: Document, row: StoredDocument) -> KeyedDocument:
-    """The document as it is in the store now."""
+def _build_keyed(document: Document, row: StoredDocument) -> KeyedDocument:
+    """The document with its duplicate keys, as it is in the store now."""
     return KeyedDocument(
         url_id=row.url_id,
         url=document.claim.url,

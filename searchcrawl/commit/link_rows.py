@@ -1,0 +1,180 @@
+"""What the links of a group change in rows beside new URLs: chains of redirects, display URLs and sitemaps.
+
+All of it is called by the writer thread, within the transaction of the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from searchcrawl import clock, urls
+from searchcrawl.admission.admit import Found
+from searchcrawl.codes import REDIRECTS, Code
+from searchcrawl.commit import document_rows
+from searchcrawl.commit.decide import Group
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.items import Document, Outcome, SitemapEnd, SitemapPart
+from searchcrawl.rules.display import DisplayMap
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.sitemaps import sitemap_table
+from searchcrawl.store.sitemaps.sitemap_table import Reading
+from searchcrawl.store.urls import review_table, url_table
+
+#: Display URLs that are remembered as written.
+_MAX_REMEMBERED: Final = 200_000
+_UNKNOWN: Final = object()
+
+
+def is_redirect(item: Document | Outcome) -> bool:
+    """Whether a visit ended with a redirect (301, 308 or meta refresh) whose target becomes a row of its own."""
+    return isinstance(item, Outcome) and bool(item.links) and item.code in REDIRECTS
+
+
+def cut_redirect_chains(
+    transaction: Transaction, items: Sequence[Document | Outcome], *, max_redirects: int
+) -> list[Document | Outcome]:
+    """Ends redirects from row to row as those within one visit end.
+
+    A visit does not see how long the chain behind its row is already. Redirects that close a loop, or are one
+    too many, get the code 963 and no target; all other visits are returned as they are.
+    """
+    return [_cut(transaction, item, max_redirects) for item in items]
+
+
+def _cut(transaction: Transaction, item: Document | Outcome, max_redirects: int) -> Document | Outcome:
+    if not isinstance(item, Outcome) or not is_redirect(item):
+        return item
+    before = url_table.redirects_before(transaction, item.claim.url_id, limit=max_redirects)
+    looped = item.links[0].url in before
+    if not looped and len(before) < max_redirects:
+        return item
+    reason = "redirect loop" if looped else f"more than {max_redirects} redirects"
+    return replace(
+        item, code=Code.REDIRECT_LOOP, links=(), rule=None, error=f"{reason}, from page to page: {item.claim.url}"
+    )
+
+
+def update_depths(transaction: Transaction, items: Sequence[Document | Outcome], found: Sequence[Found]) -> list[Found]:
+    """Returns the links with the depths that their pages have now: a page may have come nearer during its visit."""
+    claimed = {item.claim.url_id: item.claim.depth for item in items}
+    depths = url_table.depths(transaction, [links.page_id for links in found if links.page_id is not None])
+    return [
+        links
+        if links.page_id is None
+        else links._replace(depth=links.depth - claimed[links.page_id] + depths[links.page_id])
+        for links in found
+    ]
+
+
+class DisplayChanges:
+    """Notes the display URLs that rewriters set (K1) at the rows of the links; the last one counts.
+
+    After the transaction ``note_commit()`` has to be called.
+    """
+
+    def __init__(self, source_id: int, display: DisplayMap) -> None:
+        self._source_id = source_id
+        self._display = display
+        self._noted: dict[int, str | None] = {}
+        self._written: dict[int, str | None] = {}
+
+    def write(self, transaction: Transaction, found: Sequence[Found]) -> dict[int, int | None]:
+        """Writes the display URLs of links; returns the new keys, by row id, of known rows that had another one."""
+        said = {
+            urls.key(link.url): link.display for one in found for link in (*one.links, *one.near) if not link.nofollow
+        }
+        self._written = {key: shown for key, shown in said.items() if self._noted.get(key, _UNKNOWN) != shown}
+        rows = review_table.find_displays(transaction, self._source_id, list(self._written))
+        changed = [row for row in rows if row.display_url != self._written[row.key]]
+        review_table.set_displays(transaction, {row.id: self._written[row.key] for row in changed})
+        return {row.id: self._build_key(row.url, self._written[row.key]) for row in changed}
+
+    def note_commit(self) -> None:
+        """Remembers what the last call wrote."""
+        if len(self._noted) > _MAX_REMEMBERED:
+            self._noted.clear()
+        self._noted.update(self._written)
+        self._written = {}
+
+    def _build_key(self, url: str, display: str | None) -> int | None:
+        try:
+            return urls.key(self._display.resolve(url, display))
+        except InvalidUrl:
+            # The next visit ends with 1010 and says why.
+            return None
+
+
+def write_start_displays(transaction: Transaction, source_id: int, found: Found, display: DisplayMap) -> None:
+    """Writes the display URLs of the start URLs, and sends the documents again that had another one."""
+    changed = DisplayChanges(source_id, display).write(transaction, [found])
+    if changed:
+        document_rows.write_documents(transaction, source_id, Group(displays=changed), {})
+        url_table.reopen(transaction, document_table.send_again(transaction, list(changed)))
+
+
+@dataclass(slots=True)
+class _Contents:
+    """The ids of the URL rows and of the sitemaps that one sitemap lists, as far as it was read."""
+
+    rows: set[int] = field(default_factory=set)
+    children: set[int] = field(default_factory=set)
+    ended: bool = False
+
+    def add(self, other: _Contents) -> None:
+        self.rows |= other.rows
+        self.children |= other.children
+
+
+class SitemapRows:
+    """Writes the parts of sitemaps of one run.
+
+    It remembers what the sitemaps that are being read list. At the end of each it knows which rows are no
+    longer listed. After the transaction ``note_commit()`` has to be called; a transaction that failed may be
+    tried again.
+    """
+
+    def __init__(self, source_id: int, run_id: int) -> None:
+        self._source_id = source_id
+        self._run_id = run_id
+        self._reading: dict[str, _Contents] = {}
+        self._written: dict[str, _Contents] = {}
+
+    def write(self, transaction: Transaction, parts: Sequence[SitemapPart], row_of: Callable[[int], int]) -> None:
+        """Writes what the parts list; ``row_of`` returns the id of a URL row by key."""
+        self._written = {}
+        for part in parts:
+            (sitemap_id,) = sitemap_table.add(transaction, self._source_id, [part.url])
+            contents = self._written.setdefault(part.url, _Contents())
+            lastmods = {row_of(urls.key(one.url)): one.lastmod_ms for one in part.urls}
+            sitemap_table.list_urls(transaction, sitemap_id, lastmods)
+            contents.rows.update(lastmods)
+            contents.children.update(
+                sitemap_table.add(transaction, self._source_id, part.children, parent_id=sitemap_id)
+            )
+            if part.end is not None:
+                self._end(transaction, sitemap_id, part, part.end)
+                contents.ended = True
+
+    def note_commit(self) -> None:
+        """Remembers what the last call wrote."""
+        for url, contents in self._written.items():
+            if contents.ended:
+                self._reading.pop(url, None)
+            elif url in self._reading:
+                self._reading[url].add(contents)
+            else:
+                self._reading[url] = contents
+        self._written = {}
+
+    def _end(self, transaction: Transaction, sitemap_id: int, part: SitemapPart, end: SitemapEnd) -> None:
+        if end.whole:
+            both = (self._reading.get(part.url), self._written[part.url])
+            rows = set[int]().union(*(contents.rows for contents in both if contents))
+            children = set[int]().union(*(contents.children for contents in both if contents))
+            sitemap_table.unlist_others(transaction, sitemap_id, rows)
+            sitemap_table.forget_other_children(transaction, sitemap_id, children)
+        reading = Reading(code=end.code, error=end.error, etag=end.etag, last_modified=end.last_modified)
+        sitemap_table.end(transaction, sitemap_id, reading, run_id=self._run_id, now_ms=clock.now_ms())
