@@ -67,7 +67,7 @@ class SidePolicy:
 
 
 class SideRequestFailed(Exception):
-    """There is no answer: ``code`` as for a page; a ``transient`` failure may be gone after ``retry_after_seconds``."""
+    """No answer of use: ``code`` as for a page; a ``transient`` failure may be gone after ``retry_after_seconds``."""
 
     def __init__(
         self, message: str, *, code: int, transient: bool = False, retry_after_seconds: float | None = None
@@ -79,7 +79,7 @@ class SideRequestFailed(Exception):
 
 
 class CrawlEnds(Exception):
-    """The crawl ends: nothing more is sent for which no page waits."""
+    """The crawl ends: no request is sent any more that no page waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class SideAnswer:
     redirected: bool
 
     def header(self, name: str) -> str:
-        """The first value of a header, empty where there is none."""
+        """The last value of a header, empty where there is none."""
         return (self.headers.get(name) or b"").decode("latin-1")
 
     @property

@@ -1,16 +1,23 @@
 from __future__ import annotations
 
+import asyncio
 import gzip
 import threading
 
 import pytest
+from scrapy import Request
+from scrapy.http import Response
 
-from searchcrawl.http.side_requests import CrawlEnds
+from searchcrawl.codes import Code
+from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
 from searchcrawl.items import ListedUrl, SitemapPart
-from searchcrawl.sitemaps.fetching import PARTS_AHEAD, PartSender, SitemapBody, Validators, parse
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.sitemaps.fetching import PARTS_AHEAD, PartSender, SitemapBody, Validators, fetch_sitemap, parse
 from searchcrawl.sitemaps.queue import WantedSitemap
 
 URL = "http://a.test/sitemap.xml"
+NO_VALIDATORS = Validators()
 DATED = "<url><loc>{}</loc><lastmod>1970-01-01T00:00:01Z</lastmod></url>"
 
 
@@ -103,3 +110,55 @@ def test_send_when_the_run_ends_then_nobody_waits_for_ever() -> None:
 
     with pytest.raises(CrawlEnds):
         sender.send(part)
+
+
+def fetched(
+    answers: dict[str, tuple[int, dict[str, str]]], validators: Validators = NO_VALIDATORS
+) -> SitemapBody | None:
+    async def download(request: Request) -> Response:
+        status, headers = answers[request.url]
+        return Response(request.url, status=status, headers=headers, body=b"<urlset/>", request=request)
+
+    side = SideRequests(download=download, rate_limiter=RateLimiter())
+    boundary = Boundary(include_hosts=["a.test"])
+    return asyncio.run(fetch_sitemap(URL, validators, side=side, boundary=boundary))
+
+
+def test_sitemap_when_fetched_then_its_headers_say_how_to_read_it_and_whether_it_changed() -> None:
+    headers = {"Content-Type": "text/xml; charset=utf-8", "ETag": '"1"', "Content-Encoding": "gzip"}
+
+    body = fetched({URL: (200, headers)})
+
+    assert body == SitemapBody(body=b"<urlset/>", codings=("gzip",), charset="utf-8", validators=Validators(etag='"1"'))
+
+
+def test_sitemap_when_redirected_then_its_validators_are_not_those_of_the_url() -> None:
+    body = fetched({URL: (301, {"Location": "/other.xml"}), "http://a.test/other.xml": (200, {"ETag": '"1"'})})
+
+    assert body is not None
+    assert body.validators == Validators()
+
+
+def test_sitemap_when_not_modified_since_its_validators_then_there_is_none() -> None:
+    assert fetched({URL: (304, {})}, Validators(etag='"1"')) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "validators", "code", "transient"),
+    [
+        ((304, {}), Validators(), 304, True),
+        ((304, {}), Validators(etag='"é"'), 304, True),
+        ((404, {}), Validators(), 404, False),
+        ((503, {"Retry-After": "7"}), Validators(), 503, True),
+        ((302, {}), Validators(), Code.NO_LOCATION, False),
+        ((302, {"Location": "http://b.test/"}), Validators(), Code.OUTSIDE_BOUNDARY, False),
+    ],
+)
+def test_sitemap_when_it_is_not_sent_then_failure_has_the_code_of_a_page(
+    answer: tuple[int, dict[str, str]], validators: Validators, code: int, transient: bool
+) -> None:
+    with pytest.raises(SideRequestFailed) as failed:
+        fetched({URL: answer}, validators)
+
+    assert (failed.value.code, failed.value.transient) == (code, transient)
+    assert failed.value.retry_after_seconds == (7.0 if answer[0] == 503 else None)
