@@ -27,7 +27,7 @@ class Explanation:
     @property
     def is_relevant(self) -> bool:
         """Whether the source knows the URL, or would take it."""
-        return self.context.facts is not None or not self.context.refusals()
+        return self.context.facts is not None or not self.context.list_refusals()
 
     def as_json(self, others: Sequence[Explanation] = ()) -> dict[str, Any]:
         """What ``explain --json`` prints: this source's explanation, and the verdicts of ``others``."""
@@ -79,4 +79,4 @@ def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanat
 
 def _rank(explanation: Explanation) -> tuple[bool, bool, int, str]:
     context = explanation.context
-    return not context.in_index, context.facts is None, len(context.refusals()), context.source.name
+    return not context.in_index, context.facts is None, len(context.list_refusals()), context.source.name

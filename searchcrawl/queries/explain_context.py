@@ -124,29 +124,30 @@ class Context:
         """Its state as ``urls`` names it; None where it was never seen."""
         return None if self.listed is None else derive_url_state(self.listed, self.source.lifecycle.remove_on)
 
-    def refusals(self, url: str | None = None) -> list[Reason]:
+    def list_refusals(self, url: str | None = None) -> list[Reason]:
         """All rules of the boundary that refuse it now, or the target of its redirect, at its own depth."""
         url, boundary = url or self.url, self.inputs.boundary
-        decisions = boundary.refusals(url, 0 if self.is_start and self.depth is None else self.depth)
+        decisions = boundary.list_refusals(url, 0 if self.is_start and self.depth is None else self.depth)
         found = [
-            build_reason("boundary", decision, self.source, boundary.proposal(url, decision)) for decision in decisions
+            build_reason("boundary", decision, self.source, boundary.propose_include(url, decision))
+            for decision in decisions
         ]
         # A limit that is taken out of a file leaves the one of a lower layer.
         limits = {decision.key for decision in decisions if decision.rule != NO_INCLUDE} & _LIMITS
         for origin, lower in self.inputs.lower_limits if limits else ():
-            for decision in lower.refusals(url, self.depth):
+            for decision in lower.list_refusals(url, self.depth):
                 key = f"{origin.table}.{decision.key}" if origin.table else decision.key
                 reason = Reason(step="boundary", rule=decision.rule, file=origin.file, key=key)
                 if decision.key in limits and reason not in found:
                     found.append(reason)
         return found if self.trap is None or url != self.url else [*found, self.trap]
 
-    def admissions(self) -> list[Reason]:
-        """The rules of the boundary without which it would be refused."""
-        decisions = self.inputs.boundary.admissions(self.url)
+    def list_includes(self) -> list[Reason]:
+        """The rules of the boundary that include it: without them it would be refused."""
+        decisions = self.inputs.boundary.list_includes(self.url)
         return [build_reason("boundary", decision, self.source) for decision in decisions]
 
-    def robots_refusals(self) -> list[Reason]:
+    def list_robots_refusals(self) -> list[Reason]:
         """All lines of the stored robots.txt that forbid it."""
         decisions = self.robots.refusals(self.url) if self.robots is not None else []
         return [self.build_robots_reason(decision.rule) for decision in decisions]
@@ -155,7 +156,7 @@ class Context:
         """A line of the robots.txt of the URL's origin as the reason."""
         return Reason(step="robots", rule=line, file=f"{urls.parse(self.url).origin}/robots.txt", key="robots.txt")
 
-    def filter_refusals(self) -> list[Reason]:
+    def list_filter_refusals(self) -> list[Reason]:
         """All rules of ``[keep]`` that refuse its document now, by what its row says of it (B8–B10).
 
         The name of the file is that of the URL: no row keeps the name that was sent.
@@ -174,7 +175,7 @@ class Context:
         noindex = (listed.rule or "").startswith(f"{META_ROBOTS_KEY}:")
         values = {"mime_types": fetched.mimetype, "include_urls": fetched.url, "include_names": fetched.name}
         return [
-            build_reason("keep", decision, self.source, decision.propose(values))
+            build_reason("keep", decision, self.source, decision.propose_include(values))
             for decision in build_index_filter(self.source).list_refusals(fetched, noindex=noindex)
         ]
 

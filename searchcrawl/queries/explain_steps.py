@@ -97,15 +97,15 @@ def _describe_identity(context: Context, asked: str) -> Step:
 
 
 def _describe_boundary(context: Context) -> Iterator[Step]:
-    refusals, listed = context.refusals(), context.listed
+    refusals, listed = context.list_refusals(), context.listed
     for refusal in refusals:
         advice = f"; to admit it, {refusal.advice}" if refusal.advice else ""
         yield Step("boundary", "refused", f"refused by {refusal.text}{advice}", refusal.row_rule)
     if refusals:
         return
-    admissions = context.admissions()
-    detail = f"inside by {', '.join(rule.text for rule in admissions)}"
-    yield Step("boundary", "allowed", detail, admissions[0].row_rule)
+    includes = context.list_includes()
+    detail = f"inside by {', '.join(rule.text for rule in includes)}"
+    yield Step("boundary", "allowed", detail, includes[0].row_rule)
     if listed is not None and listed.rule is not None and listed.code in NEVER_REQUESTED:
         error = f" ({listed.error})" if listed.error else ""
         yield Step("admission", "refused", f"refused when it was found{error}", listed.rule)
@@ -138,7 +138,7 @@ def _describe_robots(context: Context) -> Step:
     # It was never asked for: the last good copy says what would become of it.
     if context.robots is None:
         return Step("robots", "unknown", f"{file}: not asked (--live asks it)")
-    lines = context.robots_refusals()
+    lines = context.list_robots_refusals()
     if lines:
         return Step("robots", "refused", f"{file}, as read last, forbids it", lines[0].rule)
     return Step("robots", "allowed", f"{file}, as read last, does not forbid it")

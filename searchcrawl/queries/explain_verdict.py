@@ -46,7 +46,7 @@ class Verdict:
 
 def find_verdict(context: Context) -> Verdict:
     """The verdict on a URL, seen by its source or not."""
-    refusals = [context.discarded] if context.discarded is not None else context.refusals()
+    refusals = [context.discarded] if context.discarded is not None else context.list_refusals()
     facts = context.facts
     if facts is None:
         return _explain_unseen(context, refusals)
@@ -76,7 +76,7 @@ def find_verdict(context: Context) -> Verdict:
 
 def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
     code = _code_of(refusals[0]) if refusals else int(Code.ROBOTS)
-    refusals = refusals or context.robots_refusals()
+    refusals = refusals or context.list_robots_refusals()
     if refusals:
         return Verdict(f"{_NOT_IN}: never seen, and it would be refused ({describe_code(code)})", refusals)
     if context.is_start:
@@ -107,7 +107,7 @@ def _code_of(refusal: Reason) -> int:
 def _explain_lifted(context: Context, refused: str) -> Verdict:
     """Of a URL that a rule refused before, and that none refuses now."""
     presence = f"{_IN}, and stays" if context.in_index else f"{_NOT_IN} as yet"
-    return Verdict(f"{presence}: {refused}, by no rule as they are now", context.admissions())
+    return Verdict(f"{presence}: {refused}, by no rule as they are now", context.list_includes())
 
 
 def _explain_unvisited(context: Context, facts: UrlFacts) -> Verdict:
@@ -116,20 +116,20 @@ def _explain_unvisited(context: Context, facts: UrlFacts) -> Verdict:
     what = "being visited now" if now else "to be visited" if code == 0 else "to be visited again"
     so_far = f", so far {describe_code(code)}" if code not in (0, 200) else ""
     if context.in_index:
-        return Verdict(f"{_IN}, and {what}{so_far}", context.admissions())
+        return Verdict(f"{_IN}, and {what}{so_far}", context.list_includes())
     return Verdict(f"{_NOT_IN}: {what}{so_far}", [Reason(step="visit", rule=what)])
 
 
 def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
     """Of a page that was fetched well, and is or will be in the index."""
     # Its visit asked the index filter: only rules that were edited since can refuse it.
-    refusals = context.filter_refusals() if any(key.startswith("keep.") for key in context.changed) else []
+    refusals = context.list_filter_refusals() if any(key.startswith("keep.") for key in context.changed) else []
     if refusals:
         leaves = f"{_IN}, and leaves with the next run" if context.in_index else f"{_NOT_IN} as yet, and will not be"
         return Verdict(f"{leaves}: {refusals[0].text}", refusals)
     waits = _WAITING.get(context.state) if context.state is not None else None
     if context.in_index:
-        return Verdict(_IN if waits is None else f"{_IN}, and a newer version is {waits}", context.admissions())
+        return Verdict(_IN if waits is None else f"{_IN}, and a newer version is {waits}", context.list_includes())
     if waits is None:
         held = "kept in the cache, and not sent" if facts.place is not None else "removed, or never sent"
         return Verdict(f"{_NOT_IN}: {held}", [Reason(step="index", rule=held)])
@@ -175,7 +175,7 @@ def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason
         return []
     if listed.code == Code.ROBOTS and listed.rule is not None:
         first = context.build_robots_reason(listed.rule)
-        return [first, *(line for line in context.robots_refusals() if line.rule != first.rule)]
+        return [first, *(line for line in context.list_robots_refusals() if line.rule != first.rule)]
     if listed.code in COPIES:
         relation = "its canonical URL is" if listed.code == Code.NOT_CANONICAL else "a copy of"
         return [Reason(step="duplicate", rule=f"{relation} {listed.duplicate_of or 'another URL'}")]
@@ -199,13 +199,13 @@ def _find_reasons_of_redirect(context: Context, facts: UrlFacts) -> Sequence[Rea
     if target is None:
         # Without the target nobody knows whether the rule still holds.
         return [parse_reason(listed.rule, "boundary", context.source)]
-    return context.refusals(target)
+    return context.list_refusals(target)
 
 
 def _find_reasons_of_filter(context: Context, rule: str) -> Sequence[Reason]:
     """The rule of the row first, unless it was edited since; then the others of ``[keep]`` that refuse it now."""
     first = parse_reason(rule, "keep", context.source)
-    refusals = context.filter_refusals()
+    refusals = context.list_filter_refusals()
     same = [reason for reason in refusals if (reason.key, reason.rule) == (first.key, first.rule)]
     others = [reason for reason in refusals if reason not in same]
     return others if not same and is_changed(context.changed, rule) else [*(same or [first]), *others]

@@ -1,4 +1,4 @@
-"""The boundary of a source: which URLs may be requested, and all rules that refuse or admit one (B1–B9, B12, L1)."""
+"""The boundary of a source: which URLs may be requested, and all rules that refuse or include one (B1–B9, B12, L1)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def refusal_code(decision: Decision) -> Code:
 class _Origin:
     """What is decided for all URLs of one scheme, host and port.
 
-    ``decisions`` are the refusals by host and port; where there are none, the rule that admits the host.
+    ``decisions`` are the refusals by host and port; where there are none, the rule that includes the host.
     """
 
     host: str
@@ -112,7 +112,7 @@ class Boundary:
     def decide(self, url: str, depth: int | None = None) -> Decision:
         """Whether ``url``, an identity of ``urls.resolve``, may be requested, found at ``depth``.
 
-        Refused by the first rule that refuses it, admitted by the most precise that includes it. Without
+        Refused by the first rule that refuses it, allowed by the most precise that includes it. Without
         ``depth`` that limit is not asked. Raises InvalidUrl for what is no http(s) URL.
         """
         if 0 < self._max_url_length < len(url):
@@ -144,10 +144,10 @@ class Boundary:
             return decision
         return Decision(True, file=decision.file)
 
-    def refusals(self, url: str, depth: int | None = None) -> list[Decision]:
+    def list_refusals(self, url: str, depth: int | None = None) -> list[Decision]:
         """All rules that refuse ``url``, in the order in which they are asked: ``decide`` answers with the first.
 
-        Empty where it is allowed. Without all of them, and with the ``proposal`` for each ``NO_INCLUDE``,
+        Empty where it is allowed. Without all of them, and with what ``propose_include`` says of each ``NO_INCLUDE``,
         it would be allowed.
         """
         origin, seen, slash = self._locate(url)
@@ -160,8 +160,8 @@ class Boundary:
         ]
         return [decision for decision in found if not decision.allowed]
 
-    def admissions(self, url: str) -> list[Decision]:
-        """The rules that admit ``url``, which is allowed: without all of them it would not be.
+    def list_includes(self, url: str) -> list[Decision]:
+        """The rules that include ``url``, which is allowed: without all of them it would not be.
 
         They are of the most precise kind of which that is true; where it is true of none, all that include
         anything: a source without them is refused (B5).
@@ -169,17 +169,17 @@ class Boundary:
         origin, seen, slash = self._locate(url)
         kinds = (self._url_rules, seen), (origin.paths, seen[slash:]), (origin.ports, origin.port)
         for rules, subject in (*kinds, (self._host_names, origin.host)):
-            admitting = rules.admissions(subject)
+            including = rules.list_includes(subject)
             # Without those that match, another include would be missing; without any rule none is.
-            if 0 < len(admitting) < rules.includes:
-                return admitting
-        return [*self._host_names.admissions(origin.host), *self._url_rules.admissions(seen), *self._allow_all]
+            if 0 < len(including) < rules.include_count:
+                return including
+        return [*self._host_names.list_includes(origin.host), *self._url_rules.list_includes(seen), *self._allow_all]
 
-    def proposal(self, url: str, refusal: Decision) -> Proposal | None:
+    def propose_include(self, url: str, refusal: Decision) -> Proposal | None:
         """What to include so that this ``refusal`` ends; None where it is none for want of an include."""
         origin, seen, slash = self._locate(url)
         path = seen[slash:].partition("?")[0]
-        return refusal.propose(
+        return refusal.propose_include(
             {"include_hosts": origin.host, "include_ports": origin.port, "include_paths": path, "include_urls": seen}
         )
 
@@ -200,8 +200,8 @@ class Boundary:
         # A dot at the end names the same host; it must not lead past an exclude.
         host = parsed.host.rstrip(".")
         ports, paths = self._blocks.find_rules(host)
-        decisions = [*self._host_names.refusals(host), *ports.refusals(parsed.port)]
-        decisions = decisions or self._host_names.admissions(host)[:1] or self._default
+        decisions = [*self._host_names.list_refusals(host), *ports.list_refusals(parsed.port)]
+        decisions = decisions or self._host_names.list_includes(host)[:1] or self._default
         origin = _Origin(host, parsed.port, ports, paths, decisions, bool(paths))
         if len(self._origins) >= _MAX_REMEMBERED_HOSTS:
             self._origins.clear()

@@ -24,7 +24,7 @@ class Decision:
         """A refusal as rows keep it: ``KEY: RULE``."""
         return f"{self.key}: {self.rule}" if self.key else self.rule
 
-    def propose(self, values: Mapping[str, str | int]) -> Proposal | None:
+    def propose_include(self, values: Mapping[str, str | int]) -> Proposal | None:
         """What to include so that a refusal for want of an include ends; None for any other decision.
 
         ``values`` are the URL's own by the last part of the key of each include list.
@@ -51,12 +51,12 @@ class RuleList:
     list to which an include that is missing would be added. False without any rule.
     """
 
-    __slots__ = ("_no_include", "decisions", "includes")
+    __slots__ = ("_no_include", "decisions", "include_count")
 
     def __init__(self, decisions: Iterable[Decision], include_key: str, file: str) -> None:
         self.decisions = sorted(decisions, key=lambda decision: decision.allowed)
         #: how many includes there are: without any, all is included
-        self.includes = sum(decision.allowed for decision in self.decisions)
+        self.include_count = sum(decision.allowed for decision in self.decisions)
         self._no_include = Decision(False, NO_INCLUDE, file, include_key)
 
     def __bool__(self) -> bool:
@@ -66,16 +66,16 @@ class RuleList:
         """All that these rules say about ``subject``, refusals first: excludes, the missing include, includes."""
         raise NotImplementedError
 
-    def refusals(self, subject: Any) -> list[Decision]:
+    def list_refusals(self, subject: Any) -> list[Decision]:
         """The rules that refuse ``subject``: excludes that match, and includes of which none does."""
         return [decision for decision in self.find(subject) if not decision.allowed]
 
-    def admissions(self, subject: Any) -> list[Decision]:
+    def list_includes(self, subject: Any) -> list[Decision]:
         """The includes that match ``subject``."""
         return [decision for decision in self.find(subject) if decision.allowed]
 
     def require_include(self, found: list[Decision]) -> list[Decision]:
         """The rules that match, with a refusal where there are includes and none of them matches."""
-        if not self.includes or (found and found[-1].allowed):
+        if not self.include_count or (found and found[-1].allowed):
             return found
         return [*found, self._no_include]

@@ -144,7 +144,7 @@ class PathRules(RuleList):
         found = []
         if target.startswith(self._any_prefix):
             found = [decision for prefix, decision in self._rules if target.startswith(prefix)]
-        return self.require_include(found) if self.includes else found
+        return self.require_include(found) if self.include_count else found
 
 
 def compile_paths(rules: Sequence[str], *, allowed: bool, file: str, key: str) -> list[tuple[str, Decision]]:

@@ -109,14 +109,14 @@ class IndexFilter:
         return next(self._list_timed(modified_ms, now_ms), None)
 
     def _list(self, facts: FetchedFacts) -> Iterator[Decision]:
-        yield from self._mime_types.refusals(facts.mimetype)
+        yield from self._mime_types.list_refusals(facts.mimetype)
         if facts.size_bytes < self._min_bytes:
             yield self._too_small
         if 0 < self._max_bytes < facts.size_bytes:
             yield self._too_large
         yield from self._list_timed(facts.modified_ms, facts.fetched_ms)
-        yield from self._urls.refusals(urls.unescape_unreserved(facts.url))
-        yield from self._names.refusals(facts.name)
+        yield from self._urls.list_refusals(urls.unescape_unreserved(facts.url))
+        yield from self._names.list_refusals(facts.name)
 
     def _list_timed(self, modified_ms: int | None, now_ms: int) -> Iterator[Decision]:
         # A page without a Last-Modified is never too old.

@@ -45,7 +45,7 @@ class UrlRules(RuleList):
         """All that the rules say about ``url``, in the form that rules see."""
         matching = self._match(url) if self.decisions else None
         found = [self.decisions[position] for position in sorted(matching)] if matching else []
-        return self.require_include(found) if self.includes else found
+        return self.require_include(found) if self.include_count else found
 
 
 def _options() -> re2.Options:

@@ -1,4 +1,4 @@
-"""No spelling, name, redirect or file leads to an address that is not listed (L7, X-N1, X-N2; architecture 16)."""
+"""No spelling, name, redirect or file leads to an address that is not listed (L7, X-N1, X-N2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything through the proxy of the source, and nothing past it (C10, X-N3; decision 16)."""
+"""Everything through the proxy of the source, and nothing past it (C10, X-N3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All rules that refuse or admit a URL: without those that are named, the boundary decides otherwise (L1)."""
+"""All rules that refuse or include a URL: without those that are named, the boundary decides otherwise (L1)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PORTS = (80, 8080, 8443)
 
 
 def refused_by(rules: Mapping[str, Any], url: str, depth: int | None = None) -> list[tuple[str, str]]:
-    return [(decision.key, decision.rule) for decision in Boundary(**rules).refusals(url, depth)]
+    return [(decision.key, decision.rule) for decision in Boundary(**rules).list_refusals(url, depth)]
 
 
-def test_refusals_when_several_rules_refuse_then_all_are_named_and_decide_answers_with_the_first() -> None:
+def test_list_refusals_when_several_rules_refuse_then_all_are_named_and_decide_answers_with_the_first() -> None:
     rules: dict[str, Any] = {
         "include_hosts": ["acme.test"],
         "exclude_hosts": ["shop.acme.test"],
@@ -81,27 +81,27 @@ def test_refusals_when_several_rules_refuse_then_all_are_named_and_decide_answer
         ),
     ],
 )
-def test_proposal_when_no_include_matches_then_the_one_that_would_is_said(
+def test_propose_include_when_no_include_matches_then_the_one_that_would_is_said(
     rules: dict[str, Any], url: str, proposal: Proposal
 ) -> None:
     boundary = Boundary(**rules)
 
-    [refusal] = boundary.refusals(url)
+    [refusal] = boundary.list_refusals(url)
 
     assert refusal.rule == NO_INCLUDE
-    assert boundary.proposal(url, refusal) == proposal
+    assert boundary.propose_include(url, refusal) == proposal
 
 
-def test_proposal_when_a_rule_excludes_then_none() -> None:
+def test_propose_include_when_a_rule_excludes_then_none() -> None:
     boundary = Boundary(allow_all=True, exclude_hosts=["acme.test"])
 
-    [refusal] = boundary.refusals("http://acme.test/")
+    [refusal] = boundary.list_refusals("http://acme.test/")
 
-    assert boundary.proposal("http://acme.test/", refusal) is None
+    assert boundary.propose_include("http://acme.test/", refusal) is None
 
 
 @pytest.mark.parametrize(
-    ("rules", "admitted"),
+    ("rules", "included"),
     [
         ({"include_hosts": ["acme.test", "other.test", "www.*"]}, ["acme.test", "www.*"]),
         ({"include_hosts": ["acme.test"], "include_urls": ["*/a/*", "*.pdf"]}, ["*/a/*"]),
@@ -117,10 +117,12 @@ def test_proposal_when_a_rule_excludes_then_none() -> None:
         ({"allow_all": True, "include_ports": [80, 81]}, ["80"]),
     ],
 )
-def test_admissions_when_a_url_is_allowed_then_the_rules_it_needs(rules: dict[str, Any], admitted: list[str]) -> None:
-    found = Boundary(**rules).admissions("http://www.acme.test/a/b.html")
+def test_list_includes_when_a_url_is_allowed_then_the_rules_it_needs(
+    rules: dict[str, Any], included: list[str]
+) -> None:
+    found = Boundary(**rules).list_includes("http://www.acme.test/a/b.html")
 
-    assert [decision.rule for decision in found] == admitted
+    assert [decision.rule for decision in found] == included
     assert all(decision.allowed for decision in found)
 
 
@@ -134,14 +136,14 @@ def test_boundary_when_the_rules_it_names_are_taken_out_then_it_decides_otherwis
         for _ in range(6):
             url = f"http://{chance.choice(HOSTS)}{chance.choice(('', ':8080', ':8443'))}{chance.choice(PATHS)}"
             depth = chance.choice((None, 0, 3))
-            decision, refusals = boundary.decide(url, depth), boundary.refusals(url, depth)
+            decision, refusals = boundary.decide(url, depth), boundary.list_refusals(url, depth)
             told = f"seed {seed}: {url} at {depth} of {rules}: {refusals}"
             assert decision.allowed == (not refusals), told
             if refusals:
                 assert decision == refusals[0], told
                 assert Boundary(**mended(rules, boundary, url, refusals)).decide(url, depth).allowed, told
             else:
-                assert not still_allowed(without(rules, boundary.admissions(url)), url), told
+                assert not still_allowed(without(rules, boundary.list_includes(url)), url), told
             flipped += 1
 
     assert flipped == 360
@@ -186,7 +188,7 @@ def mended(rules: dict[str, Any], boundary: Boundary, url: str, refusals: Sequen
     """The rules without those that refuse, and with the includes that are proposed."""
     changed = without(rules, [refusal for refusal in refusals if refusal.rule != NO_INCLUDE])
     for refusal in refusals:
-        proposal = boundary.proposal(url, refusal)
+        proposal = boundary.propose_include(url, refusal)
         if proposal is not None:
             changed = edited(changed, proposal.key, lambda values, new=proposal.value: [*values, new])
     return changed

@@ -1,4 +1,4 @@
-"""Redirects by decision 3 of the requirements: status × inside or outside, loops, broken Locations (C6)."""
+"""Redirects: status × target inside or outside, loops, broken Locations (C6)."""
 
 from __future__ import annotations
 

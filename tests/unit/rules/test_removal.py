@@ -1,4 +1,4 @@
-"""What removes a known document, by the tables of interface.md §1 (D4, D5, L3)."""
+"""What removes a known document (D4, D5, L3)."""
 
 from __future__ import annotations
 
