@@ -144,7 +144,7 @@ class Scheduler(BaseScheduler):
 
     def _request(self, host: str, claim: Claim) -> Request:
         spider: Any = self._spider
-        return build_request(claim, host, callback=spider.visited, errback=spider.failed)
+        return build_request(claim, host, callback=spider.handle_response, errback=spider.handle_failure)
 
     def _sleep(self) -> None:
         """Wakes the engine when the next delay is over."""

@@ -1,4 +1,4 @@
-"""The spider of a source: one run, its settings, and what its requests come back to."""
+"""The spider that a source becomes: it holds the run, and handles the responses and failures of its requests."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from searchcrawl.store.engine.database import Database
 
 
 class SourceSpider(Spider):
-    """Base of the spiders that source files become; ``source`` and ``project`` are set by the loader.
+    """Base of the spiders that source files become; ``spider_loader.py`` has the spider of each ``type`` of source.
 
-    ``run`` may be handed in by a command that holds it already. ``limit`` ends the run after so
-    many fetched documents.
+    The loader sets ``source`` and ``project``. A command that has begun a run already gives it as ``run``. ``limit``
+    ends the run after so many fetched documents.
     """
 
     source: Source
@@ -48,17 +48,17 @@ class SourceSpider(Spider):
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
-        """Nothing: the scheduler hands out the rows of the URL table."""
+        """Yields nothing: the scheduler makes the requests from the URL table."""
         nothing: tuple[Any, ...] = ()
         for request in nothing:
             yield request
 
-    def visited(self, response: Response) -> Any:
-        """What a fetched page comes to."""
+    def handle_response(self, response: Response) -> Any:
+        """Yields the documents of a response, which the item pipelines read."""
         raise NotImplementedError
 
-    def failed(self, failure: Failure) -> list[Outcome]:
-        """The end of a visit without a page; every claimed row is settled (X-D3)."""
+    def handle_failure(self, failure: Failure) -> list[Outcome]:
+        """Ends a visit that brought no response: every claimed row is settled (X-D3)."""
         request = failure.request  # type: ignore[attr-defined]  # Scrapy sets it
         error = failure.value
         if isinstance(error, VisitEnded):

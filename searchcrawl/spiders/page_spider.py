@@ -21,7 +21,7 @@ from searchcrawl.spiders.web_spider import WebSpider
 
 
 class PageSpider(WebSpider):
-    """``seen`` gets what became of the page: one item, as it left the pipelines."""
+    """Adds to ``seen`` what became of the page: one item, as it comes from the item pipelines."""
 
     #: Read by the add-on: what would store or deliver is left out.
     dry_run = True
@@ -32,42 +32,39 @@ class PageSpider(WebSpider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider._scraped, signal=signals.item_scraped)
-        crawler.signals.connect(spider._dropped, signal=signals.item_dropped)
-        crawler.signals.connect(spider._failed, signal=signals.item_error)
-        crawler.signals.connect(spider._broken, signal=signals.spider_error)
+        crawler.signals.connect(spider._keep_item, signal=signals.item_scraped)
+        crawler.signals.connect(spider._end_dropped, signal=signals.item_dropped)
+        crawler.signals.connect(spider._end_error, signal=signals.item_error)
+        crawler.signals.connect(spider._end_error, signal=signals.spider_error)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
-        """The one request."""
+        """Yields the one request."""
         host = urls.host_and_port(self.claim.url)
         if not self.source.robots.obey:
             # Otherwise the request for robots.txt waits.
             await self.stages.get(RateLimiter).wait_until_allowed(host)
-        yield build_request(self.claim, host, callback=self.visited, errback=self.failed)
+        yield build_request(self.claim, host, callback=self.handle_response, errback=self.handle_failure)
 
-    def _scraped(self, item: object, response: Response | None) -> None:
+    def _keep_item(self, item: object, response: Response | None) -> None:
         if isinstance(item, Document | Outcome):
             self.seen.append(item)
 
-    def _dropped(self, item: object, exception: Exception) -> None:
-        # As the scheduler of a crawl settles it.
+    def _end_dropped(self, item: object, exception: Exception) -> None:
+        # In a crawl, the scheduler settles the row in the same way.
         self._end(Code.NOT_INDEXED, rule=f"pipeline: {exception}")
 
-    def _failed(self, item: object, failure: Failure) -> None:
-        self._broken(failure)
-
-    def _broken(self, failure: Failure) -> None:
+    def _end_error(self, failure: Failure) -> None:
         self._end(Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
 
     def _end(self, code: Code, *, rule: str | None = None, error: str | None = None) -> None:
         self.seen.append(Outcome(claim=self.claim, code=code, rule=rule, error=error))
 
 
-def look_at(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: int = 0) -> Document | Outcome:
-    """What a visit to ``url``, an identity, brings now; runs the reactor, so once a process.
+def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: int = 0) -> Document | Outcome:
+    """Visits ``url`` (an identity) and returns its document or outcome; runs the reactor, so only once in a process.
 
-    Raises ConfigurationError where nothing came of it: a component of the source's own could not begin, or kept it.
+    Raises ConfigurationError where there is neither: a component of the user's own did not start, or kept the item.
     """
     seen: list[Document | Outcome] = []
     claim = Claim(url_id=0, url=url, host_id=0, depth=depth)

@@ -1,4 +1,4 @@
-"""Makes each source file a spider of its name, beside the spiders that users write in Python."""
+"""Makes a spider of each source file, beside the spiders that users write in Python."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
 
-#: The spider of each ``type``; loaded when a source is, so that listing stays quick.
+#: The spider of each ``type`` of source; imported with the first source of the type, so that ``list`` stays quick.
 _SPIDERS: Final = {"web": "searchcrawl.spiders.web_spider.WebSpider"}
 
 
 class SourceSpiderLoader(SpiderLoader):
     """The SPIDER_LOADER_CLASS of every project.
 
-    Files are read when they are asked for, and errors in them raised or kept only then, so that
-    Scrapy can always make a loader. A source goes before a Python spider of the same name.
+    Files are read when a method needs them, and only then their errors are raised or kept, so that Scrapy can always
+    make a loader. Where a source and a Python spider have the same name, the source counts.
     """
 
     def __init__(self, settings: BaseSettings) -> None:
@@ -32,7 +32,7 @@ class SourceSpiderLoader(SpiderLoader):
         self._names: tuple[str, ...] | None = None
         self._errors: tuple[ConfigurationError, ...] = ()
         self._project: Project | None = None
-        #: The error of the project itself, which stops all its sources.
+        #: The error of searchcrawl.toml, with which no source can be loaded.
         self.project_error: ConfigurationError | None = None
         try:
             self._project = load_project(find_project())
@@ -43,12 +43,12 @@ class SourceSpiderLoader(SpiderLoader):
     @property
     def errors(self) -> tuple[ConfigurationError, ...]:
         """Every error of searchcrawl.toml, or of the source files."""
-        self._source_names()
+        self._load_names()
         return self._errors
 
     def list(self) -> builtins.list[str]:
         """The names of all good sources and of the Python spiders; ``errors`` has what is broken."""
-        return [*dict.fromkeys((*self._source_names(), *super().list()))]
+        return [*dict.fromkeys((*self._load_names(), *super().list()))]
 
     def load(self, spider_name: str) -> type[Spider]:
         """The spider class of a source, with class attributes ``name``, ``source`` and ``project``.
@@ -63,10 +63,10 @@ class SourceSpiderLoader(SpiderLoader):
                 source = load_source(self._project, spider_name)
             except UnknownSource:
                 return super().load(spider_name)
-            self._classes[spider_name] = _spider_class(self._project, source)
+            self._classes[spider_name] = _build_spider_class(self._project, source)
         return self._classes[spider_name]
 
-    def _source_names(self) -> tuple[str, ...]:
+    def _load_names(self) -> tuple[str, ...]:
         if self._names is None:
             sources: dict[str, Source] = {}
             if self._project is not None:
@@ -76,7 +76,7 @@ class SourceSpiderLoader(SpiderLoader):
         return self._names
 
 
-def _spider_class(project: Project, source: Source) -> type[Spider]:
+def _build_spider_class(project: Project, source: Source) -> type[Spider]:
     base: type[Spider] = load_object(_SPIDERS[source.type])
     attributes = {"name": source.name, "source": source, "project": project, "__module__": base.__module__}
     return type(f"{base.__name__}_{source.name.replace('-', '_')}", (base,), attributes)

@@ -13,10 +13,10 @@ from searchcrawl.spiders.base_spider import SourceSpider
 
 
 class WebSpider(SourceSpider):
-    """Visits the pages of a web source: hands each answer to the item pipelines, which read it."""
+    """Visits the pages of a web source: hands each response to the item pipelines, which read it."""
 
-    def visited(self, response: Response) -> list[Document]:
-        """The document that came, as the item pipelines take it."""
+    def handle_response(self, response: Response) -> list[Document]:
+        """The response as the one document that the item pipelines take."""
         headers = tuple((name, value) for name, values in response.headers.items() for value in values)
         links = response.headers.getlist(b"Link")
         canonical = (

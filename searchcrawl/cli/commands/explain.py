@@ -54,11 +54,11 @@ class Command(BaseCommand):
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
 
         from searchcrawl.operations.dry_run import build_dry_run  # noqa: PLC0415
-        from searchcrawl.spiders.page_spider import look_at  # noqa: PLC0415
+        from searchcrawl.spiders.page_spider import visit_page  # noqa: PLC0415
 
         context = found.context
         run = build_dry_run(project, context.source, database)
-        seen = look_at(AsyncCrawlerProcess(self.loaded_settings()), run, context.url, depth=context.depth or 0)
+        seen = visit_page(AsyncCrawlerProcess(self.loaded_settings()), run, context.url, depth=context.depth or 0)
         return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
 
 

@@ -45,7 +45,7 @@ class Command(BaseCommand):
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         # It brings all that fetches and reads with it.
-        from searchcrawl.spiders.page_spider import look_at  # noqa: PLC0415
+        from searchcrawl.spiders.page_spider import visit_page  # noqa: PLC0415
 
         project = self.load_project()
         source = load_source(project, opts.source)
@@ -57,7 +57,7 @@ class Command(BaseCommand):
             run.rewriting.open(source.name)
             with closing(run.rewriting):
                 url = run.rewriting.normalise(url).url
-                view = describe_page(url, look_at(self.crawler_process, run, url), run)
+                view = describe_page(url, visit_page(self.crawler_process, run, url), run)
         if opts.json:
             print_object(view)
         else:
