@@ -1,7 +1,8 @@
 """The shell commands of the tutorial and of the how-to guides run as they are written.
 
 A page is worked through from its top, as by a reader: a block with a file's name as its caption is written to that file,
-a ``shell`` block is run. The tutorial begins beside a checkout; each how-to begins in the project of the tutorial.
+a ``shell`` block is run. The tutorial begins beside a checkout; each how-to, and the README, begins in the project of the tutorial. Only the
+README, which has no captions, shows commands that are not run as ``console``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from tests.site.client import SiteProcess
 from tests.test_layout import ROOT
 
 DOCS: Final = ROOT / "docs"
-PAGES: Final = sorted(path.relative_to(DOCS).as_posix() for path in (DOCS / "how-to").glob("*.md"))
+PAGES: Final = (
+    "../README.md",
+    *sorted(path.relative_to(DOCS).as_posix() for path in (DOCS / "how-to").glob("*.md")),
+)
 #: Why a block may be left out.
 EXCUSES: Final = frozenset(
     {"a package index", "a Solr server", "a PostgreSQL server", "scrapyd", "root", "many minutes"}
@@ -35,7 +39,7 @@ _FENCE: Final = re.compile(
 )
 _EXCUSE: Final = re.compile(r'"?Not run by the tests: needs ([^"]+)"?')
 _EXIT: Final = re.compile(r"Ends with exit code (\d)")
-_NOT_RUN: Final = frozenset({"text", "toml", "python", "json", "xml"})
+_NOT_RUN: Final = frozenset({"console", "python", "text", "toml"})
 
 
 class Block(NamedTuple):
@@ -133,3 +137,4 @@ def test_blocks_when_left_out_then_few_and_each_says_why() -> None:
     assert set(excuses) <= EXCUSES
     assert len(excuses) <= MOST_EXCUSED
     assert {block.language for block in blocks} <= {"shell", *_NOT_RUN}
+    assert [page for page in ("tutorial.md", *PAGES[1:]) for block in blocks_of(page) if block.language == "console"] == []
