@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-#: Every durable step of the way (findings §5); a test sees that each is passed.
+#: Every durable step of a crawl; a test checks that each is passed (X-S1).
 NAMES = (
     "lease.taken",
     "lease.renew",

@@ -137,4 +137,6 @@ def test_blocks_when_left_out_then_few_and_each_says_why() -> None:
     assert set(excuses) <= EXCUSES
     assert len(excuses) <= MOST_EXCUSED
     assert {block.language for block in blocks} <= {"shell", *_NOT_RUN}
-    assert [page for page in ("tutorial.md", *PAGES[1:]) for block in blocks_of(page) if block.language == "console"] == []
+    assert [
+        page for page in ("tutorial.md", *PAGES[1:]) for block in blocks_of(page) if block.language == "console"
+    ] == []

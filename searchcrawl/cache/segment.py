@@ -1,4 +1,4 @@
-"""A segment of the document cache: WARC records appended to one file (architecture.md, decision 4).
+"""A segment of the document cache: WARC records appended to one file (docs: decisions/one-writer).
 
 A page is two records back to back, each a gzip member: ``response`` with the answer of the server,
 and ``conversion`` with the extracted fields as JSON, which refers to it. The body is stored with

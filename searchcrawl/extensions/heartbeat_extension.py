@@ -1,4 +1,4 @@
-"""Renews the lease of the source while the run goes on (decision 10 of requirements.md), and looks at the disks."""
+"""Renews the lease of the source while the run goes on (X-S3), and looks at the disks."""
 
 from __future__ import annotations
 

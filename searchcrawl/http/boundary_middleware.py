@@ -17,7 +17,7 @@ from searchcrawl.stages import stages_of
 class BoundaryMiddleware:
     """Ends visits outside the boundary (955, 1004, 961; ``rule`` is ``KEY: RULE``).
 
-    The target of a followed redirect may lie anywhere (requirements.md, decision 3), but on http(s).
+    The target of a followed redirect may lie anywhere (C6), but on http(s).
     """
 
     def __init__(self, boundary: Boundary, traps: TrapWatch) -> None:

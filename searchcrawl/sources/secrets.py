@@ -1,4 +1,4 @@
-"""Values from the environment or from a file: ``{env = "NAME"}``, ``{file = "PATH"}`` (interface.md §1).
+"""Values from the environment or from a file: ``{env = "NAME"}``, ``{file = "PATH"}`` (X-O3).
 
 A resolved value is used, and never shown: messages and ``sources show`` have its reference, and
 ``redacted`` takes it out of texts that others made (log lines, errors of libraries).

@@ -292,7 +292,7 @@ documents = Table(
     ),
 )
 
-# One compact blob a page, rewritten only when the page changed (architecture, decision 5).
+# One compact blob a page, rewritten only when the page changed (docs: decisions/no-link-table).
 outlinks = Table(
     "outlinks",
     metadata,

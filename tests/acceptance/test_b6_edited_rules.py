@@ -111,7 +111,7 @@ def test_boundary_when_a_page_limit_is_edited_then_the_rule_is_named_and_only_ev
         "/deep/2.html": (961, "scope.max_path_segments: max_path_segments = 1"),
         "/deep/copy.html": (961, "scope.max_path_segments: max_path_segments = 1"),
     }
-    # A trap limit keeps what is known (interface.md, what removes).
+    # A trap limit keeps what is known.
     assert nearer.in_index == first.in_index
     assert back.codes == first.codes
 

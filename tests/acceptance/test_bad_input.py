@@ -16,7 +16,7 @@ from tests.site.client import ADDRESS, SiteProcess
 
 PROBE: Final = 'EXTENSIONS={"tests.acceptance.support_reactor_probe.ReactorProbe": 1}'
 MANY_LINKS: Final = 100_000
-#: The code of each hostile page (interface.md §3); the same text under two charsets that don't exist is a copy.
+#: The code of each hostile page (C7); the same text under two charsets that don't exist is a copy.
 CODES: Final = {
     "good": 200,
     "gzip-truncated": 958,

@@ -1,4 +1,4 @@
-"""Many short runs: none ends before its last page (architecture, decision 2)."""
+"""Many short runs: none ends before its last page (docs: decisions/waking-the-engine)."""
 
 from __future__ import annotations
 

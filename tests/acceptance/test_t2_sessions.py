@@ -1,4 +1,4 @@
-"""T2: session and tracking parameters are no part of a URL, wherever one is found (interface.md §1)."""
+"""Session and tracking parameters are no part of a URL, wherever one is found (X-T2)."""
 
 from __future__ import annotations
 

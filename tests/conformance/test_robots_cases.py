@@ -16,7 +16,7 @@ GOOGLE: Final = {
     419: _NO_IDENTITY,
     430: _NO_IDENTITY,
     441: Divergence("RFC", "9309 §2.2.2 decodes escapes of unreserved characters on both sides before comparing"),
-    247: Divergence("policy", "a user agent with a blank is looked for whole (decision 12 of the requirements)"),
+    247: Divergence("policy", "a user agent with a blank is looked for whole (C5)"),
 }
 _SEVERAL: Final = Divergence("RFC", "names separated by blanks only: the token ends at the first blank (9309 §2.2.1)")
 _TYPO: Final = Divergence("policy", "a typo that no other parser forgives")

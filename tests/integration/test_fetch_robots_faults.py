@@ -1,4 +1,4 @@
-"""A robots.txt that is hostile itself: what cannot be read forbids, and nothing hangs or swells (X-R1-R6, B2, B4)."""
+"""A robots.txt that is hostile itself: what cannot be read forbids, and nothing hangs or swells (X-R1-R6, X-B2, X-B4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crawl of the site must come to with the source of ``client.source_toml`` (codes of interface.md §3).
+"""What a crawl of the site must come to with the source of ``client.source_toml`` (codes of ``searchcrawl.codes``).
 
 URLs are written as host, path and query, without scheme and port: ``www.acme.test/about/``.
 """

@@ -1,4 +1,4 @@
-"""One process at a time runs a source: a lease with a heartbeat and a fencing number (decision 10)."""
+"""One process at a time runs a source: a lease with a heartbeat and a fencing number (X-S3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outlinks of a page as one compact blob of row ids (architecture, decision 5)."""
+"""The outlinks of a page as one compact blob of row ids (docs: decisions/no-link-table)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links become rows: identity, boundary, smallest depth (B6, F1; architecture, decision 12)."""
+"""Links become rows: identity, boundary, smallest depth (B6, F1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the end of each visit means for its row and its document (decisions 1 and 7; D2-D5)."""
+"""What the end of each visit means for its row and its document (D2-D5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of answers: statuses, failures, codings; and what is sent along (C7, D6, L6, X-N7)."""
+"""What becomes of answers: statuses, failures, codings; and what is sent along (C7, X-D6, L6, X-N7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents on their way: sealed, acknowledged, refused, removed, held back (decisions 3 and 6; D8)."""
+"""Documents on their way: sealed, acknowledged, refused, removed, held back (D8)."""
 
 from __future__ import annotations
 

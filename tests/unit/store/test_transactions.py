@@ -1,4 +1,4 @@
-"""Several processes at one store: what they see of each other, and who waits for whom (D1, D7, decision 10)."""
+"""Several processes at one store: what they see of each other, and who waits for whom (D1, D7)."""
 
 from __future__ import annotations
 
