@@ -214,7 +214,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     print_now = compute_fingerprint(source, versions=versions)
 
     def take(transaction: Transaction) -> tuple[int, Lease]:
-        source_id = run_table.source_id(transaction, source.name)
+        source_id = run_table.find_or_add_source(transaction, source.name)
         return source_id, leases.take(transaction, source_id, name=source.name, now_ms=now_ms())
 
     source_id, lease = database.write(take)
@@ -245,8 +245,8 @@ def _start(transaction: Transaction, lease: Lease, print_now: str) -> tuple[RunR
     source_id = lease.source_id
     leases.check(transaction, lease)
     url_table.recover(transaction, source_id)
-    made_with = run_table.made_with(transaction, source_id)
-    before = run_table.last(transaction, source_id)
+    made_with = run_table.find_fingerprint(transaction, source_id)
+    before = run_table.find_last(transaction, source_id)
     if made_with is None:
         run_table.set_fingerprint(transaction, source_id, print_now)
     elif before is not None and before.fingerprint and before.end_reason != EndReason.FINISHED:

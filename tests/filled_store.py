@@ -83,10 +83,10 @@ class FilledStore:
         with self.database.write_once() as transaction:
             batch = batch_table.seal_documents(transaction, self.run.source_id, self.run.id, clock.now_ms())
             assert batch is not None
-            sent = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=100_000)
+            sent = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=100_000)
             documents = [self.document(row.url, checksum=row.fields_digest.hex()) for row in sent]
             self.put(documents, batch.crawl_version)
-            batch_table.accept(transaction, batch, [row.url_id for row in sent])
+            batch_table.note_accepted(transaction, batch, [row.url_id for row in sent])
         return batch.crawl_version
 
     def put(self, documents: Sequence[IndexedDocument], crawl_version: int, *, source: str | None = None) -> None:

@@ -142,10 +142,10 @@ def refuse(filled: CachedStore, path: str) -> None:
     """Sends what is cached; the index refuses one document."""
     batch = seal(filled)
     with filled.database.write_once() as transaction:
-        batch_table.refuse(transaction, batch, [(filled.ids[path], "immense")])
-        rows = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=10)
+        batch_table.note_refused(transaction, batch, [(filled.ids[path], "immense")])
+        rows = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=10)
         filled.put([filled.document(row.url, checksum=row.fields_digest.hex()) for row in rows], batch[1])
-        batch_table.accept(transaction, batch, [row.url_id for row in rows])
+        batch_table.note_accepted(transaction, batch, [row.url_id for row in rows])
         batch_table.set_state(transaction, batch.number, batch_table.BatchState.COMMITTED)
 
 

@@ -139,7 +139,7 @@ class Admission:
         """Admits the links of a group of pages; returns how many URLs are new, and how many were refused."""
         group = self._group = _Group()
         pages, wanted = self._collect(found)
-        known = url_table.known(transaction, self._source_id, list(wanted))
+        known = url_table.find_known(transaction, self._source_id, list(wanted))
         nearer = []
         for row in known:
             group.ids[row.key] = row.id
@@ -269,7 +269,7 @@ class Admission:
                     wanted.setdefault(key, (dropped, one))
         if not wanted:
             return
-        known = {row.key: row.id for row in url_table.known(transaction, self._source_id, list(wanted))}
+        known = {row.key: row.id for row in url_table.find_known(transaction, self._source_id, list(wanted))}
         names = {key: urls.host_and_port(dropped.url) for key, (dropped, _) in wanted.items() if key not in known}
         self._load_hosts(transaction, set(names.values()))
         rows = [
@@ -333,7 +333,7 @@ class Admission:
     def _lower_depths(self, transaction: Transaction, nearer: dict[int, int]) -> None:
         """Lowers the depth of rows that were found nearer, and of all rows that their pages lead to."""
         while nearer:
-            places = url_table.addresses(transaction, list(nearer))
+            places = url_table.find_places(transaction, list(nearer))
             nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id][1]}
             url_table.lower_depths(transaction, nearer)
             url_table.reopen(transaction, document_table.send_again(transaction, list(nearer)))

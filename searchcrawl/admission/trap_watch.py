@@ -108,7 +108,7 @@ class TrapWatch:
     def open(self, transaction: Transaction, *, recount: bool = False) -> None:
         """Loads what earlier runs found; forgets cuts made by other limits, and counts URLs anew with ``recount``."""
         for key, limit in ((TRAP_AFTER, self._trap_after), (MAX_URLS, self._max_urls)):
-            pattern_table.forgive(transaction, self._source_id, key=key, limit=limit)
+            pattern_table.forget_cuts(transaction, self._source_id, key=key, limit=limit)
         self.recall(transaction)
         if recount and self._max_urls:
             self._recount(transaction)
@@ -116,7 +116,7 @@ class TrapWatch:
     def recall(self, transaction: Transaction) -> None:
         """Loads what earlier runs found, and writes nothing; cuts made by other limits are ignored."""
         if self._trap_after:
-            for row in pattern_table.all_of(transaction, self._source_id, with_shares=True):
+            for row in pattern_table.load(transaction, self._source_id, with_shares=True):
                 self._load_row(row)
 
     def refuse(self, claim: Claim) -> Decision | None:
@@ -152,7 +152,7 @@ class TrapWatch:
         """Loads the numbers of URLs of these patterns; to be called before ``admit`` for new URLs."""
         if self._max_urls:
             texts = {text for text in map(values_pattern, urls) if text is not None} - self._counts.keys()
-            self._counts |= pattern_table.counts(transaction, self._source_id, sorted(texts))
+            self._counts |= pattern_table.count_urls(transaction, self._source_id, sorted(texts))
 
     def admit(self, url: str) -> Decision | None:
         """Counts a new URL; returns why it is refused, or None."""
@@ -174,9 +174,9 @@ class TrapWatch:
         text = values_pattern(url)
         if text is None:
             return None
-        number = pattern_table.counts(transaction, self._source_id, [text])[text]
+        number = pattern_table.count_urls(transaction, self._source_id, [text])[text]
         if number >= self._max_urls:
-            pattern_table.name_full(transaction, self._source_id, [text], key=MAX_URLS, limit=self._max_urls)
+            pattern_table.mark_full(transaction, self._source_id, [text], key=MAX_URLS, limit=self._max_urls)
             return self._build_refusal(text)
         pattern_table.set_counts(transaction, self._source_id, {text: number + 1})
         # The number in memory is older than the one in the table now.
@@ -186,7 +186,7 @@ class TrapWatch:
     def _recount(self, transaction: Transaction) -> None:
         numbers: dict[str, int] = {}
         refused = sorted(REFUSED)
-        for url in pattern_table.admitted(transaction, self._source_id, without=refused):
+        for url in pattern_table.list_urls(transaction, self._source_id, without=refused):
             text = values_pattern(url)
             if text is not None:
                 numbers[text] = numbers.get(text, 0) + 1
@@ -329,7 +329,7 @@ class TrapWatch:
         pattern_table.store(transaction, self._source_id, list(self._pending.values()))
         pattern_table.set_counts(transaction, self._source_id, {text: self._counts[text] for text in self._counted})
         fresh = self._full - self._warned
-        pattern_table.name_full(transaction, self._source_id, fresh, key=MAX_URLS, limit=self._max_urls)
+        pattern_table.mark_full(transaction, self._source_id, fresh, key=MAX_URLS, limit=self._max_urls)
 
     def note_commit(self) -> None:
         """Applies what was written: cuts refuse URLs from now on."""

@@ -35,7 +35,7 @@ def write_documents(
     duplicate_key_table.set_keys(transaction, "display_key", group.displays)
     document_table.confirm(transaction, group.confirmed)
     document_table.mark_leaving(transaction, group.leaving)
-    codes = document_table.codes(transaction, [visit.url_id for visit in group.unchanged])
+    codes = document_table.find_codes(transaction, [visit.url_id for visit in group.unchanged])
     group.settled.extend(
         replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
         for visit in group.unchanged
@@ -50,7 +50,7 @@ def write_documents(
             before.pop(url_id, None)
             after.pop(url_id, None)
     lost = _resolve_duplicates(transaction, source_id, group, before, after, canonicals=canonicals)
-    lost |= document_table.lost(transaction, [visit.url_id for visit in group.unchanged])
+    lost |= document_table.find_lost(transaction, [visit.url_id for visit in group.unchanged])
     _fetch_again(transaction, group, lost)
 
 
@@ -96,7 +96,7 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
     """Makes rows due whose documents are wanted and whose records are gone, also those of this group."""
     if not lost:
         return
-    batch_table.lost_records(transaction, sorted(lost))
+    batch_table.mark_records_lost(transaction, sorted(lost))
     url_table.reopen(transaction, lost)
     group.settled[:] = [
         replace(visit, fetch_state=FetchState.TODO, due_ms=0) if visit.url_id in lost else visit

@@ -124,7 +124,7 @@ class GroupCommit:
         self._in_flight = in_flight
         self._listeners = listeners
         self._queue = waiting
-        self._unsent_bytes = run.read(lambda transaction: document_table.waiting(transaction, run.source_id))[1]
+        self._unsent_bytes = run.read(lambda transaction: document_table.count_waiting(transaction, run.source_id))[1]
         # Most sources have no canonical links, and are spared the queries for them.
         self._canonicals = run.read(lambda transaction: duplicate_key_table.has_canonicals(transaction, run.source_id))
         self._segment, self._writer = self._open_segment()
@@ -147,7 +147,7 @@ class GroupCommit:
     def _open_segment(self) -> tuple[int, SegmentWriter]:
         """Opens the segment to append to: a new one where it is damaged, or still open in a process that was frozen."""
         run = self._run
-        number, committed = run.read(lambda transaction: run_table.open_segment(transaction, run.source_id))
+        number, committed = run.read(lambda transaction: run_table.find_open_segment(transaction, run.source_id))
         while True:
             try:
                 return number, self._cache.open_writer(number, committed)

@@ -47,7 +47,7 @@ def cut_redirect_chains(
 def _cut(transaction: Transaction, item: Document | Outcome, max_redirects: int) -> Document | Outcome:
     if not isinstance(item, Outcome) or not is_redirect(item):
         return item
-    before = url_table.redirects_before(transaction, item.claim.url_id, limit=max_redirects)
+    before = url_table.find_redirects_before(transaction, item.claim.url_id, limit=max_redirects)
     looped = item.links[0].url in before
     if not looped and len(before) < max_redirects:
         return item
@@ -60,7 +60,7 @@ def _cut(transaction: Transaction, item: Document | Outcome, max_redirects: int)
 def update_depths(transaction: Transaction, items: Sequence[Document | Outcome], found: Sequence[Found]) -> list[Found]:
     """Returns the links with the depths that their pages have now: a page may have come nearer during its visit."""
     claimed = {item.claim.url_id: item.claim.depth for item in items}
-    depths = url_table.depths(transaction, [links.page_id for links in found if links.page_id is not None])
+    depths = url_table.find_depths(transaction, [links.page_id for links in found if links.page_id is not None])
     return [
         links
         if links.page_id is None

@@ -55,7 +55,7 @@ def review(run: Run, admission: Admission) -> None:
     """
     after = left = 0
     beat = clock.monotonic()
-    while rows := run.read(partial(review_table.rows_after, source_id=run.source_id, after=after)):
+    while rows := run.read(partial(review_table.load_rows_after, source_id=run.source_id, after=after)):
         after = rows[-1].id
         # Before the transaction: a plug-in may be slow.
         reviews = _Reviews()

@@ -20,7 +20,7 @@ from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, resend_table
-from searchcrawl.store.batches.batch_table import Leaving, SealedBatch
+from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState
@@ -64,7 +64,7 @@ class BatchSender:
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return taken, failed
 
-    def send_removals(self, batch: SealedBatch, leaving: Sequence[Leaving], *, counted: bool = False) -> int:
+    def send_removals(self, batch: SealedBatch, leaving: Sequence[RemovalCandidate], *, counted: bool = False) -> int:
         """Sends removals; how many the index acknowledged. ``counted``: in the run too, but for copies."""
         self._check_index()
         done = 0
@@ -100,8 +100,8 @@ class BatchSender:
             logger.error("the index refuses document %d: %s", url_id, reason)
 
         def note_receipts(transaction: Transaction) -> Mapping[str, int]:
-            batch_table.accept(transaction, batch, accepted)
-            batch_table.refuse(transaction, batch, refused)
+            batch_table.note_accepted(transaction, batch, accepted)
+            batch_table.note_refused(transaction, batch, refused)
             return {"indexed": len(accepted)}
 
         self._write(note_receipts, counted=True)
@@ -110,7 +110,7 @@ class BatchSender:
             self.on_sent(len(part))
         return len(accepted)
 
-    def _send_removals(self, batch: SealedBatch, part: Sequence[Leaving], *, counted: bool) -> int:
+    def _send_removals(self, batch: SealedBatch, part: Sequence[RemovalCandidate], *, counted: bool) -> int:
         source = self.run.source.name
         removals = [Removal(id=urls.document_id(source, row.url), url=row.url, code=row.code) for row in part]
         receipts = self._deliver(batch, removals=removals)
@@ -118,7 +118,7 @@ class BatchSender:
         gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
 
         def note_receipts(transaction: Transaction) -> Mapping[str, int]:
-            batch_table.removed(transaction, [row.url_id for row in gone])
+            batch_table.note_removed(transaction, [row.url_id for row in gone])
             return {"deleted": sum(1 for row in gone if row.code not in COPIES)}
 
         self._write(note_receipts, counted=counted)
@@ -194,13 +194,13 @@ def free_segments(run: Run, cache: DocumentCache) -> None:
 
 def _segments_in_use(transaction: Transaction, source_id: int) -> set[int] | None:
     """The segments that must stay; None: all of them."""
-    if resend_table.version(transaction, source_id) is not None:
+    if resend_table.find_version(transaction, source_id) is not None:
         return None
-    opened, _ = run_table.open_segment(transaction, source_id)
-    return {opened, *batch_table.segments_in_use(transaction, source_id)}
+    opened, _ = run_table.find_open_segment(transaction, source_id)
+    return {opened, *batch_table.find_segments_in_use(transaction, source_id)}
 
 
 def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:
-    lost = batch_table.still_of(transaction, batch, url_ids)
-    batch_table.lost_records(transaction, lost)
+    lost = batch_table.select_still_in_batch(transaction, batch, url_ids)
+    batch_table.mark_records_lost(transaction, lost)
     url_table.reopen(transaction, lost)

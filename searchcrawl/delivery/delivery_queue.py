@@ -43,7 +43,7 @@ def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
 
     def seal(transaction: Transaction) -> SealedBatch | None:
         if rotate:
-            number, _ = run_table.open_segment(transaction, run.source_id)
+            number, _ = run_table.find_open_segment(transaction, run.source_id)
             run_table.set_segment(transaction, run.source_id, number + 1, 0)
         return batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
 
@@ -65,10 +65,10 @@ def deliver_batch(sender: BatchSender, batch: SealedBatch) -> Sent:
 def is_waiting(transaction: Transaction, source_id: int) -> bool:
     """Whether ``flush`` and ``continue_resend`` have anything to do."""
     return bool(
-        document_table.waiting(transaction, source_id)[0]
-        or batch_table.unfinished(transaction, source_id)
-        or batch_table.removing(transaction, source_id)
-        or resend_table.version(transaction, source_id) is not None
+        document_table.count_waiting(transaction, source_id)[0]
+        or batch_table.find_unfinished(transaction, source_id)
+        or batch_table.find_removals_under_way(transaction, source_id)
+        or resend_table.find_version(transaction, source_id) is not None
     )
 
 
@@ -76,7 +76,7 @@ def flush(sender: BatchSender) -> Sent:
     """Sends all that waits, also what a dead process left; raises as ``send_documents``."""
     run = sender.run
     sent = Sent(removed=removals.finish_removals(sender))
-    for batch in run.read(lambda transaction: batch_table.unfinished(transaction, run.source_id)):
+    for batch in run.read(lambda transaction: batch_table.find_unfinished(transaction, run.source_id)):
         sent = sent.plus(deliver_batch(sender, batch))
     # A new segment begins after it, so that the last one can be deleted as well (E2).
     last = seal_batch(run, rotate=not run.project.cache.preserve)
@@ -91,7 +91,7 @@ def request_resend(run: Run) -> None:
 def continue_resend(sender: BatchSender) -> Sent:
     """Sends what is left of a resend, from the cache and a full cache at a time; raises as ``send_documents``."""
     run = sender.run
-    if run.read(lambda transaction: resend_table.version(transaction, run.source_id)) is None:
+    if run.read(lambda transaction: resend_table.find_version(transaction, run.source_id)) is None:
         return Sent()
     sent, after = Sent(), 0
     while (chunk := run.write(partial(_seal_chunk, run=run, after=after))) is not None:

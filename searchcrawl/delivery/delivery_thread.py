@@ -63,7 +63,7 @@ class DeliveryThread:
 
     def _read_unfinished(self) -> list[SealedBatch]:
         run = self._run
-        return run.read(lambda transaction: batch_table.unfinished(transaction, run.source_id))
+        return run.read(lambda transaction: batch_table.find_unfinished(transaction, run.source_id))
 
     def _is_full(self) -> bool:
         return sum(size for _, size in self._cache.segments()) >= self._run.project.cache.max_bytes

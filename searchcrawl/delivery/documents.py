@@ -136,7 +136,7 @@ def _next_rows(
     transaction: Transaction, *, number: int, after: int
 ) -> tuple[list[BatchDocument], dict[int, list[Copy]]]:
     """The next documents of a batch, and the URLs of their copies."""
-    rows = batch_table.documents_without_receipt(transaction, number, after=after, limit=_ROWS)
+    rows = batch_table.find_without_receipt(transaction, number, after=after, limit=_ROWS)
     return rows, duplicate_key_table.find_duplicates(transaction, [row.url_id for row in rows])
 
 

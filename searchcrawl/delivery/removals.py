@@ -11,7 +11,7 @@ from searchcrawl.failpoints import passing
 from searchcrawl.rules import removal
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
-from searchcrawl.store.batches.batch_table import Leaving, SealedBatch
+from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import outlink_table, url_table
@@ -23,8 +23,8 @@ def remove_copies(sender: BatchSender) -> int:
     """Removes copies (909) whose survivor the index has, at once and outside the limits; how many."""
     run = sender.run
 
-    def seal(transaction: Transaction) -> tuple[SealedBatch, list[Leaving]] | None:
-        surplus = batch_table.surplus_copies(transaction, run.source_id)
+    def seal(transaction: Transaction) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
+        surplus = batch_table.find_surplus_copies(transaction, run.source_id)
         return (_seal(transaction, run, surplus), surplus) if surplus else None
 
     sealed = run.write(seal)
@@ -42,19 +42,19 @@ def remove_documents(sender: BatchSender) -> None:
 def finish_removals(sender: BatchSender) -> int:
     """Sends the removals again that a dead process had begun, and removes the copies that it left; how many."""
     run = sender.run
-    begun = run.read(lambda transaction: batch_table.removing(transaction, run.source_id))
+    begun = run.read(lambda transaction: batch_table.find_removals_under_way(transaction, run.source_id))
     removed = sum(_send(sender, batch, leaving) for _, batch, leaving in begun)
     # It may have died between the receipt of a survivor and the removal of its copies.
     return removed + remove_copies(sender)
 
 
-def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[Leaving]] | None:
+def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
     """Seals the removals into a batch; where they are too many, puts all of them into quarantine instead."""
     lifecycle = run.source.lifecycle
-    leaving = _keep_with_evidence(transaction, batch_table.leaving(transaction, run.source_id))
+    leaving = _keep_with_evidence(transaction, batch_table.find_leaving(transaction, run.source_id))
     if not leaving:
         return None
-    documents = document_table.totals(transaction, run.source_id)["documents"]
+    documents = document_table.count_totals(transaction, run.source_id)["documents"]
     allowed = removal.is_within_limits(
         len(leaving),
         documents,
@@ -73,24 +73,24 @@ def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch
     return None
 
 
-def _seal(transaction: Transaction, run: Run, leaving: list[Leaving]) -> SealedBatch:
+def _seal(transaction: Transaction, run: Run, leaving: list[RemovalCandidate]) -> SealedBatch:
     return batch_table.seal_removals(
         transaction, run.source_id, run.id, clock.now_ms(), [row.url_id for row in leaving]
     )
 
 
-def _send(sender: BatchSender, batch: SealedBatch, leaving: list[Leaving]) -> int:
+def _send(sender: BatchSender, batch: SealedBatch, leaving: list[RemovalCandidate]) -> int:
     removed = sender.send_removals(batch, leaving, counted=True)
     sender.commit(batch)
     return removed
 
 
-def _keep_with_evidence(transaction: Transaction, leaving: list[Leaving]) -> list[Leaving]:
+def _keep_with_evidence(transaction: Transaction, leaving: list[RemovalCandidate]) -> list[RemovalCandidate]:
     """Without documents that moved, inside the boundary, to a page that was not fetched yet."""
     moved = [row.url_id for row in leaving if row.code in REDIRECTS and row.rule is None]
     targets = outlink_table.load(transaction, moved)
     wanted = sorted({target for ids in targets.values() for target in ids})
-    fetched = url_table.ended_well(transaction, wanted)
+    fetched = url_table.find_with_document(transaction, wanted)
     return [
         row
         for row in leaving

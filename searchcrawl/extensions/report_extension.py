@@ -63,7 +63,7 @@ def find_exit_code(run: Run, reason: str) -> Exit:
         return Exit.STORE_FAILED
     if run.delivery_failure is not None:
         return Exit.INDEX_AWAY
-    held = run.read(lambda transaction: document_table.totals(transaction, run.source_id)["quarantined"])
+    held = run.read(lambda transaction: document_table.count_totals(transaction, run.source_id)["quarantined"])
     if reason != EndReason.FINISHED:
         return Exit.ENDED_EARLY
     if _every_start_failed(run):
@@ -74,7 +74,7 @@ def find_exit_code(run: Run, reason: str) -> Exit:
 def _every_start_failed(run: Run) -> bool:
     """Whether this run brought nothing from any start URL; what failed in an earlier one does not count."""
     keys = [urls.key(start.url) for start in run.starts]
-    rows = run.read(lambda transaction: url_table.known(transaction, run.source_id, keys))
+    rows = run.read(lambda transaction: url_table.find_known(transaction, run.source_id, keys))
     if not rows:
         return False
     counts = run.counted()

@@ -179,7 +179,7 @@ class Claiming:
 
     def _find_hosts(self, transaction: Transaction) -> list[int]:
         run = self._run
-        hosts = url_table.hosts_with_work(
+        hosts = url_table.find_hosts_with_work(
             transaction, run.source_id, self._horizon_ms(), after=self._cursor, limit=_HOSTS_A_ROUND
         )
         self._find_names(transaction, hosts)
@@ -191,7 +191,7 @@ class Claiming:
 
     def _idle_seconds(self, *, began_idle: bool) -> float | None:
         run = self._run
-        due_ms = run.read(lambda transaction: url_table.next_due_ms(transaction, run.source_id))
+        due_ms = run.read(lambda transaction: url_table.find_next_due_ms(transaction, run.source_id))
         if due_ms is None:
             return None if began_idle else _IDLE_SECONDS
         return min(max((due_ms - clock.now_ms()) / 1000, 0.001), _IDLE_SECONDS)

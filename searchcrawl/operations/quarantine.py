@@ -13,7 +13,7 @@ from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import batch_table
-from searchcrawl.store.batches.batch_table import Leaving, SealedBatch
+from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_queries
@@ -30,7 +30,7 @@ def list_waiting(database: Database, source: Source) -> list[dict[str, Any]]:
         source_id = run_table.find_source(transaction, source.name)
         if source_id is None:
             return []
-        since = url_queries.held_since(transaction, source_id)
+        since = url_queries.find_quarantine_times(transaction, source_id)
         return [
             {
                 "run": run,
@@ -38,7 +38,7 @@ def list_waiting(database: Database, source: Source) -> list[dict[str, Any]]:
                 "reason": f"{row.code} {row.rule}" if row.rule else str(row.code),
                 "since": clock.iso(since.get(run)),
             }
-            for row, run in batch_table.quarantined(transaction, source_id)
+            for row, run in batch_table.find_quarantined(transaction, source_id)
         ]
 
     return database.read(select)
@@ -73,12 +73,12 @@ def approve(
         return _build_answer(source, documents, removed)
 
 
-def _seal_waiting(transaction: Transaction, run: Run) -> list[tuple[SealedBatch, list[Leaving]]]:
+def _seal_waiting(transaction: Transaction, run: Run) -> list[tuple[SealedBatch, list[RemovalCandidate]]]:
     """Puts the waiting removals into a batch; returns all batches of removals that are to be sent."""
-    waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, run.source_id)]
+    waiting = [row.url_id for row, _ in batch_table.find_quarantined(transaction, run.source_id)]
     if waiting:
         batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), waiting)
-    return [(batch, leaving) for _, batch, leaving in batch_table.removing(transaction, run.source_id)]
+    return [(batch, leaving) for _, batch, leaving in batch_table.find_removals_under_way(transaction, run.source_id)]
 
 
 def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def reject(project: Project, source: Source, database: Database) -> dict[str, An
 
 
 def _keep_waiting(transaction: Transaction, source_id: int) -> int:
-    waiting = [row.url_id for row, _ in batch_table.quarantined(transaction, source_id)]
-    batch_table.keep(transaction, waiting)
+    waiting = [row.url_id for row, _ in batch_table.find_quarantined(transaction, source_id)]
+    batch_table.reject_removals(transaction, waiting)
     return len(waiting)
 
 

@@ -70,7 +70,7 @@ def resend(
         if run is not None:
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
-            lost = run.read(lambda transaction: resend_table.without_record(transaction, run.source_id))
+            lost = run.read(lambda transaction: resend_table.count_without_record(transaction, run.source_id))
             delivery_queue.request_resend(run)
             sent = _send(run, receiver, retry_seconds, report).plus(Sent(failed=lost))
             if lost:
@@ -89,7 +89,9 @@ def _send(run: Run, receiver: Receiver, retry_seconds: float, report: ReportProg
 
 
 def _count_waiting(transaction: Transaction, *, source_id: int) -> int:
-    return document_table.totals(transaction, source_id)["waiting"] + resend_table.left(transaction, source_id)
+    return document_table.count_totals(transaction, source_id)["waiting"] + resend_table.count_left(
+        transaction, source_id
+    )
 
 
 def _add_up(report: ReportProgress, total: int) -> Callable[[int], None]:

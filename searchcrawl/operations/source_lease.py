@@ -58,7 +58,7 @@ def lease_source(project: Project, source: Source, database: Database) -> Iterat
 
 def _take(transaction: Transaction, name: str) -> tuple[Lease, RunRow] | None:
     source_id = run_table.find_source(transaction, name)
-    row = None if source_id is None else run_table.last(transaction, source_id)
+    row = None if source_id is None else run_table.find_last(transaction, source_id)
     if source_id is None or row is None:
         return None
     return lease.take(transaction, source_id, name=name, now_ms=clock.now_ms()), row

@@ -190,9 +190,9 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str, *, n
         url, _, facts = _find_facts(transaction, source_id, named.url)
     run, made_with, running = None, None, False
     if source_id is not None:
-        run = run_table.last(transaction, source_id)
-        made_with = run_table.made_with(transaction, source_id)
-        running = lease.held(transaction, source_id, now_ms)
+        run = run_table.find_last(transaction, source_id)
+        made_with = run_table.find_fingerprint(transaction, source_id)
+        running = lease.is_held(transaction, source_id, now_ms)
     return Context(
         inputs=inputs,
         url=url,

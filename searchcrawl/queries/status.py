@@ -48,30 +48,30 @@ def _read_status(
     transaction: Transaction, *, source: Source, versions: Mapping[str, int], preserve: bool
 ) -> dict[str, Any]:
     source_id = run_table.find_source(transaction, source.name)
-    run = None if source_id is None else run_table.last(transaction, source_id)
+    run = None if source_id is None else run_table.find_last(transaction, source_id)
     if source_id is None or run is None:
         return _describe_new_source(source)
-    totals = document_table.totals(transaction, source_id)
-    executing = lease.held(transaction, source_id, clock.now_ms())
-    refused = url_queries.refused_documents(transaction, source_id)
-    lost = url_queries.indexed_without_record(transaction, source_id) if preserve else 0
+    totals = document_table.count_totals(transaction, source_id)
+    executing = lease.is_held(transaction, source_id, clock.now_ms())
+    refused = url_queries.count_refused_documents(transaction, source_id)
+    lost = url_queries.count_indexed_without_record(transaction, source_id) if preserve else 0
     named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
-    unread = sitemap_table.failures(transaction, source_id, [urls.resolve(url) for url in named])
-    warned = url_queries.warned_urls(transaction, source_id)
-    resending = resend_table.version(transaction, source_id) is not None
+    unread = sitemap_table.find_failures(transaction, source_id, [urls.resolve(url) for url in named])
+    warned = url_queries.count_warned_urls(transaction, source_id)
+    resending = resend_table.find_version(transaction, source_id) is not None
     return {
         "source": source.name,
         "state": _find_state(run, executing=executing),
         "run": _describe_run(run),
         "counts": _read_counts(transaction, source_id, run),
         **totals,
-        "force_recrawl": _find_recrawl_reason(run_table.made_with(transaction, source_id), source, versions),
+        "force_recrawl": _find_recrawl_reason(run_table.find_fingerprint(transaction, source_id), source, versions),
         "warnings": [
             *_warn_of_source(source),
             *_warn_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
             *_warn_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
             *_warn_of_urls(source.name, warned),
-            *_warn_of_patterns(pattern_table.cut(transaction, source_id)),
+            *_warn_of_patterns(pattern_table.find_cut(transaction, source_id)),
             *(_build_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
         ],
     }
@@ -201,7 +201,7 @@ def count_cache(project: Project, database: Database, name: str) -> dict[str, An
 
     def count(transaction: Transaction) -> int:
         source_id = run_table.find_source(transaction, name)
-        return 0 if source_id is None else url_queries.cached_records(transaction, source_id)
+        return 0 if source_id is None else url_queries.count_cached_records(transaction, source_id)
 
     records = database.read(count)
     sizes = [size for _, size in DocumentCache(project.cache_dir / name).segments()]

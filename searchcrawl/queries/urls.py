@@ -119,7 +119,7 @@ def list_urls(database: Database, source: Source, wanted: UrlFilter) -> Iterator
     """The rows of a source as ``urls --json`` prints them, by rising row id, in constant memory; raises StoreError."""
 
     def find(transaction: Transaction) -> tuple[int | None, list[int] | None]:
-        host_ids = None if wanted.host is None else url_queries.host_ids(transaction, wanted.host.lower())
+        host_ids = None if wanted.host is None else url_queries.find_host_ids(transaction, wanted.host.lower())
         return run_table.find_source(transaction, source.name), host_ids
 
     source_id, host_ids = database.read(find)
@@ -127,7 +127,7 @@ def list_urls(database: Database, source: Source, wanted: UrlFilter) -> Iterator
         return
     row_filter = RowFilter(code=wanted.code, rule=wanted.rule, host_ids=host_ids, since_ms=wanted.since_ms)
     display = build_display_map(source)
-    for row in url_queries.listed_urls(database, source_id, row_filter):
+    for row in url_queries.list_urls(database, source_id, row_filter):
         state = derive_url_state(row, source.lifecycle.remove_on)
         if wanted.state in {None, state}:
             yield _build_object(row, source.name, state, display)

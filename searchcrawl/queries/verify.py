@@ -54,10 +54,10 @@ def list_crawled_sources(database: Database, sources: Collection[str]) -> list[s
     """Those of ``sources`` that a process is crawling now: what it delivers meanwhile may be reported as a difference."""
 
     def select(transaction: Transaction) -> list[str]:
-        names = run_table.source_names(transaction)
+        names = run_table.find_source_names(transaction)
         now_ms = clock.now_ms()
         return sorted(
-            name for number, name in names.items() if name in sources and lease.held(transaction, number, now_ms)
+            name for number, name in names.items() if name in sources and lease.is_held(transaction, number, now_ms)
         )
 
     return database.read(select)
@@ -66,7 +66,7 @@ def list_crawled_sources(database: Database, sources: Collection[str]) -> list[s
 def _find_differences(
     database: Database, entries: Iterator[IndexEntry], sources: Collection[str], *, only: str | None
 ) -> Iterator[Difference]:
-    names = database.read(run_table.source_names)
+    names = database.read(run_table.find_source_names)
     tables = {name: number for number, name in names.items() if name in sources}
     if only is not None:
         tables = {name: number for name, number in tables.items() if name == only}
@@ -88,7 +88,7 @@ def _compare_source(
 ) -> Iterator[Difference]:
     """Merges the documents of one source in index and table, both by rising id."""
     with RowSorter() as rows:
-        for indexed in url_queries.indexed_rows(database, source_id):
+        for indexed in url_queries.list_indexed(database, source_id):
             rows.add(indexed, urls.document_id(name, indexed.url))
         missing: list[SortedRow] = []
         for row, entry in _merge(rows.by_id(), entries, prefix=f"{name}:"):
@@ -123,7 +123,7 @@ def _merge(
 
 
 def _report_missing(database: Database, name: str, rows: list[SortedRow]) -> Iterator[Difference]:
-    places = database.read(lambda transaction: url_table.addresses(transaction, [row.url_id for row in rows]))
+    places = database.read(lambda transaction: url_table.find_places(transaction, [row.url_id for row in rows]))
     for row in rows:
         url = places[row.url_id][0]
         yield Difference(

@@ -253,7 +253,9 @@ class SitemapReading:
                 self._enqueue(child_of(wanted, child))
 
     async def _enqueue_known_children(self, wanted: WantedSitemap, row: SitemapRow) -> None:
-        found = await asyncio.to_thread(self._run.read, lambda transaction: sitemap_table.children(transaction, row.id))
+        found = await asyncio.to_thread(
+            self._run.read, lambda transaction: sitemap_table.find_children(transaction, row.id)
+        )
         for url in found:
             self._enqueue(child_of(wanted, url))
 

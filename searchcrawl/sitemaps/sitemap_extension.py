@@ -44,7 +44,7 @@ class SitemapExtension:
         try:
             if run.source.lifecycle.trust_sitemap:
                 roots = await asyncio.to_thread(
-                    run.read, lambda transaction: sitemap_table.good_roots(transaction, run.source_id)
+                    run.read, lambda transaction: sitemap_table.find_good_roots(transaction, run.source_id)
                 )
         except SearchcrawlError as error:
             # Nobody else would end the crawl, which is held.

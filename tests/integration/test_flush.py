@@ -114,7 +114,7 @@ def test_flush_when_a_dead_process_left_batches_then_they_are_sent_and_committed
     filled.fetch("/c")
     acknowledged = seal(filled)
     with filled.database.write_once() as transaction:
-        batch_table.accept(transaction, acknowledged, [filled.ids["/c"]])
+        batch_table.note_accepted(transaction, acknowledged, [filled.ids["/c"]])
         batch_table.set_state(transaction, acknowledged.number, batch_table.BatchState.ACKNOWLEDGED)
     filled.end(exit_code=6)
     receiver = Solid(filled)

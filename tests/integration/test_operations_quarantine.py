@@ -150,7 +150,7 @@ def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) 
     assert filled.indexed_urls() == ["/a", "/b"]
     assert quarantine.list_waiting(filled.database, filled.source) == []
     with filled.database.read_once() as transaction:
-        assert not lease.held(transaction, filled.run.source_id, clock.now_ms())
+        assert not lease.is_held(transaction, filled.run.source_id, clock.now_ms())
 
 
 def test_quarantine_when_nothing_waits_or_never_ran_then_nothing_is_done(filled: FilledStore) -> None:

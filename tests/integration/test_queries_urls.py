@@ -40,7 +40,7 @@ def test_list_urls_when_each_kind_is_there_then_every_state_is_found(filled: Fil
     with filled.database.write_once() as transaction:
         ids = [filled.ids["/gone"]]
         batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids)
-        batch_table.removed(transaction, ids)
+        batch_table.note_removed(transaction, ids)
         ids = [filled.ids["/removing"]]
         batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids)
     filled.settle("/gone", 404)
@@ -108,7 +108,7 @@ def test_list_urls_when_the_index_refuses_a_document_then_it_failed_with_that_re
     with filled.database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, filled.run.source_id, filled.run.id, clock.now_ms())
         assert batch is not None
-        batch_table.refuse(transaction, batch, [(filled.ids["/page"], "unknown field 'x'")])
+        batch_table.note_refused(transaction, batch, [(filled.ids["/page"], "unknown field 'x'")])
 
     [row] = rows(filled)
 

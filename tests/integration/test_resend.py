@@ -87,7 +87,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
         "/b",
     ]
     with filled.database.read_once() as transaction:
-        assert [row.url_id for row in batch_table.leaving(transaction, filled.run.source_id)] == [filled.ids["/c"]]
+        assert [row.url_id for row in batch_table.find_leaving(transaction, filled.run.source_id)] == [filled.ids["/c"]]
 
 
 def test_resend_when_the_index_had_refused_a_document_then_it_is_tried_again(filled: CachedStore) -> None:
@@ -181,4 +181,4 @@ def test_resend_when_the_cache_preserves_nothing_then_nothing_is_given_up_before
     assert done == sent(4)
     assert list(filled.cache.segments()) == []
     with filled.database.read_once() as transaction:
-        assert resend_table.without_record(transaction, filled.run.source_id) == 4
+        assert resend_table.count_without_record(transaction, filled.run.source_id) == 4

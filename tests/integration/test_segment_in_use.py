@@ -113,4 +113,4 @@ def test_segment_when_it_is_begun_in_place_of_another_then_it_is_not_given_up(
 
     assert cache.read_page(place_of(filled, "/page"), url=f"{SITE}/page").body == b"page /page"
     with filled.database.read_once() as transaction:
-        assert run_table.open_segment(transaction, filled.run.source_id)[0] == 2
+        assert run_table.find_open_segment(transaction, filled.run.source_id)[0] == 2

@@ -48,7 +48,7 @@ class BatchDocument:
     display_url: str | None = None
 
 
-class Leaving(NamedTuple):
+class RemovalCandidate(NamedTuple):
     """A document to be removed, and why."""
 
     url_id: int
@@ -57,16 +57,16 @@ class Leaving(NamedTuple):
     rule: str | None
 
 
-def next_version(transaction: Transaction, now_ms: int) -> int:
+def choose_version(transaction: Transaction, now_ms: int) -> int:
     """The ``crawl_version`` of the next delivery, above all before."""
     last = transaction.execute(select(func.max(batches.c.crawl_version))).scalar() or 0
     # Time-based: a store that was lost and made again still delivers newer versions.
     return max(int(last) + 1, now_ms)
 
 
-def new_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch:
+def add_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch:
     """Adds a delivery that has nothing in it yet."""
-    version = next_version(transaction, now_ms)
+    version = choose_version(transaction, now_ms)
     number = transaction.execute(
         insert(batches)
         .values(
@@ -91,7 +91,7 @@ def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms
     )
     if transaction.execute(select(literal(1)).where(ready).limit(1)).scalar() is None:
         return None
-    batch = new_batch(transaction, source_id, run_id, now_ms)
+    batch = add_batch(transaction, source_id, run_id, now_ms)
     transaction.execute(update(documents).where(ready).values(state=int(DocumentState.SENDING), batch_id=batch.number))
     return batch
 
@@ -100,7 +100,7 @@ def seal_removals(
     transaction: Transaction, source_id: int, run_id: int, now_ms: int, url_ids: Sequence[int]
 ) -> SealedBatch:
     """Puts removals into a new batch."""
-    batch = new_batch(transaction, source_id, run_id, now_ms)
+    batch = add_batch(transaction, source_id, run_id, now_ms)
     statement = (
         update(documents)
         .where(documents.c.url_id == bindparam("row_id"))
@@ -110,7 +110,7 @@ def seal_removals(
     return batch
 
 
-def unfinished(transaction: Transaction, source_id: int) -> list[SealedBatch]:
+def find_unfinished(transaction: Transaction, source_id: int) -> list[SealedBatch]:
     """Batches that are not yet committed by the index, oldest first."""
     query = (
         select(batches.c.id, batches.c.crawl_version, batches.c.state)
@@ -125,7 +125,7 @@ def set_state(transaction: Transaction, number: int, state: BatchState) -> None:
     transaction.execute(update(batches).where(batches.c.id == number).values(state=int(state)))
 
 
-def documents_without_receipt(transaction: Transaction, number: int, *, after: int, limit: int) -> list[BatchDocument]:
+def find_without_receipt(transaction: Transaction, number: int, *, after: int, limit: int) -> list[BatchDocument]:
     """Documents of a batch that have no receipt yet, by rising id."""
     query = (
         select(
@@ -164,7 +164,7 @@ def documents_without_receipt(transaction: Transaction, number: int, *, after: i
     return [BatchDocument(**row._mapping) for row in transaction.execute(query)]
 
 
-def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
+def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
     """Notes receipts: the index holds these documents in this version.
 
     A document that changed meanwhile stays in its newer state; one that may not be indexed any
@@ -190,7 +190,7 @@ def accept(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int])
     transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
 
 
-def refuse(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:
+def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:
     """Sets documents aside that the index refuses, with its reason; what it held before it still holds."""
     if refused:
         sending = documents.c.state == int(DocumentState.SENDING)
@@ -210,13 +210,13 @@ def refuse(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple
         transaction.execute(statement, [{"row_id": url_id, "reason": reason} for url_id, reason in refused])
 
 
-def still_of(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> list[int]:
+def select_still_in_batch(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> list[int]:
     """Those of ``url_ids`` whose documents are still the batch's: others were fetched anew meanwhile."""
     query = select(documents.c.url_id).where(documents.c.url_id.in_(url_ids), documents.c.batch_id == batch.number)
     return list(transaction.execute(query).scalars())
 
 
-def lost_records(transaction: Transaction, url_ids: Sequence[int]) -> None:
+def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Forgets records that cannot be read, or are gone, of documents that are to be sent: they are fetched again."""
     for url_id in url_ids:
         transaction.execute(
@@ -233,7 +233,9 @@ def lost_records(transaction: Transaction, url_ids: Sequence[int]) -> None:
         )
 
 
-def removing(transaction: Transaction, source_id: int) -> list[tuple[int, SealedBatch, list[Leaving]]]:
+def find_removals_under_way(
+    transaction: Transaction, source_id: int
+) -> list[tuple[int, SealedBatch, list[RemovalCandidate]]]:
     """Removals that were sealed and have no receipt, batch by batch."""
     query = (
         select(batches.c.id, batches.c.crawl_version, documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
@@ -247,14 +249,14 @@ def removing(transaction: Transaction, source_id: int) -> list[tuple[int, Sealed
         )
         .order_by(batches.c.id, documents.c.url_id)
     )
-    found: dict[int, tuple[int, SealedBatch, list[Leaving]]] = {}
+    found: dict[int, tuple[int, SealedBatch, list[RemovalCandidate]]] = {}
     for row in transaction.execute(query):
         batch = SealedBatch(row[0], row[1], BatchState.SEALED)
-        found.setdefault(row[0], (row[0], batch, []))[2].append(Leaving(*row[2:]))
+        found.setdefault(row[0], (row[0], batch, []))[2].append(RemovalCandidate(*row[2:]))
     return list(found.values())
 
 
-def leaving(transaction: Transaction, source_id: int) -> list[Leaving]:
+def find_leaving(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
     """Documents in the index with evidence against them that is not yet acted upon."""
     query = (
         select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
@@ -267,10 +269,10 @@ def leaving(transaction: Transaction, source_id: int) -> list[Leaving]:
         )
         .order_by(documents.c.url_id)
     )
-    return [Leaving(*row) for row in transaction.execute(query)]
+    return [RemovalCandidate(*row) for row in transaction.execute(query)]
 
 
-def surplus_copies(transaction: Transaction, source_id: int) -> list[Leaving]:
+def find_surplus_copies(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
     """Copies and non-canonical pages in the index whose survivor is there too (outside the limits on deleting)."""
     survivor = documents.alias("survivor")
     query = (
@@ -289,7 +291,7 @@ def surplus_copies(transaction: Transaction, source_id: int) -> list[Leaving]:
         )
         .order_by(documents.c.url_id)
     )
-    return [Leaving(*row) for row in transaction.execute(query)]
+    return [RemovalCandidate(*row) for row in transaction.execute(query)]
 
 
 def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
@@ -303,7 +305,7 @@ def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) ->
         transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
 
 
-def quarantined(transaction: Transaction, source_id: int) -> list[tuple[Leaving, int]]:
+def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[RemovalCandidate, int]]:
     """Documents whose removal waits, each with the run that found the evidence."""
     query = (
         select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule, documents.c.quarantine_run)
@@ -315,10 +317,10 @@ def quarantined(transaction: Transaction, source_id: int) -> list[tuple[Leaving,
         )
         .order_by(documents.c.url_id)
     )
-    return [(Leaving(*row[:4]), row[4]) for row in transaction.execute(query)]
+    return [(RemovalCandidate(*row[:4]), row[4]) for row in transaction.execute(query)]
 
 
-def keep(transaction: Transaction, url_ids: Sequence[int]) -> None:
+def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Rejects waiting removals: the documents stay in the index until new evidence comes."""
     statement = (
         update(documents)
@@ -329,7 +331,7 @@ def keep(transaction: Transaction, url_ids: Sequence[int]) -> None:
         transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
 
 
-def removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
+def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes acknowledged removals; a copy stays known as one, a page that came back meanwhile in its batch."""
     still = documents.c.state == int(DocumentState.REMOVING)
     statement = (
@@ -350,7 +352,7 @@ def removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
         transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
 
 
-def segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
+def find_segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
     """Segments with documents that the index has not acknowledged yet."""
     query = (
         select(documents.c.segment)

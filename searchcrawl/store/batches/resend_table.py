@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 
-from searchcrawl.store.batches.batch_table import SealedBatch, new_batch, next_version
+from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, choose_version
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, sources
 from searchcrawl.store.statements import scanned
@@ -23,7 +23,7 @@ class Chunk(NamedTuple):
     last: int
 
 
-def version(transaction: Transaction, source_id: int) -> int | None:
+def find_version(transaction: Transaction, source_id: int) -> int | None:
     """Documents with an older receipt than this are to be sent again; None: no resend is under way."""
     found: int | None = transaction.execute(select(sources.c.resend_version).where(sources.c.id == source_id)).scalar()
     return found
@@ -31,7 +31,7 @@ def version(transaction: Transaction, source_id: int) -> int | None:
 
 def begin(transaction: Transaction, source_id: int, now_ms: int) -> None:
     """Asks for all that should be in the index to be sent again, what it refused before included."""
-    _set(transaction, source_id, next_version(transaction, now_ms))
+    _set(transaction, source_id, choose_version(transaction, now_ms))
     refused = and_(
         documents.c.source_id == source_id,
         documents.c.index_error.is_not(None),
@@ -55,25 +55,25 @@ def seal(
 
     Together their decoded bodies have about ``max_bytes``. Those whose removal waits keep their state.
     """
-    last = _end_of_chunk(transaction, source_id, after=after, max_bytes=max_bytes)
+    last = _find_end_of_chunk(transaction, source_id, after=after, max_bytes=max_bytes)
     if last is None:
         return None
-    batch = new_batch(transaction, source_id, run_id, now_ms)
+    batch = add_batch(transaction, source_id, run_id, now_ms)
     present = documents.c.state == int(DocumentState.PRESENT)
     transaction.execute(
         update(documents)
-        .where(_older(transaction, source_id), documents.c.url_id > after, documents.c.url_id <= last)
+        .where(_build_condition(transaction, source_id), documents.c.url_id > after, documents.c.url_id <= last)
         .values(batch_id=batch.number, state=case((present, int(DocumentState.SENDING)), else_=documents.c.state))
     )
     return Chunk(batch, last)
 
 
-def left(transaction: Transaction, source_id: int) -> int:
+def count_left(transaction: Transaction, source_id: int) -> int:
     """How many documents are still to be sent again."""
-    return _count(transaction, _older(transaction, source_id))
+    return _count(transaction, _build_condition(transaction, source_id))
 
 
-def without_record(transaction: Transaction, source_id: int) -> int:
+def count_without_record(transaction: Transaction, source_id: int) -> int:
     """How many documents of the index cannot be sent again: the cache has them no more."""
     return _count(
         transaction,
@@ -85,10 +85,10 @@ def without_record(transaction: Transaction, source_id: int) -> int:
     )
 
 
-def _end_of_chunk(transaction: Transaction, source_id: int, *, after: int, max_bytes: int) -> int | None:
+def _find_end_of_chunk(transaction: Transaction, source_id: int, *, after: int, max_bytes: int) -> int | None:
     query = (
         select(documents.c.url_id, documents.c.content_length)
-        .where(_older(transaction, source_id), documents.c.url_id > after)
+        .where(_build_condition(transaction, source_id), documents.c.url_id > after)
         .order_by(documents.c.url_id)
         .limit(_MOST_ROWS)
     )
@@ -100,12 +100,12 @@ def _end_of_chunk(transaction: Transaction, source_id: int, *, after: int, max_b
     return last
 
 
-def _older(transaction: Transaction, source_id: int) -> ColumnElement[bool]:
+def _build_condition(transaction: Transaction, source_id: int) -> ColumnElement[bool]:
     """Documents in the index, by the table, whose receipt is from before the resend, and which can be sent."""
     return and_(
         # Otherwise a planner may sort the whole source for each batch.
         scanned(documents.c.source_id) == source_id,
-        documents.c.indexed_version < (version(transaction, source_id) or 0),
+        documents.c.indexed_version < (find_version(transaction, source_id) or 0),
         documents.c.segment.is_not(None),
         or_(
             documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.QUARANTINED)]),

@@ -77,7 +77,7 @@ def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocum
     dialect = transaction.dialect.name
     statement = _STORE.get(dialect)
     if statement is None:
-        statement = _STORE[dialect] = _storing(transaction)
+        statement = _STORE[dialect] = _build_upsert(transaction)
     rows = [
         {
             **{name: getattr(document, name) for name in StoredDocument.__slots__},
@@ -93,7 +93,7 @@ def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocum
     transaction.execute(statement, rows)
 
 
-def _storing(transaction: Transaction) -> Insert:
+def _build_upsert(transaction: Transaction) -> Insert:
     statement = upsert(transaction, documents)
     replaced: dict[str, Any] = {
         name: statement.excluded[name]
@@ -182,7 +182,7 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
         transaction.execute(_CONFIRM, parameters)
 
 
-def lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
+def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
     """Which of these should be sent and have no record."""
     found: set[int] = set()
     for start in range(0, len(url_ids), _CHUNK):
@@ -199,7 +199,7 @@ def lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
     return found
 
 
-def codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     """The code of the documents by id: 200, or why they are not indexed."""
     found: dict[int, int] = {}
     for start in range(0, len(url_ids), _CHUNK):
@@ -261,7 +261,7 @@ def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     return wanted
 
 
-def waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
+def count_waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
     """How many documents and decoded bytes are cached and in no batch yet."""
     row = transaction.execute(
         select(func.count(), func.coalesce(func.sum(documents.c.content_length), 0)).where(
@@ -271,8 +271,8 @@ def waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def totals(transaction: Transaction, source_id: int) -> Mapping[str, int]:
-    """``documents`` in the index, ``waiting`` to get there, ``quarantined``; counted in indexes alone."""
+def count_totals(transaction: Transaction, source_id: int) -> Mapping[str, int]:
+    """``documents`` in the index, ``count_waiting`` to get there, ``quarantined``; counted in indexes alone."""
     indexed = select(func.count()).select_from(documents).where(_INDEXED, documents.c.source_id == source_id)
     pending = (
         select(documents.c.state, func.count())

@@ -40,10 +40,12 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
     if held.renewed_ms is not None:
         fresh = abs(now_ms - held.renewed_ms) < EXPIRY_MS
         if fresh and not _is_dead(held.holder):
-            raise SourceBusy(f"source {name}: another process is running it ({_shown(held.holder)})")
+            raise SourceBusy(f"source {name}: another process is running it ({_describe(held.holder)})")
     fence = int(held.fence) + 1
     transaction.execute(
-        update(leases).where(leases.c.source_id == source_id).values(holder=_holder(), fence=fence, renewed_ms=now_ms)
+        update(leases)
+        .where(leases.c.source_id == source_id)
+        .values(holder=_build_holder(), fence=fence, renewed_ms=now_ms)
     )
     return Lease(source_id, fence)
 
@@ -74,7 +76,7 @@ def release(transaction: Transaction, lease: Lease) -> None:
     )
 
 
-def held(transaction: Transaction, source_id: int, now_ms: int) -> bool:
+def is_held(transaction: Transaction, source_id: int, now_ms: int) -> bool:
     """Whether a living process holds the source."""
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()
     if row is None or row.renewed_ms is None:
@@ -82,21 +84,21 @@ def held(transaction: Transaction, source_id: int, now_ms: int) -> bool:
     return abs(now_ms - row.renewed_ms) < EXPIRY_MS and not _is_dead(row.holder)
 
 
-def _holder() -> str:
-    return f"{socket.gethostname()} boot {_boot()} process {os.getpid()} started {_start_of(os.getpid())}"
+def _build_holder() -> str:
+    return f"{socket.gethostname()} boot {_read_boot_id()} process {os.getpid()} started {_read_start(os.getpid())}"
 
 
-def _shown(holder: str) -> str:
+def _describe(holder: str) -> str:
     words = holder.split(" ")
     return f"process {words[4]} on {words[0]}"
 
 
-def _boot() -> str:
+def _read_boot_id() -> str:
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"
 
 
-def _start_of(pid: int) -> str:
+def _read_start(pid: int) -> str:
     """When a process started, in clock ticks since boot; empty where it is dead or cannot be asked."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -112,4 +114,4 @@ def _is_dead(holder: str) -> bool:
     if words[0] != socket.gethostname() or not Path("/proc/self/stat").exists():
         return False
     boot, pid, started = words[2], int(words[4]), words[6]
-    return boot != _boot() or _start_of(pid) != started
+    return boot != _read_boot_id() or _read_start(pid) != started

@@ -29,7 +29,7 @@ class RunRow:
     fingerprint: str | None
 
 
-def source_id(transaction: Transaction, name: str) -> int:
+def find_or_add_source(transaction: Transaction, name: str) -> int:
     """The id of a source; a new one is added (in a writing transaction)."""
     found: int | None = transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
     if found is not None:
@@ -45,12 +45,12 @@ def find_source(transaction: Transaction, name: str) -> int | None:
     return found
 
 
-def source_names(transaction: Transaction) -> dict[int, str]:
+def find_source_names(transaction: Transaction) -> dict[int, str]:
     """Names of all sources that were ever run, by id."""
     return {row.id: row.name for row in transaction.execute(select(sources.c.id, sources.c.name))}
 
 
-def made_with(transaction: Transaction, source: int) -> str | None:
+def find_fingerprint(transaction: Transaction, source: int) -> str | None:
     """The fingerprint of what the documents of a source were made with."""
     found: str | None = transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()
     return found
@@ -61,7 +61,7 @@ def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
     transaction.execute(update(sources).where(sources.c.id == source).values(fingerprint=value))
 
 
-def last(transaction: Transaction, source: int, *, finished: bool = False) -> RunRow | None:
+def find_last(transaction: Transaction, source: int, *, finished: bool = False) -> RunRow | None:
     """The latest run of a source (``finished``: the latest that was completed)."""
     query = select(runs).where(runs.c.source_id == source).order_by(runs.c.id.desc()).limit(1)
     if finished:
@@ -89,10 +89,10 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     of its own which inherits kind and horizon: what was visited is not visited again (H4, D7),
     unless the source file was edited in between.
     """
-    before = last(transaction, source)
+    before = find_last(transaction, source)
     same = before is not None and before.fingerprint == fingerprint
     if before is not None and before.ended_ms is None:
-        return before if same else _widened(transaction, before, fingerprint, now_ms)
+        return before if same else _widen(transaction, before, fingerprint, now_ms)
     if before is not None and before.end_reason != EndReason.FINISHED:
         kind, horizon_ms = before.kind, before.horizon_ms if same else now_ms
     else:
@@ -118,7 +118,7 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     )
 
 
-def _widened(transaction: Transaction, run: RunRow, fingerprint: str, now_ms: int) -> RunRow:
+def _widen(transaction: Transaction, run: RunRow, fingerprint: str, now_ms: int) -> RunRow:
     statement = update(runs).where(runs.c.id == run.id).values(horizon_ms=now_ms, fingerprint=fingerprint)
     transaction.execute(statement)
     return replace(run, horizon_ms=now_ms, fingerprint=fingerprint)
@@ -136,7 +136,7 @@ def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit
     )
 
 
-def open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
+def find_open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
     """Number and committed length of the segment to append to; (1, 0) for the first."""
     row = transaction.execute(
         select(segments.c.number, segments.c.committed_bytes)

@@ -50,7 +50,7 @@ def find(transaction: Transaction, source_id: int, url: str) -> SitemapRow | Non
     return None if row is None else SitemapRow(**row._mapping)
 
 
-def good_roots(transaction: Transaction, source_id: int) -> list[str]:
+def find_good_roots(transaction: Transaction, source_id: int) -> list[str]:
     """The sitemaps that no index names and whose list is known."""
     query = select(sitemaps.c.url).where(
         sitemaps.c.source_id == source_id, sitemaps.c.parent_id.is_(None), sitemaps.c.code.in_(_GOOD)
@@ -58,7 +58,7 @@ def good_roots(transaction: Transaction, source_id: int) -> list[str]:
     return list(transaction.execute(query.order_by(sitemaps.c.id)).scalars())
 
 
-def children(transaction: Transaction, sitemap_id: int) -> list[str]:
+def find_children(transaction: Transaction, sitemap_id: int) -> list[str]:
     """The sitemaps that an index named when it was read last."""
     query = select(sitemaps.c.url).where(sitemaps.c.parent_id == sitemap_id).order_by(sitemaps.c.id)
     return list(transaction.execute(query).scalars())
@@ -215,7 +215,7 @@ def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bo
     return count
 
 
-def failures(transaction: Transaction, source_id: int, wanted: Sequence[str]) -> list[tuple[str, str]]:
+def find_failures(transaction: Transaction, source_id: int, wanted: Sequence[str]) -> list[tuple[str, str]]:
     """Which of these sitemaps could not be read last time, and why."""
     keys = [identities.key(url) for url in wanted]
     query = select(sitemaps.c.url, func.coalesce(sitemaps.c.error, "")).where(

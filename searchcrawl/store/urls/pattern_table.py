@@ -20,7 +20,7 @@ _STRETCH: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPattern:
-    """A pattern; ``cut`` is the key of ``[scope]`` that cut it at the value ``cut_limit``.
+    """A pattern; ``find_cut`` is the key of ``[scope]`` that cut it at the value ``cut_limit``.
 
     Its last pages brought ``new_permille`` of 1000 parts new text; ``shares`` and ``runs`` say it in full
     where that has to be gone on with.
@@ -50,7 +50,7 @@ def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern
     transaction.execute(statement.on_conflict_do_update(index_elements=["source_id", "key"], set_=changed), values)
 
 
-def all_of(transaction: Transaction, source_id: int, *, with_shares: bool = False) -> list[StoredPattern]:
+def load(transaction: Transaction, source_id: int, *, with_shares: bool = False) -> list[StoredPattern]:
     """The patterns whose pages were looked at or that are cut, in the order in which they were met.
 
     Without ``with_shares`` their ``shares`` and ``runs`` are left out.
@@ -77,12 +77,12 @@ def all_of(transaction: Transaction, source_id: int, *, with_shares: bool = Fals
     ]
 
 
-def cut(transaction: Transaction, source_id: int) -> list[StoredPattern]:
+def find_cut(transaction: Transaction, source_id: int) -> list[StoredPattern]:
     """The patterns that are cut, in the order in which they were met."""
-    return [row for row in all_of(transaction, source_id) if row.cut is not None]
+    return [row for row in load(transaction, source_id) if row.cut is not None]
 
 
-def forgive(transaction: Transaction, source_id: int, *, key: str, limit: int) -> None:
+def forget_cuts(transaction: Transaction, source_id: int, *, key: str, limit: int) -> None:
     """Forgets what ``key`` cut at another value than ``limit``, and what was held against it."""
     transaction.execute(
         update(patterns)
@@ -91,7 +91,7 @@ def forgive(transaction: Transaction, source_id: int, *, key: str, limit: int) -
     )
 
 
-def counts(transaction: Transaction, source_id: int, texts: Sequence[str]) -> dict[str, int]:
+def count_urls(transaction: Transaction, source_id: int, texts: Sequence[str]) -> dict[str, int]:
     """How many URLs patterns have; 0 for those that are not known."""
     found = dict.fromkeys(texts, 0)
     for start in range(0, len(texts), _CHUNK):
@@ -118,7 +118,7 @@ def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, i
         )
 
 
-def name_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
+def mark_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
     """Notes that patterns have as many URLs as ``key`` allows, but of those that are cut for something else."""
     if texts:
         statement = upsert(transaction, patterns)
@@ -140,7 +140,7 @@ def forget_counts(transaction: Transaction, source_id: int) -> None:
     transaction.execute(update(patterns).where(patterns.c.source_id == source_id).values(urls=0))
 
 
-def admitted(transaction: Transaction, source_id: int, *, without: Sequence[int]) -> Iterator[str]:
+def list_urls(transaction: Transaction, source_id: int, *, without: Sequence[int]) -> Iterator[str]:
     """The URLs of a source whose codes are not among ``without``, by rising id."""
     after = 0
     while True:

@@ -31,7 +31,7 @@ class Reviewed(NamedTuple):
     found_as: str | None
 
 
-def rows_after(transaction: Transaction, source_id: int, after: int) -> list[Reviewed]:
+def load_rows_after(transaction: Transaction, source_id: int, after: int) -> list[Reviewed]:
     """The next rows of a source by rising id, at most PAGE_ROWS."""
     page = (
         select(urls.c.id, urls.c.url, urls.c.depth, urls.c.code, urls.c.rule, urls.c.referrer_id, urls.c.found_as)

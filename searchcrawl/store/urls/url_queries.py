@@ -78,29 +78,29 @@ class IndexedRow(NamedTuple):
     settled: bool
 
 
-def listed_urls(database: Database, source_id: int, wanted: RowFilter) -> Iterator[ListedUrl]:
+def list_urls(database: Database, source_id: int, wanted: RowFilter) -> Iterator[ListedUrl]:
     """The rows of a source by rising id, read a page at a time; raises StoreError."""
     after = 0
     while True:
-        query = _listing(wanted, after)
-        page = database.read(partial(_listed_page, query=query, source_id=source_id))
+        query = _build_listing(wanted, after)
+        page = database.read(partial(_load_page, query=query, source_id=source_id))
         yield from page
         if len(page) < _PAGE_ROWS:
             return
         after = page[-1].url_id
 
 
-def _listed_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> list[ListedUrl]:
-    return [_listed(row) for row in transaction.execute(query, {"source_id": source_id}).mappings()]
+def _load_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> list[ListedUrl]:
+    return [_build_listed(row) for row in transaction.execute(query, {"source_id": source_id}).mappings()]
 
 
-def listed_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | None:
+def find_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | None:
     """The row of one URL, by its key."""
     row = transaction.execute(_BY_KEY, {"source_id": source_id, "key": key}).mappings().one_or_none()
-    return None if row is None else _listed(row)
+    return None if row is None else _build_listed(row)
 
 
-def indexed_rows(database: Database, source_id: int) -> Iterator[IndexedRow]:
+def list_indexed(database: Database, source_id: int) -> Iterator[IndexedRow]:
     """The documents of a source that are in the index by the table, by rising row id; raises StoreError."""
     after = 0
     query = (
@@ -113,28 +113,30 @@ def indexed_rows(database: Database, source_id: int) -> Iterator[IndexedRow]:
         .limit(_PAGE_ROWS)
     )
     while True:
-        page = database.read(partial(_indexed_page, query=query.where(documents.c.url_id > after), source_id=source_id))
+        page = database.read(
+            partial(_load_indexed_page, query=query.where(documents.c.url_id > after), source_id=source_id)
+        )
         yield from page
         if len(page) < _PAGE_ROWS:
             return
         after = page[-1].url_id
 
 
-def _indexed_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> list[IndexedRow]:
+def _load_indexed_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> list[IndexedRow]:
     return [
         IndexedRow(row[0], row[1], row[2], row[3] or b"", bool(row[3]) and row[4] == DocumentState.PRESENT)
         for row in transaction.execute(query, {"source_id": source_id})
     ]
 
 
-def host_ids(transaction: Transaction, name: str) -> list[int]:
+def find_host_ids(transaction: Transaction, name: str) -> list[int]:
     """The hosts of this name, on the port that it names or on any."""
     of_any_port = hosts.c.name.startswith(f"{name}:", autoescape=True)
     query = select(hosts.c.id, hosts.c.name).where(or_(hosts.c.name == name, of_any_port))
     return [row.id for row in transaction.execute(query) if name in {row.name, row.name.rpartition(":")[0]}]
 
 
-def held_since(transaction: Transaction, source_id: int) -> dict[int, int]:
+def find_quarantine_times(transaction: Transaction, source_id: int) -> dict[int, int]:
     """By the id of the run: when it ended, and so when its removals began to wait."""
     waiting = select(documents.c.quarantine_run).where(
         documents.c.source_id == source_id, documents.c.quarantine_run.is_not(None)
@@ -143,24 +145,24 @@ def held_since(transaction: Transaction, source_id: int) -> dict[int, int]:
     return {row[0]: row[1] for row in transaction.execute(query)}
 
 
-def cached_records(transaction: Transaction, source_id: int) -> int:
+def count_cached_records(transaction: Transaction, source_id: int) -> int:
     """How many documents of a source have their record in the cache."""
     return _count(transaction, documents.c.source_id == source_id, documents.c.segment.is_not(None))
 
 
-def refused_documents(transaction: Transaction, source_id: int) -> int:
+def count_refused_documents(transaction: Transaction, source_id: int) -> int:
     """How many documents the index refused in their present version."""
     return _count(transaction, documents.c.source_id == source_id, documents.c.index_error.is_not(None))
 
 
-def warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:
+def count_warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:
     """How many URLs were no page although they answered: 959 (login) and 965 (sentinel)."""
     # The codes as literals: SQLite finds the partial index by them.
     query = select(urls.c.code, func.count()).where(urls.c.source_id == source_id, is_one_of("code", WARNED))
     return {row[0]: row[1] for row in transaction.execute(query.group_by(urls.c.code))}
 
 
-def indexed_without_record(transaction: Transaction, source_id: int) -> int:
+def count_indexed_without_record(transaction: Transaction, source_id: int) -> int:
     """How many documents are in the index and not in the cache any more."""
     return _count(
         transaction,
@@ -174,13 +176,13 @@ def _count(transaction: Transaction, *conditions: ColumnElement[bool]) -> int:
     return int(transaction.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one())
 
 
-def _listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
+def _build_listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
     # First the rows of the page, then what belongs to them: no planner may begin with all documents.
-    rows = select(urls).where(_OF_SOURCE, urls.c.id > after, *_conditions(wanted))
-    return _with_documents(rows.order_by(urls.c.id).limit(_PAGE_ROWS))
+    rows = select(urls).where(_OF_SOURCE, urls.c.id > after, *_build_conditions(wanted))
+    return _join_documents(rows.order_by(urls.c.id).limit(_PAGE_ROWS))
 
 
-def _with_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
+def _join_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
     page = rows.subquery("page")
     joined = (
         page.outerjoin(documents, documents.c.url_id == page.c.id)
@@ -217,12 +219,12 @@ def _with_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
     return query.select_from(joined).order_by(page.c.id)
 
 
-_BY_KEY: Final = _with_documents(
+_BY_KEY: Final = _join_documents(
     select(urls).where(urls.c.source_id == bindparam("source_id"), urls.c.key == bindparam("key"))
 )
 
 
-def _conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:
+def _build_conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.code is not None:
         yield urls.c.code == wanted.code
     if wanted.rule is not None:
@@ -238,7 +240,7 @@ def _conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:
         yield func.coalesce(urls.c.last_fetched_ms, urls.c.first_seen_ms) >= wanted.since_ms
 
 
-def _listed(row: object) -> ListedUrl:
+def _build_listed(row: object) -> ListedUrl:
     values = dict(row)  # type: ignore[call-overload]  # a RowMapping
     values["fetch_state"] = FetchState(values["fetch_state"])
     state = values["document_state"]
@@ -274,7 +276,7 @@ class UrlFacts:
 
 def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts | None:
     """What is known of the URL with this key (``urls.key``); None where the source never saw it."""
-    listed = listed_url(transaction, source_id, key)
+    listed = find_url(transaction, source_id, key)
     if listed is None:
         return None
     row = transaction.execute(_QUERY, {"url_id": listed.url_id}).one()
@@ -289,7 +291,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         mimetype=row.mimetype,
         content_length=row.content_length or 0,
         body_digest=row.body_digest,
-        place=_place(row),
+        place=_build_place(row),
         canonical=row.canonical,
         copies=tuple(copies),
         batch_state=None if row.batch_state is None else BatchState(row.batch_state),
@@ -346,7 +348,7 @@ _SELECTED: Final = select(
 _QUERY: Final = _SELECTED.where(urls.c.id == bindparam("url_id"))
 
 
-def _place(row: Row[*tuple[Any, ...]]) -> tuple[int, int, int, int] | None:
+def _build_place(row: Row[*tuple[Any, ...]]) -> tuple[int, int, int, int] | None:
     if row.segment is None:
         return None
     return row.segment, row.record_offset, row.response_bytes, row.fields_bytes

@@ -89,7 +89,7 @@ class Settled:
     redirects: str | None = None
 
 
-def known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
+def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
     """The rows of ``keys`` that are there."""
     found: list[KnownUrl] = []
     for start in range(0, len(keys), _CHUNK):
@@ -147,7 +147,7 @@ def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
         transaction.execute(statement, parameters)
 
 
-def addresses(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int, int]]:
+def find_places(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int, int]]:
     """URL, depth and code of rows by id."""
     found: dict[int, tuple[str, int, int]] = {}
     for start in range(0, len(url_ids), _CHUNK):
@@ -158,7 +158,7 @@ def addresses(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tup
     return found
 
 
-def depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
+def find_depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     """The depth of rows by id."""
     found: dict[int, int] = {}
     for start in range(0, len(url_ids), _CHUNK):
@@ -167,7 +167,7 @@ def depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def _hosts_of(of_state: TextClause, *, due: bool) -> Select[int]:
+def _build_host_query(of_state: TextClause, *, due: bool) -> Select[int]:
     """Hosts with rows of a state; the recursion leaps from one to the next in the index."""
     here = urls.c.source_id == bindparam("source")
     nearest = select(func.min(urls.c.host_id).label("id")).where(of_state, here)
@@ -181,11 +181,13 @@ def _hosts_of(of_state: TextClause, *, due: bool) -> Select[int]:
     return query
 
 
-_HOSTS_TODO: Final = _hosts_of(_TODO, due=False)
-_HOSTS_DUE: Final = _hosts_of(DUE, due=True)
+_HOSTS_TODO: Final = _build_host_query(_TODO, due=False)
+_HOSTS_DUE: Final = _build_host_query(DUE, due=True)
 
 
-def hosts_with_work(transaction: Transaction, source_id: int, horizon_ms: int, *, after: int, limit: int) -> list[int]:
+def find_hosts_with_work(
+    transaction: Transaction, source_id: int, horizon_ms: int, *, after: int, limit: int
+) -> list[int]:
     """Ids of hosts above ``after`` that have rows to do or due, rising, at most ``limit``.
 
     A few index seeks a host, whatever the number of rows.
@@ -242,10 +244,10 @@ def claim(
         due = source.where(DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
         rows.extend(transaction.execute(due))
     _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
-    return [_claim_of(row, forced=forced, now_ms=now_ms) for row in rows]
+    return [_build_claim(row, forced=forced, now_ms=now_ms) for row in rows]
 
 
-def _claim_of(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
+def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
     held = row.segment is not None or row.state in AT_HAND
     # It is to be in the index, and its record is given up: only the page itself can bring it there.
     gone = not held and row.document_code in WITH_DOCUMENT
@@ -291,7 +293,7 @@ def recover(transaction: Transaction, source_id: int) -> int:
     return result.rowcount
 
 
-def next_due_ms(transaction: Transaction, source_id: int) -> int | None:
+def find_next_due_ms(transaction: Transaction, source_id: int) -> int | None:
     """When the first row that is still to do falls due; None where none is left."""
     value: int | None = transaction.execute(
         select(func.min(urls.c.due_ms)).where(_TODO, urls.c.source_id == source_id)
@@ -356,7 +358,7 @@ def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
         transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
 
 
-def ended_well(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
+def find_with_document(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
     """Which of these rows were fetched with a document, indexed or known as a copy."""
     found: set[int] = set()
     for start in range(0, len(url_ids), _CHUNK):
@@ -369,7 +371,7 @@ def ended_well(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
     return found
 
 
-def redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
+def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
     """The URLs of the rows whose redirects led here one after the other, the nearest first, at most ``limit``."""
     found: list[str] = []
     referrer = urls.alias("referrer")

@@ -29,7 +29,7 @@ SITE = "http://a.test/"
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     database = Database(store_url, tmp_path)
     with database.write_once() as transaction:
-        run_table.source_id(transaction, "demo")
+        run_table.find_or_add_source(transaction, "demo")
     yield database
     database.close()
 

@@ -26,7 +26,7 @@ WORDS = ("amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "heath",
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     database = Database(store_url, tmp_path)
     with database.write_once() as transaction:
-        run_table.source_id(transaction, "demo")
+        run_table.find_or_add_source(transaction, "demo")
     yield database
     database.close()
 
@@ -137,7 +137,7 @@ def test_cut_when_the_limit_was_edited_then_it_is_forgiven(database: Database, a
 
     assert not edited.active
     with database.read_once() as transaction:
-        assert pattern_table.cut(transaction, 1) == []
+        assert pattern_table.find_cut(transaction, 1) == []
 
 
 def test_evidence_when_processes_end_before_it_is_complete_then_the_next_ones_go_on(database: Database) -> None:
@@ -212,7 +212,7 @@ def test_number_when_a_pattern_has_as_many_urls_as_allowed_then_more_are_refused
         [over] * 4,
     ]
     with database.read_once() as transaction:
-        (row,) = pattern_table.cut(transaction, 1)
+        (row,) = pattern_table.find_cut(transaction, 1)
     assert (row.text, row.cut, row.cut_limit) == (f"{SITE}/day/{{n}}", MAX_URLS, 3)
 
 

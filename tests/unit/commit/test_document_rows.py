@@ -108,18 +108,18 @@ class World:
         if batch is not None:
             self._send(batch)
         with self.database.write_once() as transaction:
-            surplus = batch_table.surplus_copies(transaction, 1)
+            surplus = batch_table.find_surplus_copies(transaction, 1)
             if surplus:
                 batch_table.seal_removals(transaction, 1, 1, self.now_ms, [one.url_id for one in surplus])
         self._acknowledge_removals()
         if not self.preserve:
             with self.database.write_once() as transaction:
-                for number in set(range(1, self.segment + 1)) - batch_table.segments_in_use(transaction, 1):
+                for number in set(range(1, self.segment + 1)) - batch_table.find_segments_in_use(transaction, 1):
                     batch_table.forget_segment(transaction, 1, number)
 
     def _send(self, batch: SealedBatch) -> None:
         with self.database.read_once() as transaction:
-            rows = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=1000)
+            rows = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=1000)
             duplicates = keys.find_duplicates(transaction, [row.url_id for row in rows])
         assert all(row.segment is not None for row in rows), "a document without a record was sent"
         for row in rows:
@@ -128,21 +128,21 @@ class World:
             ]
         self.sent += len(rows)
         with self.database.write_once() as transaction:
-            batch_table.accept(transaction, batch, [row.url_id for row in rows])
+            batch_table.note_accepted(transaction, batch, [row.url_id for row in rows])
 
     def _remove(self) -> None:
         with self.database.write_once() as transaction:
-            leaving = [one.url_id for one in batch_table.leaving(transaction, 1)]
+            leaving = [one.url_id for one in batch_table.find_leaving(transaction, 1)]
             if leaving:
                 batch_table.seal_removals(transaction, 1, 1, self.now_ms, leaving)
         self._acknowledge_removals()
 
     def _acknowledge_removals(self) -> None:
         with self.database.write_once() as transaction:
-            for _, _, rows in batch_table.removing(transaction, 1):
+            for _, _, rows in batch_table.find_removals_under_way(transaction, 1):
                 for row in rows:
                     del self.index[row.url.removeprefix(SITE)]
-                batch_table.removed(transaction, [row.url_id for row in rows])
+                batch_table.note_removed(transaction, [row.url_id for row in rows])
 
     def _claims(self) -> list[Claim]:
         with self.database.write_once() as transaction:
@@ -211,7 +211,7 @@ class World:
 def database(tmp_path: Path) -> Iterator[Database]:
     database = Database("sqlite:///store.db", tmp_path)
     with database.write_once() as transaction:
-        run_table.source_id(transaction, "demo")
+        run_table.find_or_add_source(transaction, "demo")
     yield database
     database.close()
 
@@ -338,8 +338,8 @@ def test_removal_when_a_copy_is_on_its_way_out_and_its_survivor_is_gone_then_it_
     claims = {claim.url: claim for claim in world._claims()}
     world.visit([claims[f"{SITE}b"]])
     with database.write_once() as transaction:
-        batch_table.accept(transaction, *_sealed(transaction))
-        surplus = [one.url_id for one in batch_table.surplus_copies(transaction, 1)]
+        batch_table.note_accepted(transaction, *_sealed(transaction))
+        surplus = [one.url_id for one in batch_table.find_surplus_copies(transaction, 1)]
         batch_table.seal_removals(transaction, 1, 1, world.now_ms, surplus)
 
     # While its removal is under way.
@@ -372,6 +372,4 @@ def test_failure_when_a_copy_cannot_be_fetched_and_is_promoted_then_its_row_keep
 def _sealed(transaction: Transaction) -> tuple[SealedBatch, list[int]]:
     batch = batch_table.seal_documents(transaction, 1, 1, 5 * _RUN_MS)
     assert batch is not None
-    return batch, [
-        row.url_id for row in batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=99)
-    ]
+    return batch, [row.url_id for row in batch_table.find_without_receipt(transaction, batch.number, after=0, limit=99)]

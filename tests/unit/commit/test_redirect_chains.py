@@ -33,7 +33,7 @@ def chain_of(database: Database, length: int, *, code: int = Code.MOVED) -> int:
     """Rows of which each redirected to the next; the id of the last, which was not visited yet."""
     referrer: int | None = None
     with database.write_once() as transaction:
-        source = run_table.source_id(transaction, "example")
+        source = run_table.find_or_add_source(transaction, "example")
         host = host_table.find_or_add(transaction, ["www.example.org:80"])["www.example.org:80"]
         for number in range(length + 1):
             row = NewUrl(

@@ -23,7 +23,7 @@ WHOLE = SitemapEnd(code=200, whole=True)
 def database(tmp_path: Path) -> Iterator[Database]:
     database = Database("sqlite:///test.db", tmp_path)
     with database.write_once() as transaction:
-        run_table.source_id(transaction, "demo")
+        run_table.find_or_add_source(transaction, "demo")
     yield database
     database.close()
 
@@ -108,4 +108,4 @@ def test_index_when_read_then_its_children_are_known_and_those_that_vanished_are
         index = sitemap_table.find(transaction, SOURCE, URL)
         assert index is not None
         assert (index.code, index.run_id) == (200, 1)
-        assert sitemap_table.children(transaction, index.id) == ["http://a.test/2", "http://a.test/3"]
+        assert sitemap_table.find_children(transaction, index.id) == ["http://a.test/2", "http://a.test/3"]

@@ -16,6 +16,6 @@ from tests.unit.store.support_store import SOURCE
 def database(tmp_path: Path, store_url: str) -> Iterator[Database]:
     database = Database(store_url, tmp_path)
     with database.write_once() as transaction:
-        assert run_table.source_id(transaction, "demo") == SOURCE
+        assert run_table.find_or_add_source(transaction, "demo") == SOURCE
     yield database
     database.close()

@@ -41,7 +41,7 @@ def sealed(database: Database, names: Sequence[str]) -> tuple[list[int], SealedB
 
 def accept(database: Database, batch: SealedBatch, ids: Sequence[int]) -> None:
     with database.write_once() as transaction:
-        batch_table.accept(transaction, batch, ids)
+        batch_table.note_accepted(transaction, batch, ids)
 
 
 def present(database: Database, names: Sequence[str]) -> list[int]:
@@ -53,7 +53,7 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 def leaving(database: Database) -> list[int]:
     with database.read_once() as transaction:
-        return [row.url_id for row in batch_table.leaving(transaction, SOURCE)]
+        return [row.url_id for row in batch_table.find_leaving(transaction, SOURCE)]
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
@@ -70,7 +70,7 @@ def test_seal_when_documents_are_cached_then_all_are_in_one_batch_and_none_is_le
     ids, batch = sealed(database, ["a", "b"])
 
     with database.read_once() as transaction:
-        rows = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=9)
+        rows = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=9)
     assert states(database, ids) == [SENDING, SENDING]
     assert [row.url_id for row in rows] == ids
     assert seal(database) is None
@@ -96,7 +96,7 @@ def test_accept_when_acknowledged_then_present_in_that_version(database: Databas
     assert states(database, ids) == [PRESENT, SENDING]
     assert [document(database, url_id).indexed_version for url_id in ids] == [batch.crawl_version, None]
     with database.read_once() as transaction:
-        assert document_table.totals(transaction, SOURCE) == {"documents": 1, "waiting": 1, "quarantined": 0}
+        assert document_table.count_totals(transaction, SOURCE) == {"documents": 1, "waiting": 1, "quarantined": 0}
 
 
 def test_accept_when_the_document_changed_meanwhile_then_the_newer_one_still_waits(database: Database) -> None:
@@ -122,7 +122,7 @@ def test_refuse_when_the_index_says_why_then_set_aside_with_the_reason(database:
     ids, batch = sealed(database, ["a"])
 
     with database.write_once() as transaction:
-        batch_table.refuse(transaction, batch, [(ids[0], "immense term")])
+        batch_table.note_refused(transaction, batch, [(ids[0], "immense term")])
 
     assert states(database, ids) == [WITHHELD]
     assert document(database, ids[0]).index_error == "immense term"
@@ -159,9 +159,9 @@ def test_removal_when_sealed_and_acknowledged_then_no_longer_in_the_index(databa
         batch = batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
     under_way = states(database, ids)
     with database.read_once() as transaction:
-        again = batch_table.removing(transaction, SOURCE)
+        again = batch_table.find_removals_under_way(transaction, SOURCE)
     with database.write_once() as transaction:
-        batch_table.removed(transaction, ids)
+        batch_table.note_removed(transaction, ids)
 
     assert under_way == [REMOVING]
     assert [(number, [row.url_id for row in rows]) for number, _, rows in again] == [(batch.number, ids)]
@@ -174,7 +174,7 @@ def test_removed_when_the_page_is_back_unchanged_then_its_record_is_sent_again(d
     ids = present(database, ["a"])
     with database.write_once() as transaction:
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
-        batch_table.removed(transaction, ids)
+        batch_table.note_removed(transaction, ids)
 
     confirm(database, ids)
 
@@ -188,7 +188,7 @@ def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_s
     confirm(database, ids)
 
     with database.write_once() as transaction:
-        batch_table.removed(transaction, ids)
+        batch_table.note_removed(transaction, ids)
 
     assert states(database, ids) == [CACHED]
     assert document(database, ids[0]).indexed_version is None
@@ -203,10 +203,10 @@ def test_removed_when_the_page_came_back_and_is_in_a_batch_already_then_it_stays
     assert batch is not None
 
     with database.write_once() as transaction:
-        batch_table.removed(transaction, ids)
+        batch_table.note_removed(transaction, ids)
 
     with database.read_once() as transaction:
-        waiting = batch_table.documents_without_receipt(transaction, batch.number, after=0, limit=10)
+        waiting = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=10)
     assert [one.url_id for one in waiting] == ids
 
 
@@ -214,12 +214,12 @@ def test_lost_when_a_page_is_back_and_its_record_is_gone_then_it_is_named(databa
     ids = present(database, ["a", "b"])
     with database.write_once() as transaction:
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids[:1])
-        batch_table.removed(transaction, ids[:1])
+        batch_table.note_removed(transaction, ids[:1])
         batch_table.forget_segment(transaction, SOURCE, 1)
     confirm(database, ids)
 
     with database.read_once() as transaction:
-        assert document_table.lost(transaction, ids) == {ids[0]}
+        assert document_table.find_lost(transaction, ids) == {ids[0]}
 
 
 def test_quarantine_when_held_back_then_in_the_index_until_somebody_decides(database: Database) -> None:
@@ -229,10 +229,10 @@ def test_quarantine_when_held_back_then_in_the_index_until_somebody_decides(data
     with database.write_once() as transaction:
         batch_table.quarantine(transaction, ids, 7)
     with database.read_once() as transaction:
-        held = [(row.url_id, run) for row, run in batch_table.quarantined(transaction, SOURCE)]
-        totals = document_table.totals(transaction, SOURCE)
+        held = [(row.url_id, run) for row, run in batch_table.find_quarantined(transaction, SOURCE)]
+        totals = document_table.count_totals(transaction, SOURCE)
     with database.write_once() as transaction:
-        batch_table.keep(transaction, ids[:1])
+        batch_table.reject_removals(transaction, ids[:1])
     confirm(database, ids[1:])
 
     assert held == [(ids[0], 7), (ids[1], 7)]
@@ -253,7 +253,7 @@ def test_quarantine_when_a_newer_version_had_not_been_sent_then_it_is_afterwards
         confirm(database, ids)
     else:
         with database.write_once() as transaction:
-            batch_table.keep(transaction, ids)
+            batch_table.reject_removals(transaction, ids)
 
     assert states(database, ids) == [CACHED]
     assert document(database, ids[0]).leaving == 0
@@ -285,7 +285,7 @@ def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(da
     with database.write_once() as transaction:
         duplicate_key_table.set_results(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
     with database.read_once() as transaction:
-        surplus = [row.url_id for row in batch_table.surplus_copies(transaction, SOURCE)]
+        surplus = [row.url_id for row in batch_table.find_surplus_copies(transaction, SOURCE)]
         duplicates = duplicate_key_table.find_duplicates(transaction, ids)
 
     assert surplus == ids[1:]
@@ -300,7 +300,7 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     with database.write_once() as transaction:
         duplicate_key_table.set_results(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
     with database.read_once() as transaction:
-        assert batch_table.surplus_copies(transaction, SOURCE) == []
+        assert batch_table.find_surplus_copies(transaction, SOURCE) == []
 
 
 def test_unfinished_when_a_process_died_then_batches_go_on_from_where_they_stood(database: Database) -> None:
@@ -312,7 +312,7 @@ def test_unfinished_when_a_process_died_then_batches_go_on_from_where_they_stood
         batch_table.set_state(transaction, second.number, BatchState.ACKNOWLEDGED)
 
     with database.read_once() as transaction:
-        found = batch_table.unfinished(transaction, SOURCE)
+        found = batch_table.find_unfinished(transaction, SOURCE)
 
     assert [(batch.number, batch.crawl_version, batch.state) for batch in found] == [
         (second.number, second.crawl_version, BatchState.ACKNOWLEDGED),
@@ -328,7 +328,7 @@ def test_segments_when_documents_wait_then_theirs_are_in_use(database: Database)
     store(database, add(database, ["c"]), segment=3)
 
     with database.read_once() as transaction:
-        assert batch_table.segments_in_use(transaction, SOURCE) == {3}
+        assert batch_table.find_segments_in_use(transaction, SOURCE) == {3}
 
 
 def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_its_body_known(
@@ -338,7 +338,7 @@ def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_i
     store(database, ids, body=b"newer")
 
     with database.write_once() as transaction:
-        batch_table.lost_records(transaction, ids)
+        batch_table.mark_records_lost(transaction, ids)
 
     found = document(database, ids[0])
     assert (found.state, found.segment, found.body_digest) == (DocumentState.WANTED, None, b"newer")

@@ -43,7 +43,7 @@ def present(database: Database, *names: str, **values: object) -> list[int]:
     with database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
         assert batch is not None
-        batch_table.accept(transaction, batch, ids)
+        batch_table.note_accepted(transaction, batch, ids)
     return ids
 
 
@@ -109,10 +109,10 @@ def test_standing_when_a_display_url_is_anothers_then_the_document_of_the_index_
         stand(database, url_id, Code.DISPLAY_URL_CLASH, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        leaving = [one.url_id for one in batch_table.leaving(transaction, SOURCE)]
-        surplus = batch_table.surplus_copies(transaction, SOURCE)
+        leaving = [one.url_id for one in batch_table.find_leaving(transaction, SOURCE)]
+        surplus = batch_table.find_surplus_copies(transaction, SOURCE)
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, leaving)
-        batch_table.removed(transaction, leaving)
+        batch_table.note_removed(transaction, leaving)
 
     assert (leaving, surplus) == (ids[1:2], [])
     assert states(database, ids) == [PRESENT, WITHHELD, WITHHELD]
@@ -124,10 +124,10 @@ def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known
     stand(database, ids[1], code, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        surplus = batch_table.surplus_copies(transaction, SOURCE)
+        surplus = batch_table.find_surplus_copies(transaction, SOURCE)
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus])
         under_way = duplicate_key_table.load(transaction, ids)[ids[1]]
-        batch_table.removed(transaction, ids[1:])
+        batch_table.note_removed(transaction, ids[1:])
 
     assert [(one.url_id, one.code) for one in surplus] == [(ids[1], code)]
     assert under_way.good
@@ -163,7 +163,7 @@ def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Databa
 def test_claim_when_a_document_is_wanted_then_its_page_is_asked_for_whole(database: Database) -> None:
     ids = present(database, "a")
     with database.write_once() as transaction:
-        batch_table.lost_records(transaction, ids)
+        batch_table.mark_records_lost(transaction, ids)
         url_table.reopen(transaction, ids)
         claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
 
@@ -217,7 +217,7 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
         stand(database, sending, code, other, WITHHELD)
 
     with database.read_once() as transaction:
-        going = [*batch_table.surplus_copies(transaction, SOURCE), *batch_table.leaving(transaction, SOURCE)]
+        going = [*batch_table.find_surplus_copies(transaction, SOURCE), *batch_table.find_leaving(transaction, SOURCE)]
     assert [one.url_id for one in going] == [sending]
 
 

@@ -54,7 +54,7 @@ def test_add_when_keys_use_all_64_bits_then_they_come_back(database: Database) -
         ids = url_table.add(transaction, SOURCE, rows, NOW_MS)
 
     with database.read_once() as transaction:
-        known = {one.key: one.id for one in url_table.known(transaction, SOURCE, keys)}
+        known = {one.key: one.id for one in url_table.find_known(transaction, SOURCE, keys)}
     assert known == ids
     assert sorted(known) == keys
 
@@ -63,7 +63,7 @@ def test_add_when_rows_are_thousands_then_each_key_has_the_id_of_its_row(databas
     ids = add(database, [f"page-{number}" for number in range(2500)])
 
     with database.read_once() as transaction:
-        addresses = url_table.addresses(transaction, ids)
+        addresses = url_table.find_places(transaction, ids)
     assert [addresses[url_id][0] for url_id in ids] == [f"http://a.test:80/page-{number}" for number in range(2500)]
 
 
@@ -145,7 +145,7 @@ def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are
     claim(postgres_database, limit=2)
     with postgres_database.write_once() as transaction:
         url_table.recover(transaction, SOURCE)
-        url_table.next_due_ms(transaction, SOURCE)
+        url_table.find_next_due_ms(transaction, SOURCE)
         transaction.execute(text("SELECT pg_stat_force_next_flush()"))
 
     with postgres_database.read_once() as transaction:

@@ -102,7 +102,7 @@ def older(tmp_path: Path, empty_store_url: str) -> str:
     newer = "sqlite:///var/newer.db"
     with closing(Database(newer, tmp_path)) as database:
         with database.write_once() as transaction:
-            run_table.source_id(transaction, "demo")
+            run_table.find_or_add_source(transaction, "demo")
         ids = add(database, ["a", "b", "c", "d"])
         settle(database, ids[:2])
         store(database, ids[:2])
@@ -166,10 +166,10 @@ def test_indexes_when_they_are_partial_then_both_stores_have_them_so(tmp_path: P
 
 def test_store_when_opened_again_then_its_rows_are_still_there(empty_store_url: str, tmp_path: Path) -> None:
     with closing(Database(empty_store_url, tmp_path)) as database, database.write_once() as transaction:
-        run_table.source_id(transaction, "demo")
+        run_table.find_or_add_source(transaction, "demo")
 
     with closing(Database(empty_store_url, tmp_path)) as database, database.read_once() as transaction:
-        names = run_table.source_names(transaction)
+        names = run_table.find_source_names(transaction)
 
     assert names == {SOURCE: "demo"}
 
@@ -267,7 +267,7 @@ def test_write_when_the_block_raises_then_nothing_is_written(empty_store_url: st
         with pytest.raises(StoreError):
             _write_twice(database)
         with database.read_once() as transaction:
-            names = run_table.source_names(transaction)
+            names = run_table.find_source_names(transaction)
 
     assert names == {}
 

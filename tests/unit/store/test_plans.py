@@ -53,10 +53,10 @@ def plans(database: Database) -> Iterator[list[str]]:
 @pytest.mark.parametrize(
     "count",
     [
-        lambda transaction: document_table.totals(transaction, SOURCE),
+        lambda transaction: document_table.count_totals(transaction, SOURCE),
         lambda transaction: url_table.count_todo(transaction, SOURCE, NOW_MS),
-        lambda transaction: url_queries.indexed_without_record(transaction, SOURCE),
-        lambda transaction: url_queries.warned_urls(transaction, SOURCE),
+        lambda transaction: url_queries.count_indexed_without_record(transaction, SOURCE),
+        lambda transaction: url_queries.count_warned_urls(transaction, SOURCE),
     ],
     ids=["totals", "todo", "without record", "warned"],
 )
@@ -72,14 +72,14 @@ def test_count_when_sqlite_plans_then_an_index_is_enough(
 
 def test_refused_documents_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
-        url_queries.refused_documents(transaction, SOURCE)
+        url_queries.count_refused_documents(transaction, SOURCE)
 
     assert steps == ["SEARCH documents USING INDEX ix_documents_refused (source_id=?)"]
 
 
 def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
-        batch_table.segments_in_use(transaction, SOURCE)
+        batch_table.find_segments_in_use(transaction, SOURCE)
         resend_table.begin(transaction, SOURCE, NOW_MS)
         batch_table.forget_segment(transaction, SOURCE, 1)
 
@@ -103,11 +103,11 @@ def test_dates_when_sitemaps_were_read_then_only_what_they_list_is_looked_at(sql
 
 def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps:
-        list(islice(url_queries.listed_urls(sqlite_store, SOURCE, RowFilter(code=404)), 5))
-        list(url_queries.indexed_rows(sqlite_store, SOURCE))
+        list(islice(url_queries.list_urls(sqlite_store, SOURCE, RowFilter(code=404)), 5))
+        list(url_queries.list_indexed(sqlite_store, SOURCE))
         with sqlite_store.write_once() as transaction:
             run_table.count_urls(transaction, SOURCE, without=[955])
-            review_table.rows_after(transaction, SOURCE, 0)
+            review_table.load_rows_after(transaction, SOURCE, 0)
 
     walks = [step for step in steps if step.startswith(("SCAN urls", "SEARCH urls")) and "rowid=?" not in step]
     assert walks == [

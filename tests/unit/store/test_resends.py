@@ -25,7 +25,7 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
     with database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
         assert batch is not None
-        batch_table.accept(transaction, batch, ids)
+        batch_table.note_accepted(transaction, batch, ids)
         batch_table.set_state(transaction, batch.number, BatchState.COMMITTED)
     return ids
 
@@ -43,19 +43,19 @@ def seal(database: Database, *, after: int = 0, max_bytes: int = EVERYTHING) -> 
 def shipped(database: Database, chunk: Chunk | None) -> list[int]:
     assert chunk is not None
     with database.read_once() as transaction:
-        rows = batch_table.documents_without_receipt(transaction, chunk.batch.number, after=0, limit=1000)
+        rows = batch_table.find_without_receipt(transaction, chunk.batch.number, after=0, limit=1000)
         return [row.url_id for row in rows]
 
 
 def accept(database: Database, chunk: Chunk | None, ids: Sequence[int]) -> None:
     assert chunk is not None
     with database.write_once() as transaction:
-        batch_table.accept(transaction, chunk.batch, ids)
+        batch_table.note_accepted(transaction, chunk.batch, ids)
 
 
 def left(database: Database) -> int:
     with database.read_once() as transaction:
-        return resend_table.left(transaction, SOURCE)
+        return resend_table.count_left(transaction, SOURCE)
 
 
 def test_seal_when_no_resend_was_asked_for_then_there_is_nothing(database: Database) -> None:
@@ -104,8 +104,8 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     assert states(database, ids) == [DocumentState.QUARANTINED, DocumentState.PRESENT]
     assert shipped(database, chunk) == []
     with database.read_once() as transaction:
-        assert [row.url_id for row, _ in batch_table.quarantined(transaction, SOURCE)] == ids[:1]
-        assert [row.url_id for row in batch_table.leaving(transaction, SOURCE)] == ids[1:]
+        assert [row.url_id for row, _ in batch_table.find_quarantined(transaction, SOURCE)] == ids[:1]
+        assert [row.url_id for row in batch_table.find_leaving(transaction, SOURCE)] == ids[1:]
 
 
 def test_seal_when_a_waiting_removal_is_refused_then_it_still_waits_and_is_not_sent_for_ever(
@@ -119,7 +119,7 @@ def test_seal_when_a_waiting_removal_is_refused_then_it_still_waits_and_is_not_s
     assert chunk is not None
 
     with database.write_once() as transaction:
-        batch_table.refuse(transaction, chunk.batch, [(ids[0], "immense")])
+        batch_table.note_refused(transaction, chunk.batch, [(ids[0], "immense")])
 
     assert states(database, ids) == [DocumentState.QUARANTINED]
     assert shipped(database, chunk) == []
@@ -133,7 +133,7 @@ def test_begin_when_a_document_was_refused_then_it_is_to_be_sent(database: Datab
     with database.write_once() as transaction:
         batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
         assert batch is not None
-        batch_table.refuse(transaction, batch, [(ids[0], "immense")])
+        batch_table.note_refused(transaction, batch, [(ids[0], "immense")])
 
     begin(database)
 
@@ -147,7 +147,7 @@ def test_seal_when_records_are_gone_then_they_are_counted_and_left_alone(databas
     begin(database)
 
     with database.read_once() as transaction:
-        gone = resend_table.without_record(transaction, SOURCE)
+        gone = resend_table.count_without_record(transaction, SOURCE)
 
     assert (gone, seal(database)) == (2, None)
     assert states(database, ids) == [DocumentState.PRESENT] * 2
@@ -161,4 +161,4 @@ def test_version_when_a_resend_ended_then_there_is_none(database: Database, *, e
             resend_table.end(transaction, SOURCE)
 
     with database.read_once() as transaction:
-        assert (resend_table.version(transaction, SOURCE) is None) == ended
+        assert (resend_table.find_version(transaction, SOURCE) is None) == ended

@@ -26,8 +26,8 @@ def test_warned_urls_when_counted_then_are_those_of_the_source_by_code(database:
         settle(database, add(database, [name]), code=code)
 
     with database.read_once() as transaction:
-        counted = url_queries.warned_urls(transaction, SOURCE)
-        elsewhere = url_queries.warned_urls(transaction, SOURCE + 1)
+        counted = url_queries.count_warned_urls(transaction, SOURCE)
+        elsewhere = url_queries.count_warned_urls(transaction, SOURCE + 1)
 
     assert counted == {965: 2, 959: 1}
     assert elsewhere == {}

@@ -46,7 +46,7 @@ def test_rows_when_added_twice_then_there_is_one_and_an_index_takes_it_over(data
 
     assert named(database, OTHER, URL, parent_id=index) == first
     with database.read_once() as transaction:
-        assert sitemap_table.children(transaction, index) == [URL, OTHER]
+        assert sitemap_table.find_children(transaction, index) == [URL, OTHER]
 
 
 def test_rows_when_an_index_names_itself_then_it_is_no_child_of_its_own(database: Database) -> None:
@@ -55,7 +55,7 @@ def test_rows_when_an_index_names_itself_then_it_is_no_child_of_its_own(database
     named(database, INDEX, URL, parent_id=index)
 
     with database.write_once() as transaction:
-        assert sitemap_table.children(transaction, index) == [URL]
+        assert sitemap_table.find_children(transaction, index) == [URL]
         assert sitemap_table.forget_other_children(transaction, index, set()) == 1
     assert find(database, INDEX) is not None
 
@@ -180,4 +180,4 @@ def test_failures_when_listed_sitemaps_could_not_be_read_then_they_are_told(data
     end(database, bad, Reading(code=404, error="404 Not Found", etag=None, last_modified=None))
 
     with database.read_once() as transaction:
-        assert sitemap_table.failures(transaction, SOURCE, [URL, OTHER, INDEX]) == [(OTHER, "404 Not Found")]
+        assert sitemap_table.find_failures(transaction, SOURCE, [URL, OTHER, INDEX]) == [(OTHER, "404 Not Found")]

@@ -31,7 +31,7 @@ def stores(tmp_path: Path, store_url: str) -> Iterator[list[Database]]:
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Database(store_url, tmp_path))) for _ in range(PROCESSES)]
         with opened[0].write_once() as transaction:
-            assert run_table.source_id(transaction, "demo") == SOURCE
+            assert run_table.find_or_add_source(transaction, "demo") == SOURCE
         yield opened
 
 
@@ -40,7 +40,7 @@ def postgres_stores(tmp_path: Path, empty_postgres_url: str) -> Iterator[list[Da
     """Two processes at one PostgreSQL database."""
     with closing(Database(empty_postgres_url, tmp_path)) as one, closing(Database(empty_postgres_url, tmp_path)) as two:
         with one.write_once() as transaction:
-            assert run_table.source_id(transaction, "demo") == SOURCE
+            assert run_table.find_or_add_source(transaction, "demo") == SOURCE
         yield [one, two]
 
 
@@ -93,13 +93,13 @@ def test_read_when_others_write_meanwhile_then_it_sees_one_state(stores: list[Da
 
 def test_read_when_it_tries_to_write_then_postgresql_refuses(postgres_stores: list[Database]) -> None:
     with pytest.raises(StoreError, match="read-only"), postgres_stores[0].read_once() as transaction:
-        run_table.source_id(transaction, "other")
+        run_table.find_or_add_source(transaction, "other")
 
 
 def test_source_when_processes_run_it_for_the_first_time_at_once_then_it_has_one_id(stores: list[Database]) -> None:
     def first_run(store: Database) -> int:
         with store.write_once() as transaction:
-            return run_table.source_id(transaction, "fresh")
+            return run_table.find_or_add_source(transaction, "fresh")
 
     ids = together(stores, first_run)
 
@@ -146,7 +146,7 @@ def test_lease_when_its_holder_is_writing_then_a_take_over_waits_for_the_end(
         fence = successor.result().fence
 
     with postgres_stores[1].read_once() as transaction:
-        assert run_table.made_with(transaction, SOURCE) == "written under the lease"
+        assert run_table.find_fingerprint(transaction, SOURCE) == "written under the lease"
     assert fence == old.fence + 1
 
 
@@ -154,7 +154,7 @@ def test_lease_when_another_source_is_being_written_then_nobody_waits(postgres_s
     one, two = postgres_stores
     first = take(one)
     with two.write_once() as transaction:
-        other = run_table.source_id(transaction, "other")
+        other = run_table.find_or_add_source(transaction, "other")
         second = lease.take(transaction, other, name="other", now_ms=NOW_MS)
 
     with one.write_once() as transaction:
@@ -164,7 +164,7 @@ def test_lease_when_another_source_is_being_written_then_nobody_waits(postgres_s
             run_table.set_fingerprint(meanwhile, other, "done")
 
     with one.read_once() as transaction:
-        assert run_table.made_with(transaction, other) == "done"
+        assert run_table.find_fingerprint(transaction, other) == "done"
 
 
 def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_over(
@@ -177,14 +177,14 @@ def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_o
         closing(Database(impatient, tmp_path)) as frozen,
     ):
         with frozen.write_once() as transaction:
-            run_table.source_id(transaction, "demo")
+            run_table.find_or_add_source(transaction, "demo")
         old = take(frozen)
 
         with pytest.raises(StoreError):
             _freeze_within_a_transaction(frozen, old, other)
 
         with other.read_once() as transaction:
-            assert run_table.made_with(transaction, SOURCE) is None
+            assert run_table.find_fingerprint(transaction, SOURCE) is None
         assert take(other, NOW_MS + 2 * EXPIRY_MS + 2).fence == old.fence + 2
 
 
@@ -233,7 +233,7 @@ def test_close_when_a_transaction_is_under_way_then_its_connection_ends_with_it(
     database = Database(empty_postgres_url, tmp_path)
 
     with database.write_once() as transaction:
-        run_table.source_id(transaction, "demo")
+        run_table.find_or_add_source(transaction, "demo")
         database.close()
 
     until(lambda: connections(postgres, empty_postgres_url) == 0)
@@ -248,9 +248,9 @@ def test_store_when_the_server_was_started_again_then_the_next_transaction_is_we
 
     postgres.kill()
     with pytest.raises(StoreError), postgres_stores[0].read_once() as transaction:
-        url_table.depths(transaction, ids)
+        url_table.find_depths(transaction, ids)
     postgres.start()
     with postgres_stores[0].read_once() as transaction:
-        depths = url_table.depths(transaction, ids)
+        depths = url_table.find_depths(transaction, ids)
 
     assert depths == {ids[0]: 1}

@@ -26,8 +26,8 @@ def test_known_when_keys_are_asked_for_then_only_rows_that_are_there(database: D
     key = row(database, ids[0]).key
 
     with database.read_once() as transaction:
-        found = url_table.known(transaction, SOURCE, [key, 5])
-        elsewhere = url_table.known(transaction, SOURCE + 1, [key])
+        found = url_table.find_known(transaction, SOURCE, [key, 5])
+        elsewhere = url_table.find_known(transaction, SOURCE + 1, [key])
 
     assert [(one.id, one.key, one.depth, one.fetch_state, one.code) for one in found] == [(ids[0], key, 3, 0, 0)]
     assert elsewhere == []
@@ -59,7 +59,7 @@ def test_claim_when_a_retry_has_a_pause_then_not_before_it_is_over(database: Dat
     settle(database, ids, fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 1000)
 
     with database.read_once() as transaction:
-        due_ms = url_table.next_due_ms(transaction, SOURCE)
+        due_ms = url_table.find_next_due_ms(transaction, SOURCE)
 
     assert claim(database) == []
     assert due_ms == NOW_MS + 1000
@@ -86,10 +86,10 @@ def test_hosts_when_some_have_work_then_they_are_listed_a_page_at_a_time(databas
     settle(database, idle, due_ms=None)
 
     with database.read_once() as transaction:
-        everything = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=9)
-        first = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=1)
-        second = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=first[-1], limit=1)
-        last = url_table.hosts_with_work(transaction, SOURCE, NOW_MS, after=second[-1], limit=1)
+        everything = url_table.find_hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=9)
+        first = url_table.find_hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=1)
+        second = url_table.find_hosts_with_work(transaction, SOURCE, NOW_MS, after=first[-1], limit=1)
+        last = url_table.find_hosts_with_work(transaction, SOURCE, NOW_MS, after=second[-1], limit=1)
 
     assert everything == [1, 3]
     assert (first, second, last) == ([1], [3], [])
@@ -102,7 +102,7 @@ def test_hosts_when_all_rows_are_due_later_then_none_until_then(database: Databa
 
     with database.read_once() as transaction:
         now, later = (
-            url_table.hosts_with_work(transaction, SOURCE, horizon_ms, after=0, limit=9)
+            url_table.find_hosts_with_work(transaction, SOURCE, horizon_ms, after=0, limit=9)
             for horizon_ms in (NOW_MS, NOW_MS + 5)
         )
 
