@@ -1,9 +1,8 @@
 """Named places where a test may end, fail or delay the process.
 
-``SEARCHCRAWL_FAILPOINT=name[:n][:kill|raise|enospc|sleep]`` acts at the n-th passing (default 1)
-of ``name``, by SIGKILL unless another way is named. ``SEARCHCRAWL_FAILPOINT_COUNT=PATH`` writes
-how often each name was passed, as JSON, when the process ends by itself. Without both variables
-a passing costs one comparison.
+``SEARCHCRAWL_FAILPOINT=name[:n][:kill|raise|enospc|sleep]`` acts when ``name`` is reached the n-th time
+(default 1), by SIGKILL unless another way is named. ``SEARCHCRAWL_FAILPOINT_COUNT=PATH`` writes how often
+each name was reached, as JSON, when the process ends by itself. Without both variables it costs one comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-#: Every durable step of a crawl; a test checks that each is passed (X-S1).
+#: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
     "lease.renew",
@@ -65,16 +64,16 @@ def _parse(text: str) -> tuple[str, int, str]:
 _wanted = _parse(os.environ["SEARCHCRAWL_FAILPOINT"]) if "SEARCHCRAWL_FAILPOINT" in os.environ else None
 _count_path = os.environ.get("SEARCHCRAWL_FAILPOINT_COUNT")
 _active = _wanted is not None or _count_path is not None
-_passed: dict[str, int] = {}
+_reached: dict[str, int] = {}
 _lock = threading.Lock()
 
 
-def passing(name: str) -> None:
-    """Passes the failpoint ``name``; does what the environment asks for at its n-th passing."""
+def reach(name: str) -> None:
+    """Called at the failpoint ``name``; does what the environment asks for when it is reached the n-th time."""
     if not _active:
         return
     with _lock:
-        _passed[name] = nth = _passed.get(name, 0) + 1
+        _reached[name] = nth = _reached.get(name, 0) + 1
     if _wanted is None or _wanted[0] != name:
         return
     if _wanted[2] == "enospc":
@@ -95,7 +94,7 @@ def _act(name: str, mode: str) -> None:
 
 
 def _write_counts(path: str) -> None:
-    Path(path).write_text(json.dumps(_passed, sort_keys=True), encoding="utf-8")
+    Path(path).write_text(json.dumps(_reached, sort_keys=True), encoding="utf-8")
 
 
 if _count_path:

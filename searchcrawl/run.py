@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
@@ -177,7 +177,7 @@ class Run:
 
     def beat(self) -> None:
         """Renews the lease; raises LeaseLost."""
-        passing("lease.renew")
+        reach("lease.renew")
 
         def renew(transaction: Transaction) -> float:
             until = clock.monotonic() + leases.EXPIRY_MS / 1000
@@ -218,7 +218,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
         return source_id, leases.take(transaction, source_id, name=source.name, now_ms=now_ms())
 
     source_id, lease = database.write(take)
-    passing("lease.taken")
+    reach("lease.taken")
     row, forced = database.write(lambda transaction: _start(transaction, lease, print_now))
     run = Run(
         project=project,

@@ -14,7 +14,7 @@ from searchcrawl import urls
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
@@ -153,7 +153,7 @@ class Admission:
         self._add_discarded(transaction, found)
         if self._traps is not None:
             self._traps.store(transaction)
-        passing("links.mid")
+        reach("links.mid")
         self._store_outlinks(transaction, pages)
         for row, link in nearer:
             group.depths[row.key] = link.depth

@@ -62,7 +62,7 @@ class DocumentCache:
             self._forget(number)
         try:
             self._path(number).unlink(missing_ok=True)
-            failpoints.passing("cache.freed")
+            failpoints.reach("cache.freed")
         except OSError as error:
             raise CacheError(f"{self._path(number)}: {error.strerror or error}") from error
 

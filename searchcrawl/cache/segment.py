@@ -88,10 +88,10 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
     found = record.decode(member, record_type="response")
     head, _, body = found.block.partition(_HEAD_END)
     try:
-        status_line, _, *lines = head.split(_BREAK)
+        describe_status, _, *lines = head.split(_BREAK)
         return StoredPage(
             url=found.headers["warc-target-uri"],
-            status=int(status_line.split(b" ")[1]),
+            status=int(describe_status.split(b" ")[1]),
             headers=tuple(_original(line) for line in lines),
             body=body,
             fetched_at=datetime.fromisoformat(found.headers["warc-date"]),
@@ -169,11 +169,11 @@ class SegmentWriter:
         """Writes a page behind the last one; durable after ``sync``."""
         response, fields = encode_page(page)
         try:
-            failpoints.passing("segment.append")
+            failpoints.reach("segment.append")
             self._mend()
             self._torn = True
             self._write(response, self._position)
-            failpoints.passing("segment.append.mid")
+            failpoints.reach("segment.append.mid")
             self._write(fields, self._position + len(response))
         except OSError as error:
             raise self._failure(error) from error
@@ -193,7 +193,7 @@ class SegmentWriter:
                 _sync_folder(self.path.parent)
                 _sync_folder(self.path.parent.parent)
                 self._folder_is_unsynced = False
-            failpoints.passing("segment.synced")
+            failpoints.reach("segment.synced")
         except OSError as error:
             raise self._failure(error) from error
 

@@ -25,7 +25,7 @@ from searchcrawl.commit import decide, document_rows, link_rows
 from searchcrawl.commit.decide import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
@@ -219,7 +219,7 @@ class GroupCommit:
             self._traps.observe(items)
         places = self._append(decided.stored)
         run.write_counted(lambda transaction: self._write(transaction, items, parts, listed, decided.copy(), places))
-        passing("links.committed")
+        reach("links.committed")
         self._admission.note_commit()
         self._sitemaps.note_commit()
         if self._displays is not None:
@@ -253,7 +253,7 @@ class GroupCommit:
         document_rows.write_documents(transaction, run.source_id, group, places, canonicals=self._canonicals)
         if displays:
             url_table.reopen(transaction, document_table.send_again(transaction, list(displays)))
-        passing("row.updated")
+        reach("row.updated")
         found = link_rows.update_depths(transaction, items, group.found)
         discovered, rejected = self._admission.admit(transaction, [*found, *listed])
         self._sitemaps.write(transaction, parts, self._admission.row_of)
@@ -277,7 +277,7 @@ class GroupCommit:
     def _seal(self) -> None:
         """Seals a batch of all cached documents and begins a new segment (E1)."""
         batch = self._run.write(self._write_batch)
-        passing("batch.sealed")
+        reach("batch.sealed")
         self._writer.close()
         self._segment += 1
         self._writer = self._cache.open_writer(self._segment, 0)

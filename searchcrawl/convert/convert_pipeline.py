@@ -15,7 +15,7 @@ from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.convert.registry import choose_converter
 from searchcrawl.exceptions import DocumentError
 from searchcrawl.html.links import MAX_LINKS
-from searchcrawl.http.visit_end import one_line
+from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -103,5 +103,5 @@ class ConvertPipeline:
             # One document that our own code cannot read never ends a crawl.
             logger.error("%s cannot be read", document.base_url, exc_info=error)
             self._stats.inc_value(f"searchcrawl/read_errors/{type(error).__name__}")
-            code, text = Code.CONVERSION_FAILED, one_line(f"{error!r}: {document.base_url}")
+            code, text = Code.CONVERSION_FAILED, join_lines(f"{error!r}: {document.base_url}")
         return Outcome(claim=document.claim, code=code, error=text, redirects=document.redirects)

@@ -15,7 +15,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import COPIES
 from searchcrawl.delivery.documents import read_parts
 from searchcrawl.delivery.index_retry import IndexRetry
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
@@ -77,7 +77,7 @@ class BatchSender:
         """Makes an acknowledged batch durable and visible."""
         if isinstance(self.receiver, SearchIndex):
             self.retry.attempt(self.receiver.commit)
-        passing("commit.sent")
+        reach("commit.sent")
         self._set_state(batch, BatchState.COMMITTED)
 
     def _check_index(self) -> None:
@@ -87,9 +87,9 @@ class BatchSender:
             self._checked.set()
 
     def _send_part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:
-        passing("batch.post.begin")
+        reach("batch.post.begin")
         receipts = self._deliver(batch, documents=[document for _, document in part])
-        passing("index.acked")
+        reach("index.acked")
         accepted = [url_id for (url_id, _), receipt in zip(part, receipts, strict=True) if receipt.accepted]
         refused = [
             (url_id, receipt.error or "refused")
@@ -105,7 +105,7 @@ class BatchSender:
             return {"indexed": len(accepted)}
 
         self._write(note_receipts, counted=True)
-        passing("batch.marked")
+        reach("batch.marked")
         if self.on_sent is not None:
             self.on_sent(len(part))
         return len(accepted)
@@ -114,7 +114,7 @@ class BatchSender:
         source = self.run.source.name
         removals = [Removal(id=urls.document_id(source, row.url), url=row.url, code=row.code) for row in part]
         receipts = self._deliver(batch, removals=removals)
-        passing("delete.sent")
+        reach("delete.sent")
         gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
 
         def note_receipts(transaction: Transaction) -> Mapping[str, int]:
@@ -122,7 +122,7 @@ class BatchSender:
             return {"deleted": sum(1 for row in gone if row.code not in COPIES)}
 
         self._write(note_receipts, counted=counted)
-        passing("delete.marked")
+        reach("delete.marked")
         return len(gone)
 
     def _deliver(

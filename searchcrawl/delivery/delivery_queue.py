@@ -13,7 +13,7 @@ from typing import NamedTuple
 from searchcrawl import clock
 from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import BatchSender, free_segments
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, resend_table
 from searchcrawl.store.batches.batch_table import SealedBatch
@@ -49,7 +49,7 @@ def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
 
     batch = run.write(seal)
     if batch is not None:
-        passing("batch.sealed")
+        reach("batch.sealed")
     return batch
 
 
@@ -95,7 +95,7 @@ def continue_resend(sender: BatchSender) -> Sent:
         return Sent()
     sent, after = Sent(), 0
     while (chunk := run.write(partial(_seal_chunk, run=run, after=after))) is not None:
-        passing("batch.sealed")
+        reach("batch.sealed")
         sent = sent.plus(deliver_batch(sender, chunk.batch))
         after = chunk.last
         if run.shutdown.failure is not None:

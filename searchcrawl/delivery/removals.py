@@ -7,7 +7,7 @@ import logging
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECTS
 from searchcrawl.delivery.batch_sender import BatchSender
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.rules import removal
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
@@ -35,7 +35,7 @@ def remove_documents(sender: BatchSender) -> None:
     """Carries out the removals that visits brought evidence for, or holds all of them back."""
     sealed = sender.run.write(lambda transaction: _seal_within_limits(transaction, sender.run))
     if sealed is not None:
-        passing("delete.selected")
+        reach("delete.selected")
         _send(sender, *sealed)
 
 

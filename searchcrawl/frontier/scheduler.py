@@ -22,9 +22,9 @@ from twisted.python.failure import Failure
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.frontier.frontier import Frontier
-from searchcrawl.http.visit_end import claim_of
+from searchcrawl.http.visit_end import find_claim
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -71,7 +71,7 @@ class Scheduler(BaseScheduler):
         return not self._frontier.exhausted
 
     def enqueue_request(self, request: Request) -> bool:
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None:
             self._others.append(request)
         elif request.meta.pop("woken", False):
@@ -94,7 +94,7 @@ class Scheduler(BaseScheduler):
         return request
 
     def close(self, reason: str) -> Deferred[None]:
-        passing("shutdown.begin")
+        reach("shutdown.begin")
         if self._timer is not None:
             self._timer.cancel()
         # Handed to the engine, but never sent. Redirected claims are in the window already.
@@ -106,7 +106,7 @@ class Scheduler(BaseScheduler):
     async def _close_frontier(self) -> None:
         # In a thread: this may wait for the store.
         await asyncio.to_thread(self._frontier.close)
-        passing("shutdown.drain")
+        reach("shutdown.drain")
 
     def item_dropped(self, item: object, exception: Exception) -> None:
         """A user's pipeline dropped the page: it is not to be indexed."""
@@ -170,7 +170,7 @@ class Scheduler(BaseScheduler):
         self._loop.call_soon_threadsafe(self._wake)
 
     def _put_back(self, request: Request) -> None:
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is not None:
             self._frontier.window.fill_first(request.meta["download_slot"], claim)
 

@@ -11,7 +11,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from searchcrawl.codes import Code
-from searchcrawl.http.visit_end import claim_of
+from searchcrawl.http.visit_end import find_claim
 from searchcrawl.items import Claim, Document, Outcome
 
 
@@ -32,7 +32,7 @@ class SettlingMiddleware:
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Hands all items on, and ends the visit where the page is not among them."""
-        claim = None if response.request is None else claim_of(response.request)
+        claim = None if response.request is None else find_claim(response.request)
         missing = claim is not None
         async for item in result:
             missing = missing and claim is not None and not _ends_visit(item, claim)
@@ -43,7 +43,7 @@ class SettlingMiddleware:
     def item_scraped(self, item: object, response: Response | Failure | None) -> None:
         """An item passed all pipelines: the writer has its page, or a pipeline made something else of it."""
         request = getattr(response, "request", None)
-        claim = None if request is None else claim_of(request)
+        claim = None if request is None else find_claim(request)
         if claim is None or _ends_visit(item, claim):
             return
         why = f"a pipeline made {type(item).__name__} of the page"

@@ -8,7 +8,7 @@ from scrapy.crawler import Crawler
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.http.visit_end import claim_of, ended, trail_of
+from searchcrawl.http.visit_end import build_visit_end, find_claim, find_redirects
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -30,20 +30,22 @@ class BoundaryMiddleware:
         return cls(stages.get(Run).boundary, stages.get(TrapWatch))
 
     def process_request(self, request: Request) -> None:
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None:
             return
         if not request.url.startswith(("http://", "https://")):
-            raise ended(request, claim, Code.MALFORMED_URL, error="not an http or https URL")
-        if trail_of(request):
+            raise build_visit_end(request, claim, Code.MALFORMED_URL, error="not an http or https URL")
+        if find_redirects(request):
             return
         try:
             decision = self._boundary.decide(claim.url, claim.depth)
         except InvalidUrl as error:
-            raise ended(request, claim, Code.MALFORMED_URL, error=str(error)) from error
+            raise build_visit_end(request, claim, Code.MALFORMED_URL, error=str(error)) from error
         if decision.allowed:
             # Its pattern may have been cut after it had been claimed.
             decision = self._traps.refuse(claim) or decision
         if not decision.allowed:
             rule = f"{decision.key}: {decision.rule}"
-            raise ended(request, claim, refusal_code(decision), rule=rule, error=f"outside the boundary ({rule})")
+            raise build_visit_end(
+                request, claim, refusal_code(decision), rule=rule, error=f"outside the boundary ({rule})"
+            )

@@ -12,7 +12,7 @@ from scrapy.http import Response
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.html.metas import read_robots_directives
-from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
+from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import NOINDEX_RULE, IndexFilter, read_last_modified
 from searchcrawl.run import Run
@@ -38,8 +38,8 @@ class ConditionalMiddleware:
         return cls(run.index_filter, user_agent=agent if run.source.keep.meta_robots else None)
 
     def process_request(self, request: Request) -> None:
-        claim = claim_of(request)
-        if claim is None or trail_of(request):
+        claim = find_claim(request)
+        if claim is None or find_redirects(request):
             return
         if self._filter is not None and claim.code == Code.NOT_INDEXED and not self._refusal(claim.last_modified):
             # Too old before, and not by now: a 304 would not bring the page.
@@ -52,20 +52,20 @@ class ConditionalMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         if response.status != 304:
             return response
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None:
             return response
         if b"If-None-Match" not in request.headers and b"If-Modified-Since" not in request.headers:
-            raise ended(request, claim, 304, error="304 without a condition", transient=True)
+            raise build_visit_end(request, claim, 304, error="304 without a condition", transient=True)
         tags = response.headers.getlist(b"X-Robots-Tag")
         if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
-            raise ended(request, claim, Code.NOT_INDEXED, rule=NOINDEX_RULE)
+            raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=NOINDEX_RULE)
         last_modified = _text(response.headers.get(b"Last-Modified"))
         refusal = self._refusal(last_modified or claim.last_modified) if self._filter is not None else None
         if refusal is not None:
-            raise ended(request, claim, Code.NOT_INDEXED, rule=refusal.text)
+            raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=refusal.text)
         outcome = replace(
-            ended(request, claim, 304).outcome,
+            build_visit_end(request, claim, 304).outcome,
             etag=_text(response.headers.get(b"ETag")),
             last_modified=last_modified,
         )

@@ -43,7 +43,7 @@ class DecodedTooLarge(Exception):
     """The decoded body passes a limit."""
 
 
-def codings_of(values: list[bytes]) -> list[str]:
+def parse_codings(values: list[bytes]) -> list[str]:
     """The codings named by Content-Encoding headers, in the order in which they were applied."""
     names = b",".join(values).decode("latin-1").lower().split(",")
     return [name for name in (part.strip() for part in names) if name not in _NOTHING]

@@ -11,9 +11,9 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
 
 from searchcrawl.codes import Code
-from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, codings_of, undo
+from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, parse_codings, undo
 from searchcrawl.http.outcome_middleware import PAGES
-from searchcrawl.http.visit_end import claim_of, ended
+from searchcrawl.http.visit_end import build_visit_end, find_claim
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -39,7 +39,7 @@ class DecompressionMiddleware:
         # The body of an error is not read to its end, and means nothing.
         if response.status not in PAGES or b"Content-Encoding" not in response.headers:
             return response
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None:
             return response
         if len(response.body) >= _THREAD_FROM_BYTES:
@@ -50,13 +50,13 @@ class DecompressionMiddleware:
         return await run_in_thread(self._decoded, request, response, claim)
 
     def _decoded(self, request: Request, response: Response, claim: Claim) -> Response:
-        codings = codings_of(response.headers.getlist(b"Content-Encoding"))
+        codings = parse_codings(response.headers.getlist(b"Content-Encoding"))
         try:
             body = undo(response.body, codings, max_bytes=self._max_bytes)
         except BrokenCoding as error:
-            raise ended(request, claim, Code.READ_ERROR, error=str(error), transient=error.cut) from error
+            raise build_visit_end(request, claim, Code.READ_ERROR, error=str(error), transient=error.cut) from error
         except DecodedTooLarge as error:
-            raise ended(request, claim, Code.TOO_LARGE, error=str(error)) from error
+            raise build_visit_end(request, claim, Code.TOO_LARGE, error=str(error)) from error
         headers = response.headers.copy()
         # They are about the bytes as sent.
         for name in (b"Content-Encoding", b"Content-Length"):

@@ -29,7 +29,7 @@ from scrapy.http import Headers, HtmlResponse, Response, TextResponse, XmlRespon
 from scrapy.responsetypes import responsetypes
 
 from searchcrawl import clock
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.connector import Forbidden, GuardedConnector
 from searchcrawl.http.proxy_middleware import ProxyRoute
@@ -125,7 +125,7 @@ class GuardedHandler(BaseDownloadHandler):
         if authorization is not None and not is_tls:
             headers.append((_FOR_PROXY, authorization))
         started = clock.monotonic()
-        passing("fetch.sent")
+        reach("fetch.sent")
         try:
             async with session.request(
                 request.method,
@@ -139,7 +139,7 @@ class GuardedHandler(BaseDownloadHandler):
                 proxy_headers={_FOR_PROXY: authorization} if authorization is not None and is_tls else None,
             ) as answer:
                 meta["download_latency"] = clock.monotonic() - started
-                passing("fetch.headers")
+                reach("fetch.headers")
                 return await self._read(answer, request)
         except (aiohttp.ClientError, ValueError, TimeoutError) as error:
             _raise_scrapys(error, request.url, seconds)

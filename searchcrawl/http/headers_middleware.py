@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 
 from searchcrawl import urls
-from searchcrawl.http.visit_end import claim_of, trail_of
+from searchcrawl.http.visit_end import find_claim, find_redirects
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -43,7 +43,7 @@ def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:
 
 def _at_home(request: Request) -> bool:
     """Whether the request goes to the origin of its row, or to one of the source itself (a sitemap)."""
-    claim = claim_of(request)
+    claim = find_claim(request)
     if claim is None:
         return bool(request.meta.get("own_headers"))
-    return not trail_of(request) or urls.parse(request.url).origin == urls.parse(claim.url).origin
+    return not find_redirects(request) or urls.parse(request.url).origin == urls.parse(claim.url).origin

@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from searchcrawl.codes import Code, is_retried
-from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, failing_of
+from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_failure
 from searchcrawl.politeness.backoff import parse_retry_after
 
 PAGES: Final = frozenset({200, 203})
@@ -27,29 +27,29 @@ class OutcomeMiddleware:
         status = response.status
         if status in _NOT_OURS:
             return response
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None:
             return response
-        raise ended(
+        raise build_visit_end(
             request,
             claim,
             status,
-            error=status_line(status),
+            error=describe_status(status),
             transient=is_retried(status),
             retry_after_seconds=parse_retry_after(response.headers.get(b"Retry-After")),
         )
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None or isinstance(exception, VisitEnded):
             return
-        failing = failing_of(exception)
-        if failing is not None:
-            error = described(failing.code, exception)
-            raise ended(request, claim, failing.code, error=error, transient=failing.transient) from exception
+        failure = find_failure(exception)
+        if failure is not None:
+            error = describe_failure(failure.code, exception)
+            raise build_visit_end(request, claim, failure.code, error=error, transient=failure.transient) from exception
 
 
-def status_line(status: int) -> str:
+def describe_status(status: int) -> str:
     """``404 Not Found``."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
@@ -57,7 +57,7 @@ def status_line(status: int) -> str:
         return f"status {status}"
 
 
-def described(code: Code, exception: Exception) -> str:
+def describe_failure(code: Code, exception: Exception) -> str:
     """A failure in words: ``connection refused: …``."""
     name = code.name.lower().replace("_", " ")
     return f"{name}: {exception}" if str(exception) else name

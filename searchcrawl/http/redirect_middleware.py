@@ -11,7 +11,7 @@ from scrapy.http import Response
 
 from searchcrawl import urls
 from searchcrawl.codes import BUSY, Code
-from searchcrawl.http.visit_end import VisitEnded, claim_of, ended, trail_of
+from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.items import Claim
 from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS, parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -61,7 +61,7 @@ class RedirectMiddleware:
             self._heed(request, response)
         if not 300 < response.status < 309:
             return response
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None:
             return response
         verdict = redirects.decide(
@@ -69,7 +69,7 @@ class RedirectMiddleware:
             response.headers.getlist(b"Location"),
             base_url=request.url,
             boundary=self._boundary,
-            hops=trail_of(request),
+            hops=find_redirects(request),
             max_redirects=self._max_redirects,
             depth=claim.depth,
             rewriting=self._rewriting,
@@ -87,9 +87,9 @@ class RedirectMiddleware:
         429 and 503 for a page may mean more; the frontier hears of them with the end of the visit.
         """
         seconds = parse_retry_after(response.headers.get(b"Retry-After"))
-        told_otherwise = response.status in BUSY and claim_of(request) is not None
+        told_otherwise = response.status in BUSY and find_claim(request) is not None
         if seconds and not told_otherwise:
-            self._rate_limiter.pause(slot_of(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
+            self._rate_limiter.pause(urls.host_and_port(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
 
 
 def repeat_request(request: Request, url: str, **meta: Any) -> Request:
@@ -100,7 +100,7 @@ def repeat_request(request: Request, url: str, **meta: Any) -> Request:
         url,
         callback=request.callback,
         errback=request.errback,
-        meta=kept | {"download_slot": slot_of(url), "verbatim_url": True} | meta,
+        meta=kept | {"download_slot": urls.host_and_port(url), "verbatim_url": True} | meta,
         priority=request.priority,
         dont_filter=True,
         cb_kwargs=request.cb_kwargs,
@@ -110,16 +110,10 @@ def repeat_request(request: Request, url: str, **meta: Any) -> Request:
 def _ending(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
     if verdict.kind is RedirectKind.FAIL:
         code = Code.NO_LOCATION if verdict.code is None else verdict.code
-        return ended(request, claim, code, error=verdict.error)
+        return build_visit_end(request, claim, code, error=verdict.error)
     decision = verdict.decision
     rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
     links = () if verdict.link is None else (verdict.link,)
-    outcome = ended(request, claim, Code.MOVED, rule=rule).outcome
+    outcome = build_visit_end(request, claim, Code.MOVED, rule=rule).outcome
     error = None if verdict.url is None else redirects.write_target(verdict.url)
     return VisitEnded(replace(outcome, links=links, redirects=verdict.hops, error=error))
-
-
-def slot_of(url: str) -> str:
-    """``host:port`` of a URL: its downloader slot, and its name in the host table."""
-    parsed = urls.parse(url)
-    return f"{parsed.host}:{parsed.port}"

@@ -21,11 +21,10 @@ from scrapy.http.headers import Headers
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import HostBlocked, InvalidUrl
-from searchcrawl.http.content_coding import codings_of, undo_prefix
+from searchcrawl.http.content_coding import parse_codings, undo_prefix
 from searchcrawl.http.library_internals import is_closing
-from searchcrawl.http.outcome_middleware import described
-from searchcrawl.http.redirect_middleware import slot_of
-from searchcrawl.http.visit_end import failing_of, one_line
+from searchcrawl.http.outcome_middleware import describe_failure
+from searchcrawl.http.visit_end import find_failure, join_lines
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
 
@@ -99,7 +98,7 @@ class SideAnswer:
     @property
     def codings(self) -> list[str]:
         """The content codings of the body, in the order in which they were applied."""
-        return codings_of(self.headers.getlist("Content-Encoding"))
+        return parse_codings(self.headers.getlist("Content-Encoding"))
 
     @property
     def retry_after_seconds(self) -> float | None:
@@ -189,15 +188,15 @@ class SideRequests:
         )
 
     async def _send(self, request: Request, policy: SidePolicy) -> Response:
-        async with self._slot(policy, slot_of(request.url)):
+        async with self._slot(policy, urls.host_and_port(request.url)):
             try:
                 return await self._download(request)
             except Exception as error:
-                failing = failing_of(error)
-                if failing is None:
+                failure = find_failure(error)
+                if failure is None:
                     raise
-                message = one_line(described(failing.code, error))
-                raise SideRequestFailed(message, code=failing.code, transient=failing.transient) from error
+                message = join_lines(describe_failure(failure.code, error))
+                raise SideRequestFailed(message, code=failure.code, transient=failure.transient) from error
 
     @asynccontextmanager
     async def _site_slot(self, policy: SidePolicy, url: str) -> AsyncIterator[None]:
@@ -205,11 +204,11 @@ class SideRequests:
         if policy.slot is not Slot.OF_SITE:
             yield
             return
-        await self._rate_limiter.acquire_host(slot_of(url))
+        await self._rate_limiter.acquire_host(urls.host_and_port(url))
         try:
             yield
         finally:
-            self._rate_limiter.release_host(slot_of(url))
+            self._rate_limiter.release_host(urls.host_and_port(url))
 
     @asynccontextmanager
     async def _slot(self, policy: SidePolicy, slot: str) -> AsyncIterator[None]:
@@ -233,7 +232,7 @@ def _build_request(
         META_KEY: policy.kind,
         "asked_for": first_url,
         "own_headers": own,
-        "download_slot": slot_of(url),
+        "download_slot": urls.host_and_port(url),
         "verbatim_url": True,
         "body_prefix_bytes": policy.max_bytes,
     }

@@ -44,7 +44,7 @@ class BodyTooLarge(DownloadCancelledError):
     """The body is larger than ``fetch.max_bytes`` (960)."""
 
 
-class Failing(NamedTuple):
+class NetworkFailure(NamedTuple):
     """What an exception of a download handler means for the row."""
 
     code: Code
@@ -52,48 +52,48 @@ class Failing(NamedTuple):
 
 
 #: The narrowest class first.
-_FAILINGS: tuple[tuple[type[Exception], Failing], ...] = (
-    (ForbiddenAddress, Failing(Code.ADDRESS_NOT_FOUND, False)),
-    (CertificateRefused, Failing(Code.CERTIFICATE, True)),
-    (BrokenHeader, Failing(Code.HEADER_ERROR, True)),
-    (CannotResolveHostError, Failing(Code.ADDRESS_NOT_FOUND, True)),
-    (DownloadTimeoutError, Failing(Code.TIMEOUT, True)),
-    (DownloadConnectionRefusedError, Failing(Code.CONNECTION_REFUSED, True)),
-    (ResponseDataLossError, Failing(Code.READ_ERROR, True)),
-    (DownloadCancelledError, Failing(Code.TOO_LARGE, False)),
-    (UnsupportedURLSchemeError, Failing(Code.MALFORMED_URL, False)),
-    (DownloadFailedError, Failing(Code.IO_ERROR, True)),
-    (OSError, Failing(Code.IO_ERROR, True)),
+_FAILURES: tuple[tuple[type[Exception], NetworkFailure], ...] = (
+    (ForbiddenAddress, NetworkFailure(Code.ADDRESS_NOT_FOUND, False)),
+    (CertificateRefused, NetworkFailure(Code.CERTIFICATE, True)),
+    (BrokenHeader, NetworkFailure(Code.HEADER_ERROR, True)),
+    (CannotResolveHostError, NetworkFailure(Code.ADDRESS_NOT_FOUND, True)),
+    (DownloadTimeoutError, NetworkFailure(Code.TIMEOUT, True)),
+    (DownloadConnectionRefusedError, NetworkFailure(Code.CONNECTION_REFUSED, True)),
+    (ResponseDataLossError, NetworkFailure(Code.READ_ERROR, True)),
+    (DownloadCancelledError, NetworkFailure(Code.TOO_LARGE, False)),
+    (UnsupportedURLSchemeError, NetworkFailure(Code.MALFORMED_URL, False)),
+    (DownloadFailedError, NetworkFailure(Code.IO_ERROR, True)),
+    (OSError, NetworkFailure(Code.IO_ERROR, True)),
 )
 
 
-def failing_of(exception: Exception) -> Failing | None:
+def find_failure(exception: Exception) -> NetworkFailure | None:
     """The code of a handler's exception; None for one that is no failure of the network."""
-    for kind, failing in _FAILINGS:
+    for kind, failure in _FAILURES:
         if isinstance(exception, kind):
-            return failing
+            return failure
     return None
 
 
-def one_line(text: object) -> str:
+def join_lines(text: object) -> str:
     """``text`` without line breaks and other controls, at most 300 characters, for rows and logs."""
     line = "".join(character if character.isprintable() else " " for character in str(text)[:600])
     return " ".join(line.split())[:300]
 
 
-def claim_of(request: Request) -> Claim | None:
+def find_claim(request: Request) -> Claim | None:
     """The row that a request visits; None for side requests and those of users' own code."""
     claim: Claim | None = request.meta.get("claim")
     return claim
 
 
-def trail_of(request: Request) -> tuple[Hop, ...]:
+def find_redirects(request: Request) -> tuple[Hop, ...]:
     """The redirects followed so far."""
     trail: tuple[Hop, ...] = request.meta.get("redirects", ())
     return trail
 
 
-def ended(
+def build_visit_end(
     request: Request,
     claim: Claim,
     code: int,
@@ -109,9 +109,9 @@ def ended(
             claim=claim,
             code=int(code),
             rule=rule,
-            error=f"{one_line(error)}: {one_line(request.url)}" if error else None,
+            error=f"{join_lines(error)}: {join_lines(request.url)}" if error else None,
             transient=transient,
             retry_after_seconds=retry_after_seconds,
-            redirects=trail_of(request),
+            redirects=find_redirects(request),
         )
     )

@@ -17,10 +17,10 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.cookies import CookieJar
-from searchcrawl.http.outcome_middleware import status_line
+from searchcrawl.http.outcome_middleware import describe_status
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import META_KEY, REDIRECTS, SideRequests
-from searchcrawl.http.visit_end import claim_of, ended, one_line, trail_of
+from searchcrawl.http.visit_end import build_visit_end, find_claim, find_redirects, join_lines
 from searchcrawl.login import http_auth
 from searchcrawl.login.form import FormSettings, LoginFailed
 from searchcrawl.login.http_auth import Challenge
@@ -51,9 +51,9 @@ class HttpLogin:
     def process_request(self, request: Request) -> None:
         if not _is_for(request, self._origins):
             return
-        origin, claim = urls.origin_of(request.url), claim_of(request)
+        origin, claim = urls.origin_of(request.url), find_claim(request)
         if origin in self._refused and claim is not None:
-            raise ended(request, claim, Code.LOGIN_FAILED, error=self._refused[origin])
+            raise build_visit_end(request, claim, Code.LOGIN_FAILED, error=self._refused[origin])
         value = self._authorization(request, origin)
         if value is not None:
             request.headers[b"Authorization"] = value
@@ -70,14 +70,14 @@ class HttpLogin:
         if answer is not None:
             return answer
         offered = ", ".join(http_auth.list_schemes(_texts(response, b"WWW-Authenticate"))) or "nothing"
-        error = f"login failed: {status_line(response.status)}, the server offers {one_line(offered)}"
+        error = f"login failed: {describe_status(response.status)}, the server offers {join_lines(offered)}"
         if origin not in self._accepted and origin not in self._refused:
             self._refused[origin] = error
             logger.warning("%s: %s; nothing more is requested there", origin, error)
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None:
             return response
-        raise ended(request, claim, Code.LOGIN_FAILED, error=error)
+        raise build_visit_end(request, claim, Code.LOGIN_FAILED, error=error)
 
     def _authorization(self, request: Request, origin: str) -> str | None:
         raise NotImplementedError
@@ -171,12 +171,12 @@ class SessionLogin:
         try:
             await self._session.wait_until_logged_in()
         except LoginFailed as error:
-            claim = claim_of(request)
+            claim = find_claim(request)
             if claim is None:
                 # A robots.txt or a sitemap may be for everybody.
                 return
             pause = self._session.pause_seconds if error.transient else None
-            raise ended(
+            raise build_visit_end(
                 request,
                 claim,
                 Code.LOGIN_FAILED,
@@ -205,17 +205,19 @@ class SessionLogin:
         return status == 200 and self._session.looks_like_login(response.body)
 
     async def _renew(self, request: Request, response: Response) -> Response | Request:
-        claim = claim_of(request)
-        is_form = response.status == 200 and self._session.is_login_page(request.url) and not trail_of(request)
+        claim = find_claim(request)
+        is_form = response.status == 200 and self._session.is_login_page(request.url) and not find_redirects(request)
         if is_form and claim is not None:
-            raise ended(request, claim, Code.SENTINEL, rule="sentinel: the login form", error="the login form")
+            raise build_visit_end(
+                request, claim, Code.SENTINEL, rule="sentinel: the login form", error="the login form"
+            )
         again = not request.meta.get("login_again")
         if again and await self._session.renew(request.meta.get("login_generation", 0)):
             return repeat_request(request, request.url, login_again=True)
         if claim is None:
             return response
-        raise ended(
-            request, claim, Code.LOGIN_FAILED, error=f"login failed: not logged in ({status_line(response.status)})"
+        raise build_visit_end(
+            request, claim, Code.LOGIN_FAILED, error=f"login failed: not logged in ({describe_status(response.status)})"
         )
 
 
@@ -282,7 +284,7 @@ def _is_for(request: Request, origins: frozenset[str]) -> bool:
     origin = urls.origin_of(request.url)
     if origin not in origins:
         return False
-    claim = claim_of(request)
+    claim = find_claim(request)
     asked_for = claim.url if claim is not None else request.meta.get("asked_for", request.url)
     return urls.origin_of(asked_for) == origin
 

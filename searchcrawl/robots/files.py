@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.codes import UNREACHABLE, Code
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.outcome_middleware import status_line
-from searchcrawl.http.redirect_middleware import slot_of
+from searchcrawl.http.outcome_middleware import describe_status
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests, Slot
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.parser import RobotsFile
@@ -191,7 +190,7 @@ class RobotsFiles:
     async def _read(self, answer: SideAnswer, origin: str) -> RobotsCopy:
         status = answer.status
         if status == 429 or not 200 <= status < 500:
-            return self._failed(status_line(status), pause_seconds=answer.retry_after_seconds or 0.0)
+            return self._failed(describe_status(status), pause_seconds=answer.retry_after_seconds or 0.0)
         if not 200 <= status <= 299:
             return await self._missing(origin)
         try:
@@ -235,7 +234,7 @@ class RobotsFiles:
                 file = await asyncio.to_thread(lambda: RobotsFile.parse(body, self._user_agent, url=url).prepare())
         if file.crawl_delay_seconds and self._max_crawl_delay_seconds is not None:
             seconds = min(file.crawl_delay_seconds, self._max_crawl_delay_seconds)
-            self._rate_limiter.set_crawl_delay(slot_of(url), delay_seconds=seconds)
+            self._rate_limiter.set_crawl_delay(urls.host_and_port(url), delay_seconds=seconds)
             self.slowed.add(origin)
         return RobotsCopy(expires=clock.monotonic() + _FRESH_SECONDS, file=file)
 

@@ -10,8 +10,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl import urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
-from searchcrawl.http.redirect_middleware import slot_of
-from searchcrawl.http.visit_end import claim_of, ended
+from searchcrawl.http.visit_end import build_visit_end, find_claim
 from searchcrawl.items import Claim
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
@@ -40,7 +39,7 @@ class RobotsMiddleware:
         return cls(stages.find(RobotsFiles), stages.get(RateLimiter))
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
-        files, claim = self._files, claim_of(request)
+        files, claim = self._files, find_claim(request)
         if files is None or claim is None:
             return None
         origin = urls.origin_of(request.url)
@@ -54,13 +53,13 @@ class RobotsMiddleware:
         """Checks a page whose own turn went by while the file was fetched, for it or for a sitemap."""
         _check(request, claim, files.find(origin) or await files.fetch(origin))
         files.slowed.discard(origin)
-        await self._rate_limiter.wait_until_allowed(slot_of(request.url))
+        await self._rate_limiter.wait_until_allowed(urls.host_and_port(request.url))
 
 
 def _check(request: Request, claim: Claim, copy: RobotsCopy) -> None:
     """Raises VisitEnded where a URL may not be requested."""
     if copy.file is None:
-        raise ended(
+        raise build_visit_end(
             request,
             claim,
             copy.code,
@@ -71,4 +70,4 @@ def _check(request: Request, claim: Claim, copy: RobotsCopy) -> None:
         )
     decision = copy.file.decide(request.url)
     if not decision.allowed:
-        raise ended(request, claim, Code.ROBOTS, rule=decision.rule, error=f"robots.txt: {decision.rule}")
+        raise build_visit_end(request, claim, Code.ROBOTS, rule=decision.rule, error=f"robots.txt: {decision.rule}")

@@ -11,7 +11,7 @@ from searchcrawl import urls
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.outcome_middleware import PAGES, status_line
+from searchcrawl.http.outcome_middleware import PAGES, describe_status
 from searchcrawl.http.side_requests import (
     REDIRECTS,
     CrawlEnds,
@@ -88,9 +88,9 @@ async def fetch_sitemap(
 def _failure(answer: SideAnswer) -> SideRequestFailed:
     status = answer.status
     if status in REDIRECTS:
-        return SideRequestFailed(f"{status_line(status)} without a Location", code=Code.NO_LOCATION)
+        return SideRequestFailed(f"{describe_status(status)} without a Location", code=Code.NO_LOCATION)
     return SideRequestFailed(
-        status_line(status),
+        describe_status(status),
         # Scrapy's own handler lets any number pass.
         code=status if 100 <= status <= 999 else Code.HEADER_ERROR,
         # A 304 that nobody asked for.

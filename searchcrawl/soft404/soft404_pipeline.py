@@ -19,7 +19,6 @@ from searchcrawl.html.page import has_password_field, parse_html
 from searchcrawl.html.page_text import collapse_lines
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.outcome_middleware import PAGES
-from searchcrawl.http.redirect_middleware import slot_of
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.robots.files import RobotsFiles
@@ -114,7 +113,11 @@ class PlaceholderPagePipeline:
         return self._compare(host, document, page)
 
     async def close_spider(self) -> None:
-        noted = [slot_of(origin) for origin, host in self._hosts.items() if host.has_own_pages and not host.answers_any]
+        noted = [
+            urls.host_and_port(origin)
+            for origin, host in self._hosts.items()
+            if host.has_own_pages and not host.answers_any
+        ]
         if not noted or self._run.shutdown.failure is not None:
             return
         try:
@@ -182,7 +185,7 @@ class PlaceholderPagePipeline:
                     "%s answers any path with one page: pages that look like it are not taken", urls.origin_of(url)
                 )
                 host.answers_any = await asyncio.to_thread(
-                    self._run.read, lambda transaction: host_table.answers_any(transaction, slot_of(url))
+                    self._run.read, lambda transaction: host_table.answers_any(transaction, urls.host_and_port(url))
                 )
         except _NoAnswer:
             host.tries = -1
@@ -208,7 +211,7 @@ class PlaceholderPagePipeline:
             raise _NoAnswer
 
         async def check(url: str) -> None:
-            if self._run.source.fetch.sites and slot_of(url) != slot_of(asked):
+            if self._run.source.fetch.sites and urls.host_and_port(url) != urls.host_and_port(asked):
                 # Under a cap on sites that host may have to wait for this one, which waits for the answer.
                 raise _NoAnswer
             if self._robots is None:

@@ -11,7 +11,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from searchcrawl.codes import Code
-from searchcrawl.http.visit_end import VisitEnded, claim_of, failing_of, one_line, trail_of
+from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, find_redirects, join_lines
 from searchcrawl.items import Outcome
 from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.run import Run, begin
@@ -63,18 +63,18 @@ class SourceSpider(Spider):
         error = failure.value
         if isinstance(error, VisitEnded):
             return [error.outcome]
-        claim = claim_of(request)
+        claim = find_claim(request)
         if claim is None:
             return []
-        failing = failing_of(error) if isinstance(error, Exception) else None
-        if failing is None:
+        found = find_failure(error) if isinstance(error, Exception) else None
+        if found is None:
             self.logger.error("unexpected failure of %s", request, exc_info=error)
         return [
             Outcome(
                 claim=claim,
-                code=failing.code if failing else Code.IO_ERROR,
-                transient=failing.transient if failing else True,
-                error=f"{one_line(repr(error))}: {one_line(request.url)}",
-                redirects=trail_of(request),
+                code=found.code if found else Code.IO_ERROR,
+                transient=found.transient if found else True,
+                error=f"{join_lines(repr(error))}: {join_lines(request.url)}",
+                redirects=find_redirects(request),
             )
         ]

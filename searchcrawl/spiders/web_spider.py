@@ -7,7 +7,7 @@ from scrapy.http import Response
 from searchcrawl import clock
 from searchcrawl.convert.registry import find_mimetype
 from searchcrawl.html.links import find_header_canonical
-from searchcrawl.http.visit_end import trail_of
+from searchcrawl.http.visit_end import find_redirects
 from searchcrawl.items import Document
 from searchcrawl.spiders.base_spider import SourceSpider
 
@@ -25,7 +25,7 @@ class WebSpider(SourceSpider):
         if canonical is not None and not self.run.rewriting.rewrites:
             # A session id in it may be another one each time.
             canonical = self.run.rewriting.identity.strip(canonical)
-        redirects = trail_of(response.request) if response.request else ()
+        redirects = find_redirects(response.request) if response.request else ()
         return [
             Document(
                 claim=response.meta["claim"],

@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PASS_THREE_TIMES = """
 from searchcrawl import failpoints
 for turn in range(3):
-    failpoints.passing("row.updated")
+    failpoints.reach("row.updated")
     print("passed", turn + 1, flush=True)
-failpoints.passing("links.mid")
+failpoints.reach("links.mid")
 """
 
 
@@ -69,7 +69,7 @@ from searchcrawl import failpoints
 failures = []
 for turn in range(3):
     try:
-        failpoints.passing("segment.append")
+        failpoints.reach("segment.append")
     except OSError as error:
         failures.append((turn, error.errno == errno.ENOSPC))
 print(failures)
@@ -87,7 +87,7 @@ slept = []
 time.sleep = slept.append
 from searchcrawl import failpoints
 for turn in range(3):
-    failpoints.passing("fetch.sent")
+    failpoints.reach("fetch.sent")
 print(slept)
 """
 

@@ -177,7 +177,7 @@ class LocalReceiver:
         try:
             self._remove_leftovers(writer)
             yield writer, searcher
-            failpoints.passing("batch.post.mid")
+            failpoints.reach("batch.post.mid")
             writer.commit()
         except (ValueError, OSError) as error:
             raise self._explain_write_error(error) from error

@@ -209,7 +209,7 @@ def _write_documents(part: list[_Entry]) -> Iterator[bytes]:
         if number == middle:
             yield b"".join(piece)
             piece, size = [], 0
-            failpoints.passing("batch.post.mid")
+            failpoints.reach("batch.post.mid")
         piece += (b"," if number else b"[", entry.body)
         size += len(entry.body)
         if size >= _PIECE_BYTES:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert, inspect, select
 
 from searchcrawl.exceptions import StoreNewer
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 from searchcrawl.store.schema import metadata
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def create_tables(connection: Connection) -> None:
     if connection.dialect.name != "sqlite":
         _copy_index_conditions(connection.dialect.name)
     metadata.create_all(connection, checkfirst=False)
-    passing("migrate.mid")
+    reach("migrate.mid")
     VERSIONS.create(connection, checkfirst=False)
     connection.execute(insert(VERSIONS).values(version_num=HEAD))
 

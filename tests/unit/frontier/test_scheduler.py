@@ -60,7 +60,7 @@ def claimed(filled: FilledStore, count: int) -> list[Claim]:
 
 def opened(filled: FilledStore, waiting: WriterQueue) -> tuple[Scheduler, Frontier]:
     crawler: Any = SimpleNamespace(engine=None)
-    spider: Any = SimpleNamespace(visited=lambda _: None, failed=lambda _: None)
+    spider: Any = SimpleNamespace(handle_response=lambda _: None, handle_failure=lambda _: None)
     frontier = Frontier(
         filled.run,
         Window(HostRegistry(host_concurrency=8, delay_seconds=0.0)),

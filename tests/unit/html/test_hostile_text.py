@@ -13,7 +13,7 @@ from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.page import parse_html, parse_page
 from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines, remove_illegal
-from searchcrawl.http.visit_end import one_line
+from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Page
 from searchcrawl.sources.checking import to_one_line as escaped_line
 from tests.conformance.corpus import cases
@@ -60,7 +60,7 @@ def test_r12_legal_when_text_is_mixed_then_only_what_is_forbidden_goes() -> None
         assert remove_illegal(text) == FORBIDDEN.sub("", text)
 
 
-@pytest.mark.parametrize("line", [one_line, escaped_line])
+@pytest.mark.parametrize("line", [join_lines, escaped_line])
 def test_r12_line_when_of_any_characters_then_steers_no_terminal(line: object) -> None:
     assert callable(line)
     for text in random_texts(3_000):

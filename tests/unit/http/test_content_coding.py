@@ -11,7 +11,7 @@ from collections.abc import Callable
 import brotli
 import pytest
 
-from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, codings_of, undo, undo_prefix
+from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, parse_codings, undo, undo_prefix
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -122,7 +122,7 @@ def test_codings_when_too_many_or_unknown_then_trying_again_is_useless(codings: 
     ],
 )
 def test_headers_when_read_then_name_the_codings(values: list[bytes], expected: list[str]) -> None:
-    assert codings_of(values) == expected
+    assert parse_codings(values) == expected
 
 
 def test_prefix_when_body_is_cut_then_gives_what_there_is() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 
 revision = "0001"
 down_revision = None
@@ -27,7 +27,7 @@ def upgrade() -> None:
     _make_segments()
     _make_urls()
     _index_urls()
-    passing("migrate.mid")
+    reach("migrate.mid")
     _make_documents()
     _index_documents()
     _make_outlinks()

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from searchcrawl.failpoints import passing
+from searchcrawl.failpoints import reach
 
 revision = "0002"
 down_revision = "0001"
@@ -30,7 +30,7 @@ def upgrade() -> None:
         op.add_column("urls", sa.Column(name, sa.Text(), nullable=True))
     _index("ix_urls_sitemap_id", "urls", ["sitemap_id"], where="sitemap_id IS NOT NULL")
     _index("ix_urls_warned", "urls", ["source_id", "code"], where="code IN (959, 965)")
-    passing("migrate.mid")
+    reach("migrate.mid")
     op.add_column("hosts", sa.Column("answers_any", sa.SmallInteger(), server_default="0", nullable=False))
     _pause_hosts()
     op.add_column("sources", sa.Column("resend_version", sa.BigInteger(), nullable=True))
