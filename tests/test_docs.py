@@ -32,6 +32,8 @@ _ROW: Final = re.compile(r"^\| ((?:X-)?[A-Z][0-9]+) \| (.+) \|$", re.MULTILINE)
 #: Documents by name, wherever they are cited, and decisions by a number.
 _DOCUMENT: Final = re.compile(r"(?<![\w/*.-])[\w./-]*\w\.md\b")
 _NUMBERED: Final = re.compile(r"\barchitectur[e],? (?:decision )?[0-9]|\bdecision[s]? [0-9]|\bfinding[s]? §")
+#: A file or folder of the repository in backticks.
+_PATH: Final = re.compile(r"`((?:searchcrawl|tests|solr|deploy)/[\w./-]*)`")
 _PAGE: Final = re.compile(r"docs: ([a-z0-9/-]*[a-z0-9])")
 
 
@@ -118,6 +120,18 @@ def test_documents_when_cited_then_are_in_the_repository() -> None:
 def is_document(name: str, folder: Path) -> bool:
     """Whether a document is found from the folder that cites it, from docs/, the top, or benchmarks/."""
     return any((start / name.lstrip("/")).is_file() for start in (folder, DOCS, ROOT, ROOT / "benchmarks"))
+
+
+def test_paths_when_named_in_the_docs_then_exist() -> None:
+    pages_of_docs = [path for path, _ in texts() if path.suffix == ".md" and path.name != "CHANGELOG.md"]
+    strays = [
+        f"{shown(path)}: {name}"
+        for path in pages_of_docs
+        for name in _PATH.findall(path.read_text(encoding="utf-8"))
+        if not (ROOT / name).exists()
+    ]
+
+    assert strays == []
 
 
 def test_keys_when_listed_then_each_has_a_meaning_and_numbers_a_unit() -> None:

@@ -1,8 +1,8 @@
 """The ``[attributes]`` of a source: what of its pages becomes which search attribute (A5, A6, A8).
 
-Keys with a colon say where a value is: ``meta:NAME`` (a meta element's name, property or http-equiv),
-``header:NAME`` (of the answer), ``jsonld:NAME`` (a key of a JSON-LD object at the top level of its
-script). Their case is of no account. The other keys are those of the model.
+A key with a colon names a place in the page: ``meta:NAME`` (a meta element by its name, property or http-equiv),
+``header:NAME`` (a header of the answer), ``jsonld:NAME`` (a key at the top level of a JSON-LD object). Upper and
+lower case are equal. All other keys are fields of the model.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Attributes(Table):
 
     @property
     def mapped(self) -> Iterator[tuple[Origin, str]]:
-        """Where the values of each attribute come from, in the order of the file; without what is dropped."""
+        """The place of the values and the name of each attribute, in the order of the file; dropped ones are left out."""
         for key, attribute in self.__pydantic_extra__.items():
             if attribute not in self.drop:
                 yield _parse_origin(key), attribute
@@ -104,11 +104,11 @@ class Attributes(Table):
 
     @property
     def in_use(self) -> bool:
-        """Whether anything comes of this table."""
+        """Whether the table gives documents any attribute."""
         return self.use_desc_fallback or any(True for _ in self.mapped)
 
     def types_in_use(self) -> dict[str, AttributeType]:
-        """The type of each attribute that the source may have, but for the fixed ones."""
+        """The type of each attribute of the source; fixed attributes are left out."""
         return {name: self.types.get(name, "string") for _, name in self.mapped if name not in FIXED}
 
 

@@ -1,4 +1,4 @@
-"""From the text of a TOML file to a checked model, or to one error a line (``FILE: KEY: what is wrong (got …)``)."""
+"""Reads TOML files and checks them against models; each error is one line: ``FILE: KEY: what is wrong (got …)``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ M = TypeVar("M", bound=BaseModel)
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _MAX_SHOWN: Final = 100
-#: What is in them opens doors, also where it is wrong.
+#: Their values are credentials: messages never show them, not even wrong ones.
 _UNSHOWN: Final = re.compile(r"(.*\.)?login\.(password|fields)(\..*)?")
 _MESSAGES: Final = {
     "missing": "is required",
@@ -47,7 +47,7 @@ _MESSAGES: Final = {
 
 
 def to_one_line(text: str) -> str:
-    """``text`` with everything escaped that would start a line or steer a terminal."""
+    """``text`` on one line: line breaks and control characters are escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -92,7 +92,7 @@ def read_known_keys(
     later: Collection[str],
     hidden: Collection[str] = (),
 ) -> tuple[dict[str, Any], list[ConfigurationError]]:
-    """What of a file ``model`` has keys for, with references to secrets resolved, and the errors of the rest.
+    """The keys of a file that ``model`` has, with references to secrets resolved, and an error for each other key.
 
     ``later`` are dotted keys of later releases (``*`` for any name); ``hidden`` fields of the model
     are no keys of the file. References to files start at ``root``.
@@ -117,13 +117,13 @@ def validate(
 
 
 def join_errors(errors: list[ConfigurationError], more: list[ConfigurationError]) -> list[ConfigurationError]:
-    """Both lists in one: of a key that the first says something about, the second says nothing."""
+    """Both lists as one; an error of the second is left out if the first has one for the same key."""
     said = {error.key for error in errors}
     return [*errors, *(error for error in more if error.key not in said)]
 
 
 class _Place(NamedTuple):
-    """Where in a file something is: as its user would write it, and as the keys of later releases are written."""
+    """A place in a file: ``key`` as its user writes it; ``pattern`` as LATER_KEYS has it, with ``*`` for names."""
 
     key: str
     pattern: str
@@ -141,7 +141,7 @@ _TOP: Final = _Place("", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeyCheck:
-    """Tells the keys of a file that its model has from those that are errors, and resolves references."""
+    """Finds the keys of a file that its model has, collects errors for all others, and resolves references."""
 
     file: str
     root: Path
@@ -151,7 +151,7 @@ class _KeyCheck:
     def known(
         self, model: type[BaseModel], raw: Mapping[str, Any], above: _Place, hidden: Collection[str] = ()
     ) -> dict[str, Any]:
-        """What of ``raw`` the model has, in inner tables too; ``hidden`` fields are no keys."""
+        """The keys of ``raw`` that the model has, also in inner tables; ``hidden`` fields of the model are not keys."""
         fields = {key: field for key, field in _keys(model).items() if key not in hidden}
         found: dict[str, Any] = {}
         for name, value in raw.items():
@@ -169,7 +169,7 @@ class _KeyCheck:
         return found
 
     def _inner(self, annotation: Any, value: Any, place: _Place) -> Any:
-        """The value of a field; only its type tells a table of entries from a reference."""
+        """The value of a field. Its type decides whether a table is a reference or has entries of its own."""
         model = _table_of(annotation)
         if isinstance(value, dict) and _is_mapping(annotation):
             return {name: self._entry(model, inner, place.at(name, any_name=True)) for name, inner in value.items()}
@@ -202,7 +202,7 @@ def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def _is_mapping(annotation: Any) -> bool:
-    """Whether a field is a table whose keys are names that its user chooses."""
+    """Whether a field is a table whose keys are chosen by the user."""
     return any(get_origin(candidate) is Mapping for candidate in (annotation, *get_args(annotation)))
 
 
@@ -215,13 +215,13 @@ def _table_of(annotation: Any) -> type[BaseModel] | None:
 
 
 def guess(name: str, names: Collection[str]) -> str:
-    """The name that was meant, in brackets, where one of ``names`` is close; else nothing."""
+    """``" (did you mean NAME?)"`` for the closest of ``names``, or an empty text."""
     close = difflib.get_close_matches(name, names, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 
 def join_key(at: Iterable[str | int]) -> str:
-    """A place in a file as its user would write it: ``scope.host[0].include_paths``; the first part is taken as it is."""
+    """A key as its user writes it: ``scope.host[0].include_paths``; the first part is not quoted."""
     first, *parts = at
     text = str(first)
     for part in parts:
@@ -264,6 +264,6 @@ def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
 
 
 def quote_value(value: Any) -> str:
-    """A value of a file as messages show it: as in the file, on one line, of bounded length, without secrets."""
+    """A value as messages show it: on one line, at most 100 characters, without secrets."""
     text = to_one_line(json.dumps(mask(value), ensure_ascii=False, default=str))
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

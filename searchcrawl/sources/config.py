@@ -277,9 +277,8 @@ class Origin(NamedTuple):
 class Source(SourceFile):
     """A source as it is crawled: its file, its set, the defaults and the built-in values, in this order.
 
-    ``file`` is the path shown in messages and decisions, relative to the project. ``origins`` says
-    of each key that is not built-in where it was written; ``references`` has, by key, the reference
-    of each value that came from the environment or from a file.
+    ``file`` is the path in messages and decisions, relative to the project. ``origins`` has the place of each key that
+    was written somewhere; ``references`` has the reference of each value from the environment or from a file.
     """
 
     name: str

@@ -16,7 +16,7 @@ BUILT_IN: Final = "built-in"
 
 #: Request headers whose values are credentials.
 _CREDENTIAL_HEADER: Final = re.compile(r"authorization|cookie|token|secret|passw|key|session", re.IGNORECASE)
-#: Where one of a pair is written, the other is not taken from further below.
+#: If a layer has one key of a pair, the other is not taken from the layers below.
 _PAIRS: Final = {"include_ports": "exclude_ports", "exclude_ports": "include_ports"}
 
 
@@ -36,13 +36,13 @@ def list_layers(project: Project, own: Mapping[str, Any], *, file: str, paramete
         Layer(Origin(FILE, "defaults"), written.get("defaults", {})),
     ]
     if "user_agent" in written:
-        # The token of robots.txt is that of the project, where no layer says otherwise (C5).
+        # The name for robots.txt is that of the project, unless a layer above has one (C5).
         found.append(Layer(Origin(FILE), {"robots": {"user_agent": written["user_agent"]}}))
     return found
 
 
 def merge_layers(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, Origin]]:
-    """The tables of all layers in one, filled up key by key, and by ``table.key`` where each value is written."""
+    """The tables of all layers as one, key by key the strongest value, and by ``table.key`` the origin of each."""
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, tables in layers:
@@ -87,7 +87,7 @@ def show_references(value: Any, place: str, references: Mapping[str, Mapping[str
 
 
 def list_effective_values(project: Project, source: Source) -> dict[str, dict[str, Any]]:
-    """``{key: {"value", "origin"}}`` of every key that a source file may have, with join_key keys as in the file.
+    """``{key: {"value", "origin"}}`` of every key that a source file may have, with dotted keys as in the file.
 
     The origin is the file, or the file and its table in brackets, or ``built-in``. Values that came
     from the environment or a file are shown as their references, other credentials as stars.
@@ -129,5 +129,5 @@ def _build_entry(source: Source, key: str, value: Any) -> dict[str, Any]:
 
 
 def _hide(value: Any) -> Any:
-    """Stars for a plain text; a reference says nothing that is secret."""
+    """Stars in place of a plain text; a reference is not secret and stays."""
     return HIDDEN if isinstance(value, str) else value

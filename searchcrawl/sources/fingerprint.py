@@ -1,10 +1,9 @@
 """What makes the stored documents of a source out of date, as a digest a key (D9).
 
-A later run compares the fingerprint in its table with that of the file, and names the keys that
-differ as the reason of a forced recrawl. Delays, limits on deleting and other values that change
-how a source is visited, but not what comes of it, are not part of it. Where a value was written
-(source file, parameter set, defaults) is of no account. A secret counts by its reference: a new
-password forces nothing, and no digest that could be guessed at is kept.
+A run compares the fingerprint in the store with that of the file. The keys that differ are the reason of a forced
+recrawl. Values that do not change documents, such as delays and limits on deleting, are not part of it, and neither is
+the place of a value (source file, parameter set, defaults). Of a secret only its reference counts: a new password forces
+no recrawl, and no digest of it is stored.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "change": (),
     "robots": ("obey", "user_agent"),
     "fetch": ("default_charset", "default_language", "headers"),
-    # Another user may be shown other pages.
+    # Another user may see other pages.
     "login": ("type", "url", "username"),
     "attributes": (),
 }
 #: Scrapy settings that put users' own components where documents pass.
 _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 _DIGEST_BYTES: Final = 8
-#: No digest.
+#: In place of a digest.
 _MIXED: Final = "mixed"
 
 
@@ -52,7 +51,7 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     if source.display:
         values["display"] = dumped["display"]
     if source.rewrite:
-        # The one list whose order matters.
+        # The order of this list matters, unlike that of all others.
         values["rewrite"] = dict(enumerate(dumped["rewrite"]))
     values |= {f"settings.{name}": source.settings[name] for name in _SETTINGS if name in source.settings}
     digests = {key: _digest(value) for key, value in values.items()}

@@ -1,4 +1,4 @@
-"""From the files of a project to its values: one project, its sources, their boundaries.
+"""Loads the files of a project, and builds from a source the rules that decide about its URLs and pages.
 
 A broken searchcrawl.toml stops everything, a broken source file that source only.
 """
@@ -45,14 +45,14 @@ T = TypeVar("T")
 
 PROJECT_VARIABLE: Final = "SEARCHCRAWL_PROJECT"
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
-#: What our models hold besides the keys of the files.
+#: Fields of the models that are not keys of a file.
 _HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references"})
 
 
 def find_project(start: Path | None = None) -> Path:
     """The folder of the project: SEARCHCRAWL_PROJECT, or that of the scrapy.cfg found upwards from ``start``.
 
-    ``start`` is the working directory where it is None. Raises ConfigurationError where there is none.
+    The search begins in the working directory if ``start`` is None. Raises ConfigurationError if there is no project.
     """
     named = os.environ.get(PROJECT_VARIABLE)
     if named:
@@ -96,10 +96,9 @@ def _find_unknown_sources(project: Project) -> list[ConfigurationError]:
 
 
 def load_source(project: Project, name: str) -> Source:
-    """One source of the project.
+    """One source of the project; raises UnknownSource, ConfigurationError, or InvalidFile with every error of the file.
 
-    Raises UnknownSource, ConfigurationError, or InvalidFile with every error of the file. What its
-    attributes are must be what they are in the other sources: these are read too where it has any.
+    If it has attributes, all other sources are read as well: an attribute has the same type in all of them.
     """
     source = _load_source(project, name)
     if source.attributes.types_in_use():
@@ -138,7 +137,7 @@ def _load_source(project: Project, name: str) -> Source:
 
 
 def _choose_set(project: Project, own: Mapping[str, Any], file: str) -> tuple[str, list[ConfigurationError]]:
-    """The name of a source's set, ``standard`` where it names none, or that there is no such set (A3)."""
+    """The name of the source's parameter set (``standard`` by default), and an error if there is no such set (A3)."""
     name = own.get("parameters", STANDARD)
     if not isinstance(name, str) or name == STANDARD or name in project.parameters:
         return str(name), []
@@ -181,7 +180,7 @@ def _list_source_files(project: Project) -> list[Path]:
 
 
 def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
-    """The same, each for itself."""
+    """The same, without the comparison between sources."""
     sources: dict[str, Source] = {}
     errors: list[ConfigurationError] = []
     for path in _list_source_files(project):
@@ -253,12 +252,12 @@ def build_boundary(source: Source) -> Boundary:
 
 
 def build_index_filter(source: Source) -> IndexFilter:
-    """What of the fetched is indexed; raises ConfigurationError for a rule that cannot be understood (B8, B9)."""
+    """The filter of ``[keep]``; raises ConfigurationError for a rule that cannot be understood (B8, B9)."""
     return IndexFilter(**dict(source.keep), file=source.file)
 
 
 def build_display_map(source: Source) -> DisplayMap | None:
-    """How access URLs of a source become display URLs (A4); None where they are the same."""
+    """How access URLs become display URLs (A4); None if they are always the same."""
     # A plug-in may set the display URL of any row (K1).
     if not source.display and not any(rewrite.plugin for rewrite in source.rewrite):
         return None
@@ -272,7 +271,7 @@ def build_rewriting(project: Project, source: Source) -> Rewriting:
 
 
 def build_attribute_map(source: Source) -> AttributeMap | None:
-    """What becomes which attribute of a source's documents (A5); None where nothing is said of it."""
+    """How values of pages become attributes (A5); None if the source has no ``[attributes]``."""
     table = source.attributes
     if not table.in_use:
         return None
@@ -291,7 +290,7 @@ def _require_no_errors(value: T | None, errors: Sequence[ConfigurationError]) ->
 
 
 def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
-    """What a source with well-formed values still lacks; each error names the file and table that say so."""
+    """The errors of a source whose single values are well-formed; each names the file and key to edit."""
     errors: list[ConfigurationError] = []
     if not source.start.urls and not source.start.files:
         errors.append(ConfigurationError(source.file, "start.urls", "is required, or start.files"))
@@ -325,7 +324,7 @@ def _find_errors(project: Project, source: Source) -> list[ConfigurationError]:
 
 
 def _find_unmapped(source: Source) -> list[ConfigurationError]:
-    """Attributes that the file itself gives a type or drops, and that nothing is mapped to."""
+    """Errors for attributes that the file gives a type to or drops, and that no key maps a value to."""
     table = source.attributes
     said = {"types": [(f"types.{name}", name) for name in table.types], "drop": [("drop", name) for name in table.drop]}
     return [

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from searchcrawl.sources.values import Check, Table, Text, WebUrl, refuse
 
-#: What each type must have, and what it may have besides.
+#: The keys that each type requires, and those that it may have besides.
 _KEYS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
     "basic": (frozenset({"username", "password"}), frozenset({"url"})),
     "digest": (frozenset({"username", "password"}), frozenset({"url"})),
@@ -25,7 +25,7 @@ _NAME_BREAKS: Final = _COOKIE_BREAKS | frozenset("=()<>@:/[]?{}")
 
 
 def _check_selector(text: str) -> str:
-    # Only where it is needed: most sources have no form, and this is read by every command.
+    # Imported here: most sources have no form, and every command reads this module.
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415
 
     try:

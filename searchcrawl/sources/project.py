@@ -170,7 +170,7 @@ class ProjectFile(Table):
 class Project(ProjectFile):
     """A project: its folder and its searchcrawl.toml. Relative paths start at ``root``.
 
-    ``written`` is the content of the file as it was written, but for resolved references.
+    ``written`` is the content of the file, with references resolved.
     """
 
     root: Path

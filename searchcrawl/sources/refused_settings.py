@@ -1,6 +1,6 @@
-"""Scrapy settings that a source must not have, because one of our promises rests on them, and what to use instead.
+"""Scrapy settings that a source must not change, because a promise of searchcrawl depends on them.
 
-Everything else is Scrapy's affair: it is set as it is written.
+Each has a reason that names the key to use in its place. All other settings are passed to Scrapy as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _BY_TABLE: Final = "the URL table is the queue and remembers what was seen"
 _BY_HOSTS: Final = "the pace of each host is kept in the database: use fetch.delay_seconds and fetch.host_concurrency"
 _BY_OURS: Final = "searchcrawl brings its own component for that"
-_REMOTE: Final = "it runs code for whoever reaches the port"
+_REMOTE: Final = "it runs code for everybody who reaches the port"
 _NO_LINE: Final = "each source has one log: use logs in searchcrawl.toml"
 
 _REASONS: Final[Mapping[str, str]] = {
@@ -81,20 +81,20 @@ _REASONS_BY_PREFIX: Final[Mapping[str, str]] = {
     "TELNETCONSOLE_": _REMOTE,
 }
 
-#: What the settings module of a project may change: its own affair, or set from the source in any case.
+#: The settings module of a project may change these: they are its own, or are set from the source in any case.
 _OF_PROJECT: Final = frozenset({
     "ADDONS", "BOT_NAME", "COMMANDS_MODULE", "CONCURRENT_REQUESTS", "DEFAULT_REQUEST_HEADERS", "DOWNLOAD_MAXSIZE",
     "DOWNLOAD_TIMEOUT", "DOWNLOAD_VERIFY_CERTIFICATES", "DOWNLOAD_WARNSIZE", "URLLENGTH_LIMIT",
 })  # fmt: skip
 
-#: Components that a source may add its own to.
+#: Lists of components to which a source may add its own.
 _COMPONENTS: Final = frozenset({"DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES"})
 #: Values of such names are never shown: Scrapy itself writes them into its log.
 _CREDENTIAL: Final = re.compile(r"(^|_)(PASS|PASSWORD|SECRET|TOKEN|KEY|ACCESS_KEY_ID)(_|$)")
 
 
 def find_refusal(name: str, value: Any) -> str | None:
-    """What is wrong with a setting of a source; None where it may be set."""
+    """Why a source must not have this setting; None if it may."""
     if not _NAME.fullmatch(name):
         return "names of Scrapy settings are upper case"
     reason = _REASONS.get(name) or next(
@@ -108,7 +108,7 @@ def find_refusal(name: str, value: Any) -> str | None:
 
 
 def find_refusal_on_command_line(name: str, text: str) -> str | None:
-    """What is wrong with ``-s NAME=TEXT`` for the crawl of a source; where its log goes may be said there."""
+    """Why a crawl of a source refuses ``-s NAME=TEXT``; None if it does not. The settings of the log are allowed there."""
     if name.startswith("LOG"):
         return None
     value: Any = text
@@ -121,7 +121,7 @@ def find_refusal_on_command_line(name: str, text: str) -> str | None:
 
 
 def find_changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) -> str | None:
-    """The first of ``ours`` that a project's settings module has otherwise although a promise rests on it."""
+    """The first of ``ours`` that the project's settings module changes although a promise depends on it."""
     for name, value in ours.items():
         kept = name.startswith("LOG") or name in _OF_PROJECT or find_refusal(name, {}) is None
         if not kept and effective.get(name) != value:
@@ -130,9 +130,9 @@ def find_changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) 
 
 
 def conceal_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a source as Scrapy gets them: what it prints of them shows no credential."""
+    """The settings of a source for Scrapy, which prints settings: credentials in them have no readable ``repr``."""
     return {
-        # Scrapy folds long texts at blanks: what filters its log could not find them again.
+        # Scrapy breaks long texts at blanks, so that a filter of its log would not find a credential again.
         name: Concealed(value) if type(value) is str and is_credential(name) else value
         for name, value in settings.items()
     }

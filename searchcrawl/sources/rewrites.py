@@ -16,7 +16,7 @@ from searchcrawl.rules.rewriting import PatternRewriter, PluginRewriter, Rewrite
 from searchcrawl.sources.values import LIST, Check, Table, Text, refuse
 
 _METHODS: Final = ("open", "rewrite", "close")
-#: Never part of a parameter: what separates parameters, and what ends a path or a query.
+#: Characters that separate parameters or end a path or a query.
 _NO_NAME: Final = frozenset("=&;/?# \t")
 
 
@@ -85,7 +85,7 @@ Rewrites = Annotated[tuple[Rewrite, ...], LIST]
 
 
 def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path) -> list[Rewriter]:
-    """The rewriters in their order; raises ConfigurationError for a plug-in that cannot be had.
+    """The rewriters in their order; raises ConfigurationError for a plug-in that cannot be imported.
 
     Modules of plug-ins are found as Scrapy finds those of a project: ``root`` is looked into as well.
     """
@@ -107,7 +107,7 @@ def _import_class(plugin: str, *, file: str, key: str, root: Path) -> Any:
     try:
         found = attrgetter(name)(importlib.import_module(module))
     except Exception as error:
-        # Whatever a module of a user's own raises when it is loaded.
+        # A module of the user may raise anything when it is loaded.
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ConfigurationError(file, key, f'cannot be imported: {reason} (got "{plugin}")') from error
     if not isinstance(found, type):

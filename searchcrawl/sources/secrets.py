@@ -1,7 +1,7 @@
 """Values from the environment or from a file: ``{env = "NAME"}``, ``{file = "PATH"}`` (X-O3).
 
-A resolved value is used, and never shown: messages and ``sources show`` have its reference, and
-``redacted`` takes it out of texts that others made (log lines, errors of libraries).
+A resolved value is used and never shown: messages and ``sources show`` have its reference, and ``redact`` removes it
+from texts that others made (log lines, errors of libraries).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ HIDDEN: Final = "***"
 
 _KINDS: Final = frozenset({"env", "file"})
 _MAX_BYTES: Final = 64 * 1024
-#: Shorter ones are parts of ordinary words; nobody keeps those secret.
+#: Shorter values are parts of ordinary words and are not searched for.
 _LEAST_CHARACTERS: Final = 4
-#: What these keys hold is sent to everybody or stands in every answer: no secret, wherever it comes from.
+#: The values of these keys are public (sent to every host, or shown in every answer), wherever they come from.
 _PUBLIC: Final = re.compile(
     r"(contact|user_agent|title|type|parameters"
     r"|(.*\.)?(start|scope|display|rewrite|robots|keep|change|lifecycle)(\..*|\[.*|$)"
@@ -60,7 +60,7 @@ class Secret(str):
 
 
 class Concealed(str):
-    """A credential that stands in a file of the project itself; its ``repr`` does not show it."""
+    """A credential that was written into a file of the project itself; its ``repr`` is only stars."""
 
     __slots__ = ()
 
@@ -74,9 +74,9 @@ def is_reference(value: object) -> bool:
 
 
 def resolve_reference(reference: Mapping[str, Any], *, root: Path, file: str, key: str) -> Secret:
-    """The value that a reference stands for; raises ConfigurationError, which never shows the value.
+    """The value of a reference; raises ConfigurationError, which never shows the value.
 
-    A newline at its end is no part of it. Paths start at ``root``; a file has at most 64 KB.
+    Line ends at its end are removed. Paths start at ``root``; a file has at most 64 KB.
     """
     ((kind, source),) = reference.items()
     if not isinstance(source, str) or not source or not source.isprintable():
@@ -97,7 +97,7 @@ def resolve_reference(reference: Mapping[str, Any], *, root: Path, file: str, ke
 
 
 def is_public(key: str) -> bool:
-    """Whether what this key holds is known to everybody anyway, as ``contact`` and ``start.urls``."""
+    """Whether the value of this key is public, such as ``contact`` and ``start.urls``."""
     return _PUBLIC.fullmatch(key) is not None
 
 
@@ -161,7 +161,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Hidden:
-    """The values of this process that no text may show, in every form in which a text may hold them."""
+    """The values that no text of this process may show, in every form in which a text may have them."""
 
     def __init__(self) -> None:
         self._forms: set[str] = set()
@@ -185,13 +185,13 @@ _HIDDEN_VALUES: Final = _Hidden()
 
 
 def hide(value: str) -> None:
-    """From now on ``redacted`` takes ``value`` out, and where it is a URL its password besides."""
+    """Lets ``redact`` remove ``value`` from now on, and if it is a URL its password as well."""
     _HIDDEN_VALUES.add(value)
     hide_password(value)
 
 
 def hide_password(url: str) -> None:
-    """From now on ``redacted`` takes out the password of ``url``, if it has one."""
+    """Lets ``redact`` remove the password of ``url`` from now on, if it has one."""
     try:
         password = urlsplit(url).password
     except ValueError:
