@@ -34,7 +34,7 @@ _LIMITS: Final = frozenset(f"scope.{name}" for name in ("depth", "dynamic_pages"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceInputs:
-    """A source as it is asked about URLs: what is the same for each of them.
+    """What of a source is the same for each URL about which it is asked.
 
     ``lower_limits`` are the limits of the boundary that hold where the source file sets none, each with the place
     where it is set; ``fingerprint`` is that of the source file as it is now.
@@ -75,8 +75,9 @@ def _build_lower_limits(project: Project, source: Source) -> list[tuple[Origin, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """``url`` is an identity; ``facts`` is None where the source never saw it, ``run`` where the source never ran.
+    """What is known of one URL at one source; its lists name every rule that refuses or includes the URL now.
 
+    ``url`` is an identity; ``facts`` is None where the source never saw it, ``run`` where the source never ran.
     ``changed`` are the keys of the source file that differ from those with which its documents were made;
     ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
     ``discarded`` is the rewriter that discards links to it; ``robots`` the last good robots.txt of its origin,
