@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.extensions.memusage import MemoryUsage
+from scrapy.http import Response
+from scrapy.logformatter import LogFormatter
 from scrapy.settings import BaseSettings
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
@@ -17,11 +20,9 @@ from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
 from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
-from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
-from searchcrawl.extensions.memory_extension import MemoryExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
-from searchcrawl.extensions.quiet_log_formatter import QuietLogFormatter
 from searchcrawl.extensions.report_extension import ReportExtension
+from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
@@ -91,6 +92,16 @@ COMPONENTS: Final[Mapping[str, _Wired]] = {
     "ITEM_PIPELINES": _PIPELINES,
     "EXTENSIONS": _EXTENSIONS,
 }
+
+
+class QuietLogFormatter(LogFormatter):
+    """Writes no line a page: the URL table says what became of each URL, and lines cost time."""
+
+    def crawled(self, request: Request, response: Response, spider: Spider) -> Any:
+        return None
+
+    def scraped(self, item: Any, response: Any, spider: Spider) -> Any:
+        return None
 
 
 class SearchcrawlAddon:

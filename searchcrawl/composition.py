@@ -16,9 +16,9 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.commit.group_commit import Listeners, WriterQueue
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
-from searchcrawl.extensions.heartbeat_extension import HeartbeatExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.report_extension import ReportExtension
+from searchcrawl.extensions.watch_extension import HeartbeatExtension
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard
@@ -100,13 +100,11 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtensi
     """Adds the delivery, and what has to end after it: the heartbeat, then the report, which gives the lease back."""
     get = crawler.settings.getfloat
     heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))))
-    finished = [heartbeat.finished]
+    at_end = [heartbeat.stop]
     if sys.stderr.isatty():
-        finished.append(stages.add(ProgressExtension(run)).finished)
-    finished.append(stages.add(ReportExtension(run)).finished)
-    return stages.add(
-        DeliveryExtension(run, finished=finished, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"))
-    )
+        at_end.append(stages.add(ProgressExtension(run)).stop)
+    at_end.append(stages.add(ReportExtension(run)).write)
+    return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")))
 
 
 def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: threading.Event) -> None:

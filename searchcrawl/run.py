@@ -143,7 +143,7 @@ class Run:
         with self._counting:
             self.counts.update(amounts)
 
-    def counted(self) -> dict[str, int]:
+    def copy_counts(self) -> dict[str, int]:
         """All counters, now."""
         with self._counting:
             return {name: self.counts[name] for name in COUNTS}
@@ -175,7 +175,7 @@ class Run:
         with self._saving:
             self.count(**self.write(counted))
 
-    def beat(self) -> None:
+    def renew_lease(self) -> None:
         """Renews the lease; raises LeaseLost."""
         reach("lease.renew")
 
@@ -195,7 +195,7 @@ class Run:
             self.counts["discovered"] = sum(
                 self.counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected")
             )
-            run_table.set_counts(transaction, self.id, self.counted())
+            run_table.set_counts(transaction, self.id, self.copy_counts())
             run_table.end(transaction, self.id, now_ms=now_ms(), reason=reason, exit_code=exit_code)
             if reason == "finished":
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)

@@ -66,7 +66,7 @@ def review(run: Run, admission: Admission) -> None:
             run.write_counted(partial(_write, run=run, admission=admission, reviews=reviews))
             admission.note_commit()
         if clock.monotonic() - beat > BEAT_SECONDS:
-            run.beat()
+            run.renew_lease()
             beat = clock.monotonic()
     if left:
         logger.info("rules were edited: %d known URLs are outside now", left)

@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 class DeliveryExtension:
     """Opens the index of the project and starts the delivery thread; waits for its end.
 
-    Once everything is delivered it calls ``finished`` in their order, in a thread, with the reason why the crawl ended.
+    Once everything is delivered it calls ``at_end`` in their order, in a thread, with the reason why the crawl ended.
     """
 
-    def __init__(self, run: Run, *, finished: Sequence[Callable[[str], None]], retry_seconds: float) -> None:
+    def __init__(self, run: Run, *, at_end: Sequence[Callable[[str], None]], retry_seconds: float) -> None:
         self._run = run
-        self._finished = finished
+        self._at_end = at_end
         self._retry_seconds = retry_seconds
         self._delivery: DeliveryThread | None = None
 
@@ -73,9 +73,9 @@ class DeliveryExtension:
         except Exception as error:
             logger.exception("the delivery cannot end")
             self._run.shutdown.fail(error)
-        for tell in self._finished:
+        for call in self._at_end:
             # In a thread: the store may have to be waited for.
-            await asyncio.to_thread(tell, reason)
+            await asyncio.to_thread(call, reason)
 
     def _open(self) -> DeliveryThread:
         run = self._run

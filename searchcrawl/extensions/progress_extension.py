@@ -30,7 +30,7 @@ class ProgressExtension:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._draw, name="progress", daemon=True)
         self._meter = Meter()
         self._queue = 0
@@ -47,8 +47,8 @@ class ProgressExtension:
     def engine_started(self) -> None:
         self._thread.start()
 
-    def finished(self, reason: str) -> None:
-        self._over.set()
+    def stop(self, reason: str) -> None:
+        self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(_PAUSE_SECONDS)
 
@@ -60,11 +60,11 @@ class ProgressExtension:
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
             task = progress.add_task("", total=None)
-            while not self._over.wait(_PAUSE_SECONDS):
+            while not self._stopped.wait(_PAUSE_SECONDS):
                 if self._run.database.outage_retry.away:
                     line = "waiting for the store"
                 else:
-                    line = self._meter.line(self._run.counted(), self._queued(), clock.monotonic())
+                    line = self._meter.line(self._run.copy_counts(), self._queued(), clock.monotonic())
                 progress.update(task, description=f"{self._run.source.name}: {line}", refresh=True)
 
     def _queued(self) -> int:

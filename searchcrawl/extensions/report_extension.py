@@ -32,7 +32,8 @@ class ReportExtension:
     def from_crawler(cls, crawler: Crawler) -> ReportExtension:
         return stages_of(crawler).get(cls)
 
-    def finished(self, reason: str) -> None:
+    def write(self, reason: str) -> None:
+        """Writes the end of the run, and gives the lease back; called once everything is delivered."""
         run = self._run
         if run.attributes is not None:
             for attribute, count in sorted(run.attributes.unreadable.items()):
@@ -77,7 +78,7 @@ def _every_start_failed(run: Run) -> bool:
     rows = run.read(lambda transaction: url_table.find_known(transaction, run.source_id, keys))
     if not rows:
         return False
-    counts = run.counted()
+    counts = run.copy_counts()
     visited = any(counts[name] for name in ("fetched", "fetch_failures", "rejected", "conversion_failures"))
     # A start URL outside the boundary is never visited, and fails in each run.
     if not visited and not all(row.code in REFUSED for row in rows):

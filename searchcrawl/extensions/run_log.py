@@ -1,18 +1,70 @@
-"""One log per source, in ``logs.dir`` (J3); people see warnings on standard error besides."""
+"""One log per source, in ``logs.dir`` (J3); errors are also shown on standard error."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final
 
-from searchcrawl.extensions.log_file import LogFile
+from searchcrawl.exceptions import LogError
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class LogFile(RotatingFileHandler):
+    """A log file whose first failure is reported, once, so that the run can end (X-S5).
+
+    Begins a new file at ``max_bytes`` (0: never) and keeps ``backups``; raises LogError where it cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, max_bytes: int = 0, backups: int = 0) -> None:
+        self._path = path
+        self._failure: LogError | None = None
+        self._tell: Callable[[LogError], None] | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            super().__init__(path, maxBytes=max_bytes, backupCount=backups, encoding="utf-8")
+        except OSError as error:
+            raise self._build_error(error) from error
+
+    def on_failure(self, tell: Callable[[LogError], None]) -> None:
+        """Calls ``tell``, in any thread, when the file cannot be written any more; at once if it failed already."""
+        self._tell = tell
+        if self._failure is not None:
+            tell(self._failure)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._failure is None:
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        self._failure = self._build_error(error)
+        self._close_without_flush()
+        if self._tell is not None:
+            self._tell(self._failure)
+
+    def _close_without_flush(self) -> None:
+        """Closes the file without what it has not written yet: that would be tried again at exit."""
+        stream, self.stream = self.stream, None
+        try:
+            if stream is not None:
+                stream.close()
+        except OSError:
+            # It is closed nevertheless, and this failure was reported already.
+            return
+
+    def _build_error(self, error: OSError) -> LogError:
+        return LogError(f"log {self._path}: {error.strerror or error}")
 
 
 class _OneLine(logging.Formatter):

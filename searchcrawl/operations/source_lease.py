@@ -67,7 +67,7 @@ def _take(transaction: Transaction, name: str) -> tuple[Lease, RunRow] | None:
 def _beat(run: Run, ended: threading.Event) -> None:
     while not ended.wait(lease.BEAT_SECONDS):
         try:
-            run.beat()
+            run.renew_lease()
         except (LeaseLost, StoreError) as error:
             # If the lease is lost, the next write of the run fails.
             logger.warning("the lease could not be renewed: %s", error)

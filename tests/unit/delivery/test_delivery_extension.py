@@ -27,7 +27,7 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 def ended(filled: FilledStore, reason: str = "finished") -> list[str]:
     """Opens and closes the delivery of a run; what the run is told of its end."""
     told: list[str] = []
-    extension = DeliveryExtension(filled.run, finished=[told.append], retry_seconds=0)
+    extension = DeliveryExtension(filled.run, at_end=[told.append], retry_seconds=0)
 
     async def both() -> None:
         await extension.spider_opened(Spider("demo"))
@@ -115,7 +115,7 @@ def listening(monkeypatch: pytest.MonkeyPatch, *, error: Exception | None = None
 
 def test_extension_when_the_crawl_never_began_then_nothing_is_ended(filled: FilledStore) -> None:
     told: list[str] = []
-    extension = DeliveryExtension(filled.run, finished=[told.append], retry_seconds=0)
+    extension = DeliveryExtension(filled.run, at_end=[told.append], retry_seconds=0)
 
     asyncio.run(extension.spider_closed(Spider("demo"), "shutdown"))
 

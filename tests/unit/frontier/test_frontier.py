@@ -55,7 +55,7 @@ def test_next_claim_when_the_lease_was_not_renewed_in_time_then_none_until_it_is
 ) -> None:
     filled.run.lease_until = 0.0
     without = frontier.next_claim()
-    filled.run.beat()
+    filled.run.renew_lease()
 
     assert without is None
     assert frontier.next_claim() is not None

@@ -7,11 +7,11 @@ from scrapy.extensions.memusage import MemoryUsage
 from scrapy.utils.test import get_crawler
 
 from searchcrawl.addon import SearchcrawlAddon
-from searchcrawl.extensions.memory_extension import MemoryExtension
+from searchcrawl.extensions.watch_extension import MemoryExtension
 
 _CHILD = (
     "from scrapy.utils.test import get_crawler;"
-    "from searchcrawl.extensions.memory_extension import MemoryExtension;"
+    "from searchcrawl.extensions.watch_extension import MemoryExtension;"
     "print(MemoryExtension(get_crawler()).get_virtual_size())"
 )
 _PARENT = (

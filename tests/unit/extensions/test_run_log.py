@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from searchcrawl.exceptions import LogError
-from searchcrawl.extensions.log_file import LogFile
+from searchcrawl.extensions.run_log import LogFile
 
 
 def record(message: str, *args: object) -> logging.LogRecord:

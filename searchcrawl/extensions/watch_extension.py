@@ -1,0 +1,81 @@
+"""Watches what a run needs: the lease of its source, free disks, memory; ends it where one is missing (X-S3, X-D18)."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from pathlib import Path
+from typing import Final
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.extensions.memusage import MemoryUsage
+
+from searchcrawl.cache.disk_space import refuse_low
+from searchcrawl.exceptions import DiskFull, LeaseLost, StoreError
+from searchcrawl.run import Run
+from searchcrawl.stages import stages_of
+from searchcrawl.store.runs.lease import BEAT_SECONDS
+
+logger = logging.getLogger(__name__)
+
+_STATUS: Final = Path("/proc/self/status")
+_PEAK: Final = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+
+
+class HeartbeatExtension:
+    """Renews the lease and checks the disks, in a thread of its own: a busy reactor must not lose the lease.
+
+    The run ends where the lease is lost, and where a disk has less than ``min_free_bytes`` left, so that
+    everything fetched can still be stored.
+    """
+
+    def __init__(self, run: Run, *, min_free_bytes: int) -> None:
+        self._run = run
+        self._min_free_bytes = min_free_bytes
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._renew_lease, name="heartbeat", daemon=True)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> HeartbeatExtension:
+        extension = stages_of(crawler).get(cls)
+        crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
+        return extension
+
+    def engine_started(self) -> None:
+        self._thread.start()
+
+    def stop(self, reason: str) -> None:
+        """Ends the thread; called once everything is delivered."""
+        self._stopped.set()
+
+    def _renew_lease(self) -> None:
+        try:
+            self._check_disks()
+            while not self._stopped.wait(BEAT_SECONDS):
+                self._run.renew_lease()
+                self._check_disks()
+        except (LeaseLost, StoreError, DiskFull) as error:
+            logger.warning("the run ends: %s", error)
+            self._run.shutdown.fail(error)
+
+    def _check_disks(self) -> None:
+        if self._min_free_bytes:
+            project = self._run.project
+            folders = [project.cache_dir, project.logs_dir]
+            folders += [project.index_dir] if project.index.type == "local" else []
+            folders += [self._run.database.folder] if self._run.database.folder else []
+            refuse_low(folders, min_free_bytes=self._min_free_bytes)
+
+
+class MemoryExtension(MemoryUsage):
+    """Ends a crawl whose process takes more memory than MEMUSAGE_LIMIT_MB.
+
+    Scrapy's asks ``getrusage``, which also counts the peak of the process before ``exec``.
+    """
+
+    def get_virtual_size(self) -> int:
+        """The peak of resident memory in bytes."""
+        peak = _PEAK.search(_STATUS.read_text(encoding="ascii", errors="replace")) if _STATUS.exists() else None
+        return int(peak[1]) * 1024 if peak else super().get_virtual_size()
