@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from searchcrawl.cli.commands import DESCRIPTIONS
-from searchcrawl.cli.output import print_error
+from searchcrawl.cli.output import error_lines, print_error
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
-from searchcrawl.sources.loading import find_project, load_project
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
 
 if TYPE_CHECKING:
@@ -136,6 +137,16 @@ class Command:
     def load_project(self) -> Project:
         """The project of the working directory or of SEARCHCRAWL_PROJECT; raises ConfigurationError."""
         return load_project(find_project())
+
+    def load_sources(self, project: Project, name: str | None) -> list[Source]:
+        """The source of this name, or all that can be loaded; warns of the errors of the others."""
+        if name is not None:
+            return [load_source(project, name)]
+        sources, errors = load_sources(project)
+        for error in errors:
+            for line in error_lines(error):
+                print(f"warning: {line}", file=sys.stderr)
+        return list(sources.values())
 
     def _apply_global_options(self, opts: argparse.Namespace) -> None:
         from scrapy.commands import ScrapyCommand  # noqa: PLC0415  # heavy

@@ -9,14 +9,12 @@ from contextlib import closing
 from dataclasses import replace
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import error_lines, print_object
+from searchcrawl.cli.output import print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import Explanation, explain_by_all
 from searchcrawl.queries.explain_steps import describe_live_answer
 from searchcrawl.sources.checking import to_one_line
-from searchcrawl.sources.config import Source
-from searchcrawl.sources.loading import load_source, load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 
@@ -36,7 +34,9 @@ class Command(BaseCommand):
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        sources = _load_sources(project, opts.source)
+        sources = self.load_sources(project, opts.source)
+        if not sources:
+            raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
         with closing(Database(project.database_url, project.root)) as database:
             first, *others = explain_by_all(project, sources, database, args[0], versions=VERSIONS)
             if opts.live:
@@ -60,19 +60,6 @@ class Command(BaseCommand):
         run = build_dry_run(project, context.source, database)
         seen = visit_page(AsyncCrawlerProcess(self.loaded_settings()), run, context.url, depth=context.depth or 0)
         return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
-
-
-def _load_sources(project: Project, name: str | None) -> list[Source]:
-    """The source of this name, or all that can be loaded; warns about the others."""
-    if name is not None:
-        return [load_source(project, name)]
-    good, errors = load_sources(project)
-    for error in errors:
-        for line in error_lines(error):
-            print(f"warning: {line}", file=sys.stderr)
-    if not good:
-        raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
-    return list(good.values())
 
 
 def _format_lines(found: Explanation, others: Sequence[Explanation]) -> Iterator[str]:

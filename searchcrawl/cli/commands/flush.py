@@ -45,7 +45,7 @@ class Command(BaseCommand):
         return max(ended, default=Exit.DONE)
 
     def _flush(self, project: Project, source: Source, database: Database, *, as_json: bool) -> int:
-        """The exit code for one source; one that is being crawled keeps the others from nothing."""
+        """Flushes one source and returns its exit code; one that is being crawled is skipped, and the others go on."""
         install_run_log(project, source)
         retry_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         try:
@@ -59,7 +59,7 @@ class Command(BaseCommand):
 
 
 def show_sent(done: Mapping[str, Any], *, as_json: bool) -> None:
-    """What became of the documents of a source."""
+    """Prints how many documents of a source were sent and removed."""
     if as_json:
         print_object(done)
         return

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import error_lines, print_object, print_table
+from searchcrawl.cli.output import print_object, print_table
 from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.status import describe_status
 from searchcrawl.sources.checking import to_one_line
-from searchcrawl.sources.loading import load_source, load_sources
 from searchcrawl.store.engine.database import Database
 
 
@@ -27,14 +25,7 @@ class Command(BaseCommand):
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        if args:
-            sources = [load_source(project, args[0])]
-        else:
-            good, errors = load_sources(project)
-            sources = list(good.values())
-            for error in errors:
-                for line in error_lines(error):
-                    print(f"warning: {line}", file=sys.stderr)
+        sources = self.load_sources(project, args[0] if args else None)
         with closing(Database(project.database_url, project.root)) as database:
             found = [describe_status(each, database, VERSIONS, preserve=project.cache.preserve) for each in sources]
         if opts.json:
