@@ -37,9 +37,9 @@ _MAX_ANSWERS: Final = 2
 
 
 class HttpLogin:
-    """What Basic and Digest have in common: the origins, and that an origin is given up that refuses the password.
+    """What Basic and Digest have in common: an origin that refuses the password gets no more requests.
 
-    A wrong password is sent once, and by the requests that were under way then: more might lock the user out.
+    So a wrong password is sent once, and by the requests that were under way then: more might lock the user out.
     """
 
     def __init__(self, origins: frozenset[str], login: Login) -> None:
@@ -87,7 +87,7 @@ class HttpLogin:
         return None
 
     def _note_success(self, origin: str, response: Response) -> None:
-        """An answer other than 401 came."""
+        """Called with each answer other than 401."""
 
 
 class BasicLogin(HttpLogin):
@@ -98,7 +98,7 @@ class BasicLogin(HttpLogin):
 
 
 class DigestLogin(HttpLogin):
-    """Answers the first challenge of an origin, and from then on sends an answer with each request."""
+    """Answers the challenges of ``origins``; after the first one an answer is sent with each request."""
 
     def __init__(self, origins: frozenset[str], login: Login) -> None:
         super().__init__(origins, login)

@@ -174,13 +174,13 @@ class RobotsFiles:
         except SideRequestFailed as error:
             if error.code in ENDLESS:
                 # RFC 9309 §2.3.1.2
-                copy = await self._missing(origin)
+                copy = await self._take_as_missing(origin)
             else:
                 code = error.code if error.code in UNREACHABLE else Code.ROBOTS
-                # What is not tried again for a page might still be mended here; the pause keeps it rare.
-                copy = self._failed(str(error), code=code, transient=error.transient)
+                # Also a failure that is not tried again for a page may be gone later; the pause keeps such requests rare.
+                copy = self._build_failed(str(error), code=code, transient=error.transient)
         if copy.file is None:
-            copy = await self._last_good(origin, copy)
+            copy = await self._find_last_good(origin, copy)
         self._keep(origin, copy)
         if copy.file is not None:
             for listener in self._listeners:
@@ -190,30 +190,30 @@ class RobotsFiles:
     async def _read(self, answer: SideAnswer, origin: str) -> RobotsCopy:
         status = answer.status
         if status == 429 or not 200 <= status < 500:
-            return self._failed(describe_status(status), pause_seconds=answer.retry_after_seconds or 0.0)
+            return self._build_failed(describe_status(status), pause_seconds=answer.retry_after_seconds or 0.0)
         if not 200 <= status <= 299:
-            return await self._missing(origin)
+            return await self._take_as_missing(origin)
         try:
             body = answer.decoded_body(_MAX_BYTES)
         except BrokenCoding as error:
-            return self._failed(str(error))
+            return self._build_failed(str(error))
         if self._stored is not None:
             await self._stored.save(origin, body)
         return await self._parse(body, origin)
 
-    async def _missing(self, origin: str) -> RobotsCopy:
+    async def _take_as_missing(self, origin: str) -> RobotsCopy:
         """An origin without a robots.txt: all is allowed."""
         if self._stored is not None:
             await self._stored.save(origin, None)
         return await self._parse(b"", origin)
 
-    def _failed(
+    def _build_failed(
         self, error: str, *, code: int = Code.ROBOTS, transient: bool = True, pause_seconds: float = 0.0
     ) -> RobotsCopy:
         expires = clock.monotonic() + max(pause_seconds, self._pause_seconds)
         return RobotsCopy(expires=expires, code=code, error=f"robots.txt: {error}", transient=transient)
 
-    async def _last_good(self, origin: str, failed: RobotsCopy) -> RobotsCopy:
+    async def _find_last_good(self, origin: str, failed: RobotsCopy) -> RobotsCopy:
         """A file that was there stays in force while its successor cannot be fetched (RFC 9309 §2.4)."""
         last = self._copies.get(origin)
         if last is not None and last.file is not None:
