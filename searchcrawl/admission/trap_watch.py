@@ -17,8 +17,8 @@ from typing import Final
 from searchcrawl.codes import NEVER_REQUESTED, REFUSED, Code
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.new_content import KnownLines, Novelty, PageText
-from searchcrawl.rules.traps import Level, cut_by, patterns_of, values_pattern
+from searchcrawl.rules.new_content import KnownLines, NewContent, PageText
+from searchcrawl.rules.traps import Level, build_values_pattern, find_cut, find_patterns
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import pattern_table
 from searchcrawl.store.urls.pattern_table import StoredPattern
@@ -59,7 +59,7 @@ class _Pattern:
 
     pages: int = 0
     #: compares pages with what the pattern has brought; None while it is not watched
-    novelty: Novelty | None = None
+    new_content: NewContent | None = None
     #: each in 1/255, rounded up
     shares: bytearray = field(default_factory=bytearray)
     #: pages still to be compared roughly
@@ -127,7 +127,7 @@ class TrapWatch:
 
     def find_cut(self, url: str) -> Decision | None:
         """The cut pattern that a URL belongs to, as a refusal; None where there is none."""
-        text = cut_by(url, self._cuts, self._proven) if self._cuts else None
+        text = find_cut(url, self._cuts, self._proven) if self._cuts else None
         return None if text is None else Decision(False, text, self._file, TRAP_AFTER)
 
     def split_refused(
@@ -151,14 +151,14 @@ class TrapWatch:
     def prepare(self, transaction: Transaction, urls: Iterable[str]) -> None:
         """Loads the numbers of URLs of these patterns; to be called before ``admit`` for new URLs."""
         if self._max_urls:
-            texts = {text for text in map(values_pattern, urls) if text is not None} - self._counts.keys()
+            texts = {text for text in map(build_values_pattern, urls) if text is not None} - self._counts.keys()
             self._counts |= pattern_table.count_urls(transaction, self._source_id, sorted(texts))
 
     def admit(self, url: str) -> Decision | None:
         """Counts a new URL; returns why it is refused, or None."""
         decision = self.find_cut(url)
         if decision is None and self._max_urls:
-            text = values_pattern(url)
+            text = build_values_pattern(url)
             if text is not None:
                 if self._counts[text] >= self._max_urls:
                     self._full.add(text)
@@ -171,7 +171,7 @@ class TrapWatch:
         return Decision(False, f"max_urls_per_pattern = {self._max_urls} of {text}", self._file, MAX_URLS)
 
     def _count_claim(self, transaction: Transaction, url: str) -> Decision | None:
-        text = values_pattern(url)
+        text = build_values_pattern(url)
         if text is None:
             return None
         number = pattern_table.count_urls(transaction, self._source_id, [text])[text]
@@ -187,7 +187,7 @@ class TrapWatch:
         numbers: dict[str, int] = {}
         refused = sorted(REFUSED)
         for url in pattern_table.list_urls(transaction, self._source_id, without=refused):
-            text = values_pattern(url)
+            text = build_values_pattern(url)
             if text is not None:
                 numbers[text] = numbers.get(text, 0) + 1
         pattern_table.forget_counts(transaction, self._source_id)
@@ -202,10 +202,10 @@ class TrapWatch:
         for item in items:
             if isinstance(item, Document) and item.page is not None and item.claim.fields_digest is None:
                 text = f"{item.page.title}\n{item.page.text}"
-                self._observe_page(self._known_lines.read(item.claim.url, text, item.fields_digest))
+                self._observe_page(self._known_lines.add_page(item.claim.url, text, item.fields_digest))
 
     def _observe_page(self, page: PageText) -> None:
-        patterns = patterns_of(page.url)
+        patterns = find_patterns(page.url)
         suspected = any(name in self._suspects for level, name in patterns if level >= Level.HOST)
         unseen = 0 if suspected else self._trap_after // _SKIPPED_PART
         for number, (level, name) in enumerate(patterns, 1):
@@ -230,14 +230,14 @@ class TrapWatch:
 
     def _compare(self, name: str, pattern: _Pattern, page: PageText) -> float:
         """The share of text in the page that is new to the pattern."""
-        if pattern.novelty is None:
+        if pattern.new_content is None:
             # The other pages are compared with the first one.
-            novelty = Novelty()
-            novelty.share(page)
-            self._watch(name, pattern, novelty)
+            new_content = NewContent()
+            new_content.measure(page)
+            self._watch(name, pattern, new_content)
             return 1.0
         self._watched.move_to_end(name)
-        share = pattern.novelty.share(page, roughly=pattern.unasked > 0)
+        share = pattern.new_content.measure(page, roughly=pattern.unasked > 0)
         if share is None:
             pattern.unasked -= 1
             share = pattern.shares[-1] / _WHOLE if pattern.shares else 1.0
@@ -275,7 +275,7 @@ class TrapWatch:
             self._suspects.discard(name)
 
     def _note(self, name: str, pattern: _Pattern, *, cut: bool = False, whole: bool = False) -> None:
-        novelty = pattern.novelty
+        new_content = pattern.new_content
         self._pending[name] = StoredPattern(
             text=name,
             pages=pattern.pages,
@@ -283,7 +283,7 @@ class TrapWatch:
             cut=TRAP_AFTER if cut else None,
             cut_limit=self._trap_after if cut else None,
             shares=bytes(pattern.shares) if whole else None,
-            runs=novelty.packed() if whole and novelty is not None else None,
+            runs=new_content.pack() if whole and new_content is not None else None,
         )
 
     def _find_or_add(self, name: str) -> _Pattern:
@@ -298,12 +298,14 @@ class TrapWatch:
         met_again = {name: pattern for name, pattern in self._patterns.items() if pattern.pages > 1}
         self._patterns = met_again if len(met_again) < _MAX_PATTERNS // 2 else dict(self._watched)
 
-    def _watch(self, name: str, pattern: _Pattern, novelty: Novelty) -> None:
+    def _watch(self, name: str, pattern: _Pattern, new_content: NewContent) -> None:
         if len(self._watched) >= _MAX_WATCHED:
             # A proven pattern is given up first.
             names = self._watched
-            self._watched.pop(next((name for name in names if name in self._proven), next(iter(names)))).novelty = None
-        pattern.novelty = novelty
+            self._watched.pop(
+                next((name for name in names if name in self._proven), next(iter(names)))
+            ).new_content = None
+        pattern.new_content = new_content
         self._watched[name] = pattern
 
     def _prove(self, name: str) -> None:
@@ -318,7 +320,7 @@ class TrapWatch:
             pattern = self._find_or_add(row.text)
             pattern.pages = row.pages
             pattern.shares[:] = row.shares
-            self._watch(row.text, pattern, Novelty(row.runs))
+            self._watch(row.text, pattern, NewContent(row.runs))
         elif row.new_permille >= 1000 * _PROVEN:
             self._proven.add(row.text)
 

@@ -1,4 +1,4 @@
-"""How much room is left on the disks of a project (X-D18)."""
+"""Free space on the disks of a project (X-D18)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MB = 1 << 20
 
 
 def refuse_low(folders: Iterable[Path], *, min_free_bytes: int) -> None:
-    """Raises DiskFull where the disk of a folder, there already or not, has less room left for us."""
+    """Raises DiskFull where the disk of a folder, which need not exist yet, has less free space."""
     for folder in folders:
         left = free_bytes(folder)
         if left < min_free_bytes:
@@ -23,7 +23,7 @@ def refuse_low(folders: Iterable[Path], *, min_free_bytes: int) -> None:
 
 
 def free_bytes(folder: Path) -> int:
-    """The room that is left for us on the disk of a folder, or of the one that it will be in."""
+    """The bytes that this user may still write to the disk of a folder, which need not exist yet."""
     while True:
         try:
             found = os.statvfs(folder)

@@ -20,9 +20,9 @@ _MAX_OPEN_FILES = 8
 
 
 class DocumentCache:
-    """Reads pages by their place, also of the segment that is being written; safe for threads.
+    """Reads pages by their place, also from the segment that is being written; safe for threads.
 
-    The folder is created by the first writer. Damage is DamagedRecord, other trouble CacheError.
+    The first writer makes the folder. A damaged record raises DamagedRecord, any other problem CacheError.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,11 +31,11 @@ class DocumentCache:
         self._files: OrderedDict[int, int] = OrderedDict()
 
     def open_writer(self, number: int, committed_bytes: int) -> SegmentWriter:
-        """A writer for segment ``number``, which the table knows up to ``committed_bytes``."""
+        """Opens a writer for segment ``number``, of which ``committed_bytes`` are committed in the table."""
         return SegmentWriter(self._path(number), committed_bytes=committed_bytes)
 
     def read_fields(self, place: Place, *, url: str | None = None) -> dict[str, Any]:
-        """The fields of a page; with ``url`` given, DamagedRecord where they are another page's."""
+        """Reads the fields of a page; raises DamagedRecord where ``url`` is given and the record is of another page."""
         member = self._bytes(place.segment, place.offset + place.response_bytes, place.fields_bytes)
         try:
             found, fields = decode_fields(member)
@@ -45,7 +45,7 @@ class DocumentCache:
         return fields
 
     def read_page(self, place: Place, *, url: str | None = None) -> StoredPage:
-        """The whole page; with ``url`` given, DamagedRecord where it is another page."""
+        """Reads a whole page; raises DamagedRecord where ``url`` is given and the record is of another page."""
         members = self._bytes(place.segment, place.offset, place.response_bytes + place.fields_bytes)
         try:
             fields_url, fields = decode_fields(members[place.response_bytes :])
@@ -57,7 +57,7 @@ class DocumentCache:
         return page
 
     def delete(self, number: int) -> None:
-        """Removes a segment; one that is gone already is no error."""
+        """Deletes a segment, if it is there."""
         with self._lock:
             self._forget(number)
         try:
@@ -90,13 +90,13 @@ class DocumentCache:
     def _bytes(self, number: int, offset: int, length: int) -> bytes:
         path = self._path(number)
         try:
-            # The lock is held so that no other thread closes the file and its number is given away.
+            # Under the lock: another thread must not close the file, whose number may then be another file's.
             with self._lock:
                 data = os.pread(self._file(number), length, offset)
         except FileNotFoundError as error:
             raise DamagedRecord(f"{path}: the segment is missing") from error
         except OSError as error:
-            # A bad sector costs the pages on it; anything else, such as a missing permission, all of them.
+            # A bad sector damages the pages on it; other errors, such as a missing permission, concern all pages.
             kind = DamagedRecord if error.errno == errno.EIO else CacheError
             raise kind(f"{path}: {error.strerror or error}") from error
         if len(data) < length:

@@ -1,8 +1,8 @@
 """A segment of the document cache: WARC records appended to one file (docs: decisions/one-writer).
 
-A page is two records back to back, each a gzip member: ``response`` with the answer of the server,
-and ``conversion`` with the extracted fields as JSON, which refers to it. The body is stored with
-its codings undone, so headers that describe the transfer are renamed ``X-Crawler-…``.
+A page is two records, one after the other, each a gzip member: ``response`` with the answer of the server, and
+``conversion`` with the extracted fields as JSON, which refers to the first. The body is stored decoded, so headers
+that describe the transfer are renamed ``X-Crawler-…``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from searchcrawl.cache import record
 from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
 
 _RENAMED = b"x-crawler-"
-#: Headers that would be untrue of the stored body.
+#: Headers that are not true of the stored body.
 _TRANSFER = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
 _BREAK = b"\r\n"
 _HEAD_END = b"\r\n\r\n"
@@ -46,9 +46,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPage:
-    """A page as the cache keeps it: the answer with its decoded body, and the fields drawn from it.
+    """A page as the cache keeps it: the answer with its decoded body, and the extracted fields.
 
-    ``fields`` is what orjson can write; datetimes come back as ISO 8601 text.
+    ``fields`` may have all values that orjson can write; datetimes are read back as ISO 8601 text.
     """
 
     url: str
@@ -60,7 +60,7 @@ class StoredPage:
 
 
 def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
-    """The two gzip members of a page; TypeError where a field is not JSON."""
+    """Builds the two gzip members of a page; raises TypeError where a field cannot be written as JSON."""
     response_id = record.new_record_id()
     about = {
         "WARC-Target-URI": page.url,
@@ -84,7 +84,7 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
 
 
 def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
-    """The page of a response record; DamagedRecord where it is not whole."""
+    """Parses the page of a response record; raises DamagedRecord where it is not whole."""
     found = record.decode(member, record_type="response")
     head, _, body = found.block.partition(_HEAD_END)
     try:
@@ -102,7 +102,7 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
 
 
 def decode_fields(member: bytes) -> tuple[str, dict[str, Any]]:
-    """The URL and the fields of a conversion record; DamagedRecord where it is not whole."""
+    """Parses the URL and the fields of a conversion record; raises DamagedRecord where it is not whole."""
     found = record.decode(member, record_type="conversion")
     try:
         fields = orjson.loads(found.block)
@@ -133,10 +133,9 @@ def _original(line: bytes) -> tuple[bytes, bytes]:
 class SegmentWriter:
     """Appends pages to the segment file ``NNNNNNNN.warc.gz``; used by one thread.
 
-    ``committed_bytes`` is what the table knows of the file: what lies beyond was never committed
-    and is cut off. DamagedRecord where the file is shorter or missing, SegmentInUse where another writer has
-    it open, CacheError where it cannot be written; after a CacheError the writer can go on, or be cut back by
-    ``rewind``.
+    ``committed_bytes`` of the file are committed in the table; bytes after them are cut off. Raises DamagedRecord
+    where the file is shorter or missing, SegmentInUse where another writer has it open, CacheError where it cannot
+    be written. After a CacheError the writer can continue, or be cut back by ``rewind``.
     """
 
     def __init__(self, path: Path, *, committed_bytes: int) -> None:
@@ -162,11 +161,11 @@ class SegmentWriter:
 
     @property
     def position(self) -> int:
-        """The byte behind the last whole page."""
+        """The offset after the last whole page."""
         return self._position
 
     def append(self, page: StoredPage) -> Place:
-        """Writes a page behind the last one; durable after ``sync``."""
+        """Appends a page; it is durable after ``sync``."""
         response, fields = encode_page(page)
         try:
             failpoints.reach("segment.append")
@@ -185,7 +184,7 @@ class SegmentWriter:
         return place
 
     def sync(self) -> None:
-        """Makes all that was appended survive a loss of power."""
+        """Syncs the file: all appended pages survive a loss of power."""
         try:
             self._mend()
             os.fsync(self._file)
@@ -198,7 +197,7 @@ class SegmentWriter:
             raise self._failure(error) from error
 
     def rewind(self, position: int) -> None:
-        """Cuts the file back to an earlier ``position``: pages appended since are gone."""
+        """Cuts the file back to an earlier ``position``; pages appended since are lost."""
         if position > self._position:
             raise ValueError(f"{position} lies beyond {self._position}")
         try:
@@ -209,13 +208,13 @@ class SegmentWriter:
         self._torn = False
 
     def close(self) -> None:
-        """Closes the file; may be called twice. What was not synced may be lost with the power."""
+        """Closes the file; may be called twice. Pages that were not synced are lost if the power fails."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def _lock(self) -> None:
-        """Keeps others from writing here until the file is closed: the lease of a frozen process may end, D7."""
+        """Locks the file until it is closed: a frozen process may have lost its lease and still write here (D7)."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -230,7 +229,7 @@ class SegmentWriter:
         self.rewind(committed_bytes)
 
     def _mend(self) -> None:
-        """Cuts off what a failed append left."""
+        """Cuts off the part of a page that a failed append has written."""
         if self._torn:
             os.ftruncate(self._file, self._position)
             self._torn = False

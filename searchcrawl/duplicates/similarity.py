@@ -1,4 +1,4 @@
-"""How alike two texts are, whatever numbers, clocks and tokens stand in them (L9, X-R17)."""
+"""How similar two texts are, without regard to numbers, times and tokens in them (L9, X-R17)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import Final
 
-#: A word; each sign of a writing without blanks is one.
+#: A word; in scripts without blanks each character is one.
 _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]|\w+")
-#: Longer ones are tokens.
+#: Longer words are tokens.
 _LONGEST_WORD: Final = 30
 
 #: Words, and pairs of neighbours.

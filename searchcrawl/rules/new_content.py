@@ -1,8 +1,9 @@
-"""How much of a page's text is new among pages like it (L8): near copies, and pages that only count on, bring nothing.
+"""The new-content ratio: how much of a page's text is new among pages of its pattern (L8).
 
-Lines that such a page had before are no part of it: navigation makes real pages look alike. Of the others
-numbers, dates and what stands in the page's own URL are left out; the rest is compared as runs of
-words, and as a whole by a simhash (Charikar 2002, 64 bits).
+Near copies, and pages that differ in numbers and dates only, have the ratio 0. Lines that earlier pages of the
+pattern had are left out: navigation makes different pages look alike. Of the other lines numbers, dates and words of
+the page's own URL are left out. The rest is compared as runs of words, and as a whole by a simhash (Charikar 2002,
+64 bits).
 """
 
 from __future__ import annotations
@@ -15,35 +16,36 @@ from urllib.parse import unquote
 
 import xxhash
 
-#: A word and so many before it in its line are one piece of text.
+#: A run is a word and the words before it in its line, this many together.
 _RUN_WORDS: Final = 10
-#: So much of a page is looked at, and of its unknown lines.
+#: The characters of a page that are compared, and the words of its unknown lines.
 _MAX_CHARACTERS: Final = 65_536
 _MAX_WORDS: Final = 256
-#: A page counts as so many words at least: one new word of a very short one is more than nothing.
+#: A shorter page counts as one of this many words, so that one new word is no large share of it.
 _MIN_WORDS: Final = 16
-#: Less is compared word by word alone.
+#: Texts with fewer runs have no simhash.
 _MIN_SIMHASH_WORDS: Final = 32
-#: In so many of 64 bits the simhashes of near copies differ at most.
+#: The simhashes of near copies differ in this many of 64 bits at most.
 NEAR_BITS: Final = 6
+#: Pages with a smaller share of new runs are not compared by simhash.
 _COPY: Final = 0.05
-#: Lines of so many characters are compared with all other pages'.
+#: Lines of at least this many characters are compared with those of all other pages.
 _LONG_LINE: Final = 60
 _KNOWN_LINES: Final = 40_000
-#: So many characters are too many to be looked at for nothing.
+#: With ``roughly`` a page that has this many characters in unknown lines is not compared.
 _MUCH: Final = 300
-#: What one pattern remembers: lines, runs, copies, each at most twice as many; and simhashes.
+#: How much one pattern remembers: lines, runs and copies, each at most twice this number, and simhashes.
 _LINES: Final = 2048
 _RUNS: Final = 2048
 _COPIES: Final = 1024
 _SIMHASHES: Final = 1024
-# A word; numbers with a fraction or groups, and no part of a date or a version.
+# A word, or a number with a fraction or groups of digits that is no part of a date or version.
 _TOKEN: Final = re.compile(r"[^\W\d_][\w'’-]*|(?<![\d.,/-])\d+(?:[.,]\d{3})*[.,]\d+(?![.,/-]?\d)")
 _ONE_BIT: Final = tuple(bytes(value >> bit & 1 for value in range(256)) for bit in range(8))
 
 
 class Recent:
-    """A set of the numbers met lately: at most twice ``limit``; what is asked for stays."""
+    """A bounded set of numbers, at most twice ``limit``; those not added again for long are dropped."""
 
     def __init__(self, limit: int, known: Iterable[int] = ()) -> None:
         self._limit = limit
@@ -52,21 +54,21 @@ class Recent:
 
     @property
     def newest(self) -> list[int]:
-        """At most ``limit`` of them."""
+        """At most ``limit`` of the numbers, the newest ones."""
         return list(self._young)[: self._limit]
 
-    def learn(self, numbers: Collection[int]) -> set[int]:
-        """Those of ``numbers`` that were not known; all are from now on."""
-        given = numbers if isinstance(numbers, set) else set(numbers)
-        fresh = given - self._young - self._old
+    def add(self, numbers: Collection[int]) -> set[int]:
+        """Adds numbers; returns those that were new."""
+        added = numbers if isinstance(numbers, set) else set(numbers)
+        fresh = added - self._young - self._old
         if len(self._young) >= self._limit:
             self._young, self._old = set(), self._young
-        self._young |= given
+        self._young |= added
         return fresh
 
 
 class PageText(NamedTuple):
-    """A page as it is compared: its lines, their hashes, and those hashes that a better page has, too."""
+    """A page as it is compared: its lines, their hashes, and the hashes of lines that a better page has too."""
 
     url: str
     digest: bytes
@@ -76,26 +78,26 @@ class PageText(NamedTuple):
 
 
 class KnownLines:
-    """The long lines of all pages met lately, and the length of the shortest URL that has them.
+    """The long lines of all recent pages, each with the length of the shortest URL that has it; about 10 MB at most.
 
-    A copy under a longer URL (a session id more) brings nothing; the original that is found after its copies does.
-    About 10 MB at most.
+    So a copy with a longer URL (with a session id) has nothing new, and an original that is found after its copies
+    has.
     """
 
     def __init__(self) -> None:
         self._young: dict[int, int] = {}
         self._old: dict[int, int] = {}
 
-    def read(self, url: str, text: str, digest: bytes) -> PageText:
-        """A page, whose lines are known from now on; ``digest`` is that of its text."""
+    def add_page(self, url: str, text: str, digest: bytes) -> PageText:
+        """Adds the lines of a page; returns it as it is compared. ``digest`` is the digest of its text."""
         lines = text[:_MAX_CHARACTERS].split("\n")
         hashes = list(map(hash, lines))
         if len(self._young) >= _KNOWN_LINES:
             self._young, self._old = {}, self._young
-        # A string keeps its hash.
+        # The hash of a string is computed once and kept in the string.
         long = set(map(hash, [line for line in lines if len(line) >= _LONG_LINE]))
         length, young, old = len(url), self._young, self._old
-        # A page has hundreds of lines: those that are new, most of them, cost no step of Python each.
+        # A page has hundreds of lines, most of them new: sets handle these without a Python loop.
         known = long & young.keys()
         fresh = long - known
         young |= dict.fromkeys(fresh, length)
@@ -112,28 +114,28 @@ class KnownLines:
         return PageText(url, digest, lines, hashes, elsewhere)
 
 
-class Novelty:
+class NewContent:
     """The text that pages of one pattern have brought so far; about 0.6 MB at most."""
 
-    def __init__(self, evidence: bytes = b"") -> None:
+    def __init__(self, packed_runs: bytes = b"") -> None:
         self._lines = Recent(_LINES)
         self._copies = Recent(_COPIES)
-        self._runs = Recent(_RUNS, _unpacked(evidence))
+        self._runs = Recent(_RUNS, _unpack(packed_runs))
         self._simhashes: list[int] = []
 
-    def packed(self) -> bytes:
-        """What another process has to know to go on."""
+    def pack(self) -> bytes:
+        """The runs of words, packed: another process continues with them."""
         return array("q", self._runs.newest).tobytes()
 
-    def share(self, page: PageText, *, roughly: bool = False) -> float | None:
-        """How much of the text of ``page`` is new, from 0 to 1; it is known from now on.
+    def measure(self, page: PageText, *, roughly: bool = False) -> float | None:
+        """The share of new text in ``page``, from 0 to 1; the text is known from now on.
 
-        ``roughly`` answers None, for the price of its lines, where a page has much that may be new: who brought
-        much until now is not asked for all.
+        With ``roughly`` it returns None where the unknown lines have many characters, and compares no words: that is
+        cheaper, and enough for a pattern that has brought much new text so far.
         """
-        if not self._copies.learn((int.from_bytes(page.digest[:7], "big"),)):
+        if not self._copies.add((int.from_bytes(page.digest[:7], "big"),)):
             return 0.0
-        fresh = self._lines.learn(set(page.hashes))
+        fresh = self._lines.add(set(page.hashes))
         if not fresh:
             return 0.0
         new: list[str] = []
@@ -148,11 +150,11 @@ class Novelty:
             size += len(line)
             if roughly and size >= _MUCH:
                 return None
-        # What a page says again and again is new once.
-        runs = set(runs_of(new, page.url))
+        # A run that a page repeats is new once.
+        runs = set(find_runs(new, page.url))
         if not runs:
             return 0.0
-        share = len(self._runs.learn(runs)) / max(len(runs) + known_words, _MIN_WORDS)
+        share = len(self._runs.add(runs)) / max(len(runs) + known_words, _MIN_WORDS)
         if (
             share >= _COPY
             and len(runs) >= _MIN_SIMHASH_WORDS
@@ -169,8 +171,8 @@ class Novelty:
         return False
 
 
-def runs_of(lines: Iterable[str], url: str) -> list[int]:
-    """The runs of words in ``lines``, as 64-bit numbers, one for each of the first words."""
+def find_runs(lines: Iterable[str], url: str) -> list[int]:
+    """The runs of words in ``lines`` as 64-bit numbers, for the first _MAX_WORDS words."""
     echoed = set(_TOKEN.findall(unquote(url).lower()))
     found: list[int] = []
     for line in lines:
@@ -181,16 +183,16 @@ def runs_of(lines: Iterable[str], url: str) -> list[int]:
                 numbers.append(token)
             elif token not in echoed:
                 words.append(token)
-        found += _runs(words)
-        # One number is a counter or a price; a row of them is a table.
+        found += _hash_runs(words)
+        # A single number in a line is a counter or a price; several are a row of a table.
         if len(numbers) > 1:
-            found += _runs(numbers)
+            found += _hash_runs(numbers)
         if len(found) >= _MAX_WORDS:
             break
     return found[:_MAX_WORDS]
 
 
-def _runs(words: Sequence[str]) -> list[int]:
+def _hash_runs(words: Sequence[str]) -> list[int]:
     if not words:
         return []
     encoded = " ".join(words).encode("utf-8", "surrogatepass").split(b" ")
@@ -199,7 +201,7 @@ def _runs(words: Sequence[str]) -> list[int]:
 
 
 def simhash(features: Sequence[int]) -> int:
-    """64 bits that differ the less the more of ``features`` (signed 64-bit numbers) two texts share."""
+    """A number of 64 bits. The more of ``features`` (signed 64-bit numbers) two texts share, the fewer bits differ."""
     packed = array("q", features).tobytes()
     half = len(features) / 2
     value = 0
@@ -210,7 +212,7 @@ def simhash(features: Sequence[int]) -> int:
     return value
 
 
-def _unpacked(evidence: bytes) -> array[int]:
+def _unpack(packed_runs: bytes) -> array[int]:
     numbers = array("q")
-    numbers.frombytes(evidence)
+    numbers.frombytes(packed_runs)
     return numbers

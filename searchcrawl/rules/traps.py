@@ -1,6 +1,6 @@
-"""The patterns of a URL: what is alike but for numbers, ids and parameter values (L8, F5; X-T1–X-T6).
+"""The patterns of a URL: sets of URLs that are alike but for numbers, ids and parameter values (L8, F5; X-T1–X-T6).
 
-Pure and quick: a page pays for them once, a link only where a pattern is cut or limited.
+Pure. They are computed once for each page; for links only where a pattern is cut or limited.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-#: What stands in a pattern for a number or an id.
+#: The placeholder for a number or an id.
 _VARIABLE: Final = "{n}"
-# Longest first: a UUID; hex digits; letters and digits in turn; anything long with a digit. Escapes are no ids.
+# In this order: a UUID; hex digits; letters and digits mixed; any long word with a digit. Percent escapes are no ids.
 _ID: Final = re.compile(
     r"(?<![0-9A-Za-z%])(?:"
     r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -23,7 +23,7 @@ _ID: Final = re.compile(
     r")"
 )
 _NUMBER: Final = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])[0-9]+")
-# 2026-11-21, 12.34.56: one variable, as 20261121 is.
+# Numbers joined to a date or time, as 2026-11-21 or 12.34.56, are one placeholder.
 _JOINED: Final = re.compile(r"\{n\}(?:[-_.,:~+]\{n\})+")
 _ADDRESS: Final = re.compile(r"[0-9.]+")
 _HAS_DIGIT: Final = re.compile("[0-9]")
@@ -31,17 +31,17 @@ _FEWEST_LABELS: Final = 3
 
 
 class Level(IntEnum):
-    """How much URLs of a pattern may differ: the higher, the more."""
+    """How much the URLs of a pattern may differ; a higher level is a wider pattern."""
 
-    #: numbers, ids and parameter values
+    #: they differ in numbers, ids and parameter values
     VALUES = 0
-    #: the set of parameters, or the last segment of the path
+    #: also in the set of parameters, or in the last segment of the path
     FACETS = 1
-    #: all below a first segment of the path
+    #: all URLs below a first segment of the path
     BRANCH = 2
-    #: all at a host
+    #: all URLs of a host
     HOST = 3
-    #: all at the hosts below one
+    #: all URLs of the hosts below a domain
     HOSTS = 4
 
 
@@ -52,15 +52,15 @@ class Pattern(NamedTuple):
     text: str
 
 
-def patterns_of(url: str) -> list[Pattern]:
+def find_patterns(url: str) -> list[Pattern]:
     """The patterns that ``url`` (an identity) belongs to, the narrowest first, each text once.
 
-    One of level VALUES is among them only where the URL has a number, an id or a query.
+    There is one of level VALUES only if the URL has a number, an id or a query.
     """
     slash = url.find("/", 8)
     origin, above = _origin(url[:slash])
     path, mark, query = url[slash:].partition("?")
-    shape = shape_of(path)
+    shape = replace_numbers(path)
     rest = "?*" if mark else ""
     found: list[Pattern] = []
     if mark:
@@ -80,9 +80,9 @@ def patterns_of(url: str) -> list[Pattern]:
     return found
 
 
-def cut_by(url: str, cuts: Container[str], proven: Container[str]) -> str | None:
-    """Which of the patterns ``cuts`` ``url`` belongs to; those of a narrower one whose pages are ``proven`` are spared."""
-    for _, text in patterns_of(url):
+def find_cut(url: str, cuts: Container[str], proven: Container[str]) -> str | None:
+    """The pattern of ``cuts`` that ``url`` belongs to; None also where a narrower pattern of it is ``proven``."""
+    for _, text in find_patterns(url):
         if text in cuts:
             return text
         if text in proven:
@@ -90,19 +90,19 @@ def cut_by(url: str, cuts: Container[str], proven: Container[str]) -> str | None
     return None
 
 
-def values_pattern(url: str) -> str | None:
-    """The pattern of level VALUES alone, None where no other URL can be alike."""
+def build_values_pattern(url: str) -> str | None:
+    """The pattern of level VALUES; None where the URL has no number, id or query."""
     slash = url.find("/", 8)
     origin, _ = _origin(url[:slash])
     path, mark, query = url[slash:].partition("?")
-    shape = shape_of(path)
+    shape = replace_numbers(path)
     if mark:
         return f"{origin}{shape}?{_names(query)}"
     return None if shape == path and origin == url[:slash] else origin + shape
 
 
-def shape_of(text: str) -> str:
-    """``text`` with ``{n}`` for each number and id."""
+def replace_numbers(text: str) -> str:
+    """Replaces each number and id of ``text`` by ``{n}``."""
     if _HAS_DIGIT.search(text) is None:
         return text
     shape = _NUMBER.sub(_VARIABLE, _ID.sub(_VARIABLE, text))
@@ -111,13 +111,13 @@ def shape_of(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _origin(origin: str) -> tuple[str, str]:
-    """``scheme://host[:port]`` with the numbers of its name left out, and the one of all hosts beside it, or ""."""
+    """The origin with numbers and ids of its host replaced, and the one of all hosts of its domain, or ""."""
     scheme, _, netloc = origin.partition("://")
     host, colon, port = netloc.partition(":")
     if netloc.startswith("[") or _ADDRESS.fullmatch(host):
         return origin, ""
-    # One label at a time: no variable reaches over a dot.
-    labels = [shape_of(label) for label in host.split(".")]
+    # Label by label: a placeholder never includes a dot.
+    labels = [replace_numbers(label) for label in host.split(".")]
     above = ""
     if len(labels) >= _FEWEST_LABELS and labels[0] != "www":
         above = f"{scheme}://*.{'.'.join(labels[1:])}{colon}{port}"
@@ -125,7 +125,7 @@ def _origin(origin: str) -> tuple[str, str]:
 
 
 def _names(query: str) -> str:
-    """The names of the parameters, sorted, each once: their order and number are of no account."""
+    """The names of the parameters, sorted, each once: their order and number do not matter."""
     if "&" not in query:
-        return shape_of(query.partition("=")[0])
-    return "&".join(sorted({shape_of(part.partition("=")[0]) for part in query.split("&") if part}))
+        return replace_numbers(query.partition("=")[0])
+    return "&".join(sorted({replace_numbers(part.partition("=")[0]) for part in query.split("&") if part}))

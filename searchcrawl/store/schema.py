@@ -1,6 +1,6 @@
 """The tables. Times are milliseconds since 1970 (UTC); digests are raw bytes.
 
-A change here needs a migration; a test compares both.
+A change here needs a migration; a test compares the two.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from searchcrawl.codes import WARNED
 from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import PENDING, DocumentState, FetchState
 
-#: 64 bits everywhere, and still an alias of the rowid in SQLite.
+#: 64 bits in all databases; in SQLite still an alias of the rowid.
 RowId = BigInteger().with_variant(Integer, "sqlite")
 
 metadata = MetaData(
@@ -41,9 +41,9 @@ sources = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    # What the documents were made with (sources.fingerprint), as JSON.
+    # The fingerprint of the configuration that the documents were made with, as JSON (sources.fingerprint).
     Column("fingerprint", Text),
-    # Documents with an older receipt are to be sent again (resend); null: none.
+    # Documents with a receipt of an older version are to be sent again; null: no resend is under way.
     Column("resend_version", BigInteger),
 )
 
@@ -53,14 +53,14 @@ hosts = Table(
     Column("id", Integer, primary_key=True),
     # host:port
     Column("name", Text, nullable=False, unique=True),
-    # No request before this moment: the delay, kept by all processes.
+    # No request before this moment; all processes keep this delay.
     Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
-    # 1: it answers any path with a page, and has pages of their own besides (L9).
+    # 1: the host answers any path with a page, and has real pages too (L9).
     Column("answers_any", SmallInteger, nullable=False, server_default="0"),
-    # Failures in a row, and the last of them: the pause after each grows, whichever process met it.
+    # Failures in a row in all processes, and the time of the last one: the pause grows with each.
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("failed_ms", BigInteger, nullable=False, server_default="0"),
-    # No request at all before this moment, also without a delay, and the code that is the reason.
+    # The host is blocked until this moment, and the code that is the reason.
     Column("closed_until_ms", BigInteger, nullable=False, server_default="0"),
     Column("closed_code", Integer, nullable=False, server_default="0"),
     Index(
@@ -70,7 +70,7 @@ hosts = Table(
     ),
 )
 
-# What robots.txt said when it could be had last, compressed.
+# The last robots.txt of each origin that could be fetched, compressed.
 robots_copies = Table(
     "robots_copies",
     metadata,
@@ -85,31 +85,36 @@ urls = Table(
     metadata,
     Column("id", RowId, primary_key=True),
     Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    # A hash of the URL (urls.key).
     Column("key", BigInteger, nullable=False),
     Column("url", Text, nullable=False),
     Column("host_id", Integer, nullable=False),
+    # The smallest number of links from a start page, and the row of the page that led here first.
     Column("depth", Integer, nullable=False),
     Column("referrer_id", RowId),
+    # store.states.FetchState
     Column("fetch_state", SmallInteger, nullable=False),
+    # How the last visit ended (codes); the rule that decided it, as KEY: RULE; the error.
     Column("code", Integer, nullable=False, server_default="0"),
     Column("rule", Text),
     Column("error", Text),
-    # Failed tries of the present run; failed runs in a row.
+    # Failed tries in the current run, and failed runs in a row.
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("failed_runs", Integer, nullable=False, server_default="0"),
-    # Null: never again by itself.
+    # When the row is to be visited; null: never again by itself.
     Column("due_ms", BigInteger),
     Column("first_seen_ms", BigInteger, nullable=False),
     Column("last_fetched_ms", BigInteger),
+    # The redirects that the last visit followed, as JSON.
     Column("redirects", Text),
-    # What a rewriter made of a link (K1): the URL that was found where it is another, and what is shown instead.
+    # Set by a rewriter (K1): the URL as it was found, where it is another one, and the display URL.
     Column("found_as", Text),
     Column("display_url", Text),
-    # The sitemap that lists it, and the lastmod it gives.
+    # The sitemap that lists the URL, and its lastmod there.
     Column("sitemap_id", Integer),
     Column("lastmod_ms", BigInteger),
     UniqueConstraint("source_id", "key"),
-    # SQLite counts from an index alone only where it holds the columns of its condition, too.
+    # SQLite counts rows in an index alone only if the index has the columns of its condition too.
     Index(
         "ix_urls_todo",
         "source_id",
@@ -132,7 +137,7 @@ urls = Table(
         "source_id",
         sqlite_where=text(f"fetch_state = {FetchState.FETCHING}"),
     ),
-    # What `status` warns about: logins that failed, pages that are none.
+    # URLs that `status` warns of.
     Index(
         "ix_urls_warned",
         "source_id",
@@ -146,7 +151,7 @@ urls = Table(
     ),
 )
 
-# What lists URLs, and is none of them itself.
+# Sitemaps and sitemap indexes; they are not URL rows.
 sitemaps = Table(
     "sitemaps",
     metadata,
@@ -154,19 +159,19 @@ sitemaps = Table(
     Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
     Column("key", BigInteger, nullable=False),
     Column("url", Text, nullable=False),
-    # The index that names it; null: robots.txt, /sitemap.xml or the source file does.
+    # The sitemap index that names it; null: it comes from robots.txt, /sitemap.xml or the source file.
     Column("parent_id", Integer),
     Column("code", Integer, nullable=False, server_default="0"),
     Column("error", Text),
     Column("etag", Text),
     Column("last_modified", Text),
-    # The run that read it last, and when.
+    # The run that read it last, and the time.
     Column("run_id", Integer),
     Column("read_ms", BigInteger),
     UniqueConstraint("source_id", "key"),
 )
 
-# What is known of URLs that are alike but for numbers, ids and parameter values (rules.traps).
+# Patterns: sets of URLs that are alike but for numbers, ids and parameter values (rules.traps).
 patterns = Table(
     "patterns",
     metadata,
@@ -174,15 +179,15 @@ patterns = Table(
     Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
     Column("key", BigInteger, nullable=False),
     Column("pattern", Text, nullable=False),
-    # URLs that were admitted; counted where their number is limited.
+    # Admitted URLs; counted only where scope.max_urls_per_pattern is set.
     Column("urls", Integer, nullable=False, server_default="0"),
-    # Pages whose text was looked at; of the last ones so much was new, in 1/1000.
+    # Pages that came, and the mean share of new text in the last ones, in 1/1000.
     Column("pages", Integer, nullable=False, server_default="0"),
     Column("new_permille", Integer, nullable=False, server_default="0"),
-    # The key of [scope] that cut it, and its value then; null: it is not cut.
+    # The key of [scope] that cut the pattern, and its value then; null: it is not cut.
     Column("cut", Text),
     Column("cut_limit", Integer),
-    # How much each of the last pages brought (a byte each), and what it was (rules.novelty).
+    # The share of new text of each of the last pages (a byte each), and their runs of words (rules.new_content).
     Column("shares", LargeBinary),
     Column("runs", LargeBinary),
     UniqueConstraint("source_id", "key"),
@@ -193,11 +198,13 @@ documents = Table(
     metadata,
     Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
     Column("source_id", Integer, nullable=False),
+    # store.states.DocumentState
     Column("state", SmallInteger, nullable=False),
-    # crawl_version of the last receipt; null: not in the index; 0: it may be, its receipt was lost.
+    # The crawl_version of the last receipt; null: not in the index; 0: it may be in the index, its receipt was lost.
     Column("indexed_version", BigInteger),
+    # The delivery that it is in.
     Column("batch_id", Integer),
-    # Where the record is (cache.segment.Place); null: the cache has none.
+    # Where the record is (cache.segment.Place); null: the cache has no record.
     Column("segment", Integer),
     Column("record_offset", BigInteger),
     Column("response_bytes", Integer),
@@ -209,32 +216,31 @@ documents = Table(
     Column("etag", Text),
     Column("last_modified", Text),
     Column("last_changed_ms", BigInteger),
-    # 200, or why it is not indexed: 909, 911, 952, 956, 964, 1010.
+    # 200, or why the document is not indexed: 909, 911, 952, 956, 964, 1010.
     Column("code", Integer, nullable=False),
-    # Which document is indexed instead: of a copy, a non-canonical page, a display URL that is another's.
+    # The survivor: the document that is indexed instead of this one (909, 956, 964).
     Column("duplicate_of", RowId),
-    # 1: a visit brought evidence against it; the end of the run decides.
+    # 1: there is evidence that it is to be removed; the removals are made at the end of the run.
     Column("leaving", SmallInteger, nullable=False, server_default="0"),
-    # Key (urls.key) of the other URL that the page names as canonical; null: none that counts.
+    # The key (urls.key) of another URL that the page names as canonical; null: it names none that counts.
     Column("canonical_key", BigInteger),
-    # Key of the display URL where the source maps any (A4); null: it maps none.
+    # The key of the display URL; null: the source maps no display URLs (A4).
     Column("display_key", BigInteger),
-    # When its author wants it out of the index (unavailable_after); null: never.
+    # When its author wants it removed from the index (unavailable_after); null: never.
     Column("unavailable_ms", BigInteger),
     # Why the index refused it.
     Column("index_error", Text),
-    # The run whose removal waits in quarantine.
+    # The run that put its removal into quarantine.
     Column("quarantine_run", Integer),
-    # Those that stand for all with their body: the number of copies, or of pages that are gone, must not slow
-    # down the next one.
+    # Survivors by body, without copies and documents that are gone: their number must not slow down look-ups.
     Index(
         "ix_documents_copies",
         "source_id",
         "body_digest",
         sqlite_where=text(f"code = 200 AND duplicate_of IS NULL AND state <> {DocumentState.NONE}"),
     ),
-    # What loses its record with a segment: without it each one that is given up would walk all documents. With the
-    # source first, SQLite would take it wherever a record has to be there.
+    # The documents of a segment that is deleted; without it all documents would be read. The segment comes first, as
+    # SQLite would else use the index for each query about documents with a record.
     Index(
         "ix_documents_segment",
         "segment",
@@ -247,7 +253,7 @@ documents = Table(
         "state",
         sqlite_where=is_one_of("state", PENDING),
     ),
-    # What is in the index, and what of it the cache has no more: `status` counts both.
+    # Documents in the index, and those of them without a record: `status` counts both.
     Index(
         "ix_documents_indexed",
         "source_id",
@@ -261,7 +267,7 @@ documents = Table(
         sqlite_where=text("index_error IS NOT NULL"),
     ),
     Index("ix_documents_batch_id", "batch_id"),
-    # The copies of what is sent: without it each part of a delivery would walk all documents.
+    # The duplicates of documents that are sent; without it each part of a delivery would read all documents.
     Index(
         "ix_documents_duplicate_of",
         "duplicate_of",
@@ -292,7 +298,7 @@ documents = Table(
     ),
 )
 
-# One compact blob a page, rewritten only when the page changed (docs: decisions/no-link-table).
+# The links of each page as one compact blob, written only when the page changed (docs: decisions/no-link-table).
 outlinks = Table(
     "outlinks",
     metadata,
@@ -328,12 +334,12 @@ runs = Table(
     Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
     Column("kind", Text, nullable=False),
     Column("started_ms", BigInteger, nullable=False),
-    # Rows settled before this moment are due; a run that goes on with another inherits it.
+    # Rows settled before this moment are due; a run that continues another one has the same.
     Column("horizon_ms", BigInteger, nullable=False),
     Column("ended_ms", BigInteger),
     Column("end_reason", Text),
     Column("exit_code", SmallInteger),
-    # What the source file said when it began: an edit makes all due again.
+    # The fingerprint of the configuration when it began: an edit makes all rows due again.
     Column("fingerprint", Text),
     Column("counts", Text, nullable=False, server_default="{}"),
     Index("ix_runs_source_id", "source_id"),
@@ -344,7 +350,7 @@ leases = Table(
     "leases",
     metadata,
     Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True),
-    # machine, boot, process and its start: who holds it, told apart from a successor with the same pid
+    # Machine, boot, process and its start: a later process with the same pid is another holder.
     Column("holder", Text, nullable=False),
     Column("fence", BigInteger, nullable=False),
     # Null: released.

@@ -1,4 +1,4 @@
-"""Deliveries: sealed as rows, so that a crash repeats them with the same ids and versions (D8)."""
+"""Deliveries (batches). A sealed one is kept in rows, so that a crash repeats it with the same ids and versions (D8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SURPLUS: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed
 
 
 class SealedBatch(NamedTuple):
-    """A delivery; ``number`` is its id, rising."""
+    """A delivery; ``number`` is its id, and rises from one to the next."""
 
     number: int
     crawl_version: int
@@ -58,14 +58,14 @@ class RemovalCandidate(NamedTuple):
 
 
 def choose_version(transaction: Transaction, now_ms: int) -> int:
-    """The ``crawl_version`` of the next delivery, above all before."""
+    """The ``crawl_version`` of the next delivery: larger than that of all deliveries before."""
     last = transaction.execute(select(func.max(batches.c.crawl_version))).scalar() or 0
-    # Time-based: a store that was lost and made again still delivers newer versions.
+    # It is a time, so that a store that was lost and made again has larger versions than the index.
     return max(int(last) + 1, now_ms)
 
 
 def add_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch:
-    """Adds a delivery that has nothing in it yet."""
+    """Adds an empty delivery."""
     version = choose_version(transaction, now_ms)
     number = transaction.execute(
         insert(batches)
@@ -121,7 +121,7 @@ def find_unfinished(transaction: Transaction, source_id: int) -> list[SealedBatc
 
 
 def set_state(transaction: Transaction, number: int, state: BatchState) -> None:
-    """Moves a batch on."""
+    """Sets the state of a batch."""
     transaction.execute(update(batches).where(batches.c.id == number).values(state=int(state)))
 
 
@@ -150,7 +150,7 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
             documents.c.batch_id == number,
             or_(
                 documents.c.state == int(DocumentState.SENDING),
-                # Sent again as they are; their removal still waits.
+                # Documents that are sent again as they are, while their removal still waits.
                 and_(
                     documents.c.state.in_([int(DocumentState.WITHHELD), int(DocumentState.QUARANTINED)]),
                     documents.c.indexed_version < batches.c.crawl_version,
@@ -167,8 +167,8 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
 def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
     """Notes receipts: the index holds these documents in this version.
 
-    A document that changed meanwhile stays in its newer state; one that may not be indexed any
-    more is noted as leaving.
+    A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked as
+    leaving.
     """
     if not url_ids:
         return
@@ -180,7 +180,7 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
             indexed_version=batch.crawl_version,
             state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
             leaving=case(
-                # It may not be indexed any more, or its display URL is another's by now.
+                # It may not be indexed any more, or its display URL belongs to another document now.
                 (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == int(Code.DISPLAY_URL_CLASH)), 1),
                 else_=documents.c.leaving,
             ),
@@ -191,7 +191,7 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
 
 
 def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:
-    """Sets documents aside that the index refuses, with its reason; what it held before it still holds."""
+    """Withholds documents that the index refuses, with its reason; it keeps the versions that it had before."""
     if refused:
         sending = documents.c.state == int(DocumentState.SENDING)
         statement = (
@@ -211,13 +211,13 @@ def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence
 
 
 def select_still_in_batch(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> list[int]:
-    """Those of ``url_ids`` whose documents are still the batch's: others were fetched anew meanwhile."""
+    """Those of ``url_ids`` whose documents are still in the batch; the others were fetched again meanwhile."""
     query = select(documents.c.url_id).where(documents.c.url_id.in_(url_ids), documents.c.batch_id == batch.number)
     return list(transaction.execute(query).scalars())
 
 
 def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Forgets records that cannot be read, or are gone, of documents that are to be sent: they are fetched again."""
+    """Notes that the records of documents to be sent are gone or damaged: their pages have to be fetched again."""
     for url_id in url_ids:
         transaction.execute(
             update(documents)
@@ -236,7 +236,7 @@ def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
 def find_removals_under_way(
     transaction: Transaction, source_id: int
 ) -> list[tuple[int, SealedBatch, list[RemovalCandidate]]]:
-    """Removals that were sealed and have no receipt, batch by batch."""
+    """Sealed removals without a receipt, by batch."""
     query = (
         select(batches.c.id, batches.c.crawl_version, documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
         .select_from(
@@ -257,7 +257,7 @@ def find_removals_under_way(
 
 
 def find_leaving(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
-    """Documents in the index with evidence against them that is not yet acted upon."""
+    """Documents in the index with evidence against them, whose removal is neither sealed nor in quarantine."""
     query = (
         select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
@@ -273,7 +273,7 @@ def find_leaving(transaction: Transaction, source_id: int) -> list[RemovalCandid
 
 
 def find_surplus_copies(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
-    """Copies and non-canonical pages in the index whose survivor is there too (outside the limits on deleting)."""
+    """Copies and non-canonical pages in the index whose survivor is in the index too."""
     survivor = documents.alias("survivor")
     query = (
         select(documents.c.url_id, urls.c.url, documents.c.code, urls.c.rule)
@@ -295,7 +295,7 @@ def find_surplus_copies(transaction: Transaction, source_id: int) -> list[Remova
 
 
 def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
-    """Holds removals back until somebody approves."""
+    """Puts removals into quarantine, until somebody approves or rejects them."""
     statement = (
         update(documents)
         .where(documents.c.url_id == bindparam("row_id"))
@@ -306,7 +306,7 @@ def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) ->
 
 
 def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[RemovalCandidate, int]]:
-    """Documents whose removal waits, each with the run that found the evidence."""
+    """Documents whose removal is in quarantine, each with the run that put it there."""
     query = (
         select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule, documents.c.quarantine_run)
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
@@ -321,7 +321,7 @@ def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[Rem
 
 
 def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Rejects waiting removals: the documents stay in the index until new evidence comes."""
+    """Rejects removals in quarantine: the documents stay in the index until there is new evidence."""
     statement = (
         update(documents)
         .where(documents.c.url_id == bindparam("row_id"))
@@ -332,7 +332,7 @@ def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 
 def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Notes acknowledged removals; a copy stays known as one, a page that came back meanwhile in its batch."""
+    """Notes acknowledged removals; a copy stays known as a copy, and a page that is back stays in its new batch."""
     still = documents.c.state == int(DocumentState.REMOVING)
     statement = (
         update(documents)
@@ -371,7 +371,7 @@ def find_segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
 
 
 def forget_segment(transaction: Transaction, source_id: int, number: int) -> None:
-    """Notes that a segment is gone: its documents have no record any more."""
+    """Notes that a segment was deleted: its documents have no record any more."""
     transaction.execute(
         update(documents)
         .where(documents.c.source_id == source_id, documents.c.segment == number)

@@ -1,4 +1,4 @@
-"""Sending everything again: which documents, a batch at a time, so that a crash goes on where it was (E7)."""
+"""Which documents are still to be sent again (resend), a batch at a time; after a crash it goes on where it was (E7)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Chunk(NamedTuple):
 
 
 def find_version(transaction: Transaction, source_id: int) -> int | None:
-    """Documents with an older receipt than this are to be sent again; None: no resend is under way."""
+    """The version of the resend: documents with an older receipt are to be sent again; None without a resend."""
     found: int | None = transaction.execute(select(sources.c.resend_version).where(sources.c.id == source_id)).scalar()
     return found
 
 
 def begin(transaction: Transaction, source_id: int, now_ms: int) -> None:
-    """Asks for all that should be in the index to be sent again, what it refused before included."""
+    """Begins a resend of all documents that belong in the index, also of those that the index refused before."""
     _set(transaction, source_id, choose_version(transaction, now_ms))
     refused = and_(
         documents.c.source_id == source_id,
@@ -44,7 +44,7 @@ def begin(transaction: Transaction, source_id: int, now_ms: int) -> None:
 
 
 def end(transaction: Transaction, source_id: int) -> None:
-    """Everything was sent again."""
+    """Ends the resend."""
     _set(transaction, source_id, None)
 
 
@@ -53,7 +53,7 @@ def seal(
 ) -> Chunk | None:
     """Puts the next documents, by rising row id, into a batch; None where none is left.
 
-    Together their decoded bodies have about ``max_bytes``. Those whose removal waits keep their state.
+    Their decoded bodies have about ``max_bytes`` together. Documents in quarantine keep their state.
     """
     last = _find_end_of_chunk(transaction, source_id, after=after, max_bytes=max_bytes)
     if last is None:
@@ -74,7 +74,7 @@ def count_left(transaction: Transaction, source_id: int) -> int:
 
 
 def count_without_record(transaction: Transaction, source_id: int) -> int:
-    """How many documents of the index cannot be sent again: the cache has them no more."""
+    """How many documents of the index cannot be sent again, because the cache has no record of them."""
     return _count(
         transaction,
         and_(
@@ -101,15 +101,15 @@ def _find_end_of_chunk(transaction: Transaction, source_id: int, *, after: int, 
 
 
 def _build_condition(transaction: Transaction, source_id: int) -> ColumnElement[bool]:
-    """Documents in the index, by the table, whose receipt is from before the resend, and which can be sent."""
+    """Documents in the index with a record and a receipt from before the resend."""
     return and_(
-        # Otherwise a planner may sort the whole source for each batch.
+        # Without it a query planner may sort the whole source for each batch.
         scanned(documents.c.source_id) == source_id,
         documents.c.indexed_version < (find_version(transaction, source_id) or 0),
         documents.c.segment.is_not(None),
         or_(
             documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.QUARANTINED)]),
-            # A copy that waits for its survivor.
+            # A copy that stays in the index until its survivor is there.
             and_(documents.c.state == int(DocumentState.WITHHELD), documents.c.index_error.is_(None)),
         ),
     )

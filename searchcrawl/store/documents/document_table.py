@@ -1,4 +1,4 @@
-"""The documents of the URL rows: what the cache and the index hold of them."""
+"""The documents of the URL rows: what the cache and the index have of them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(COPIES & WITH
 _CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
 _LEAVING: Final = text("documents.leaving = 1")
 
-#: The receipt of a document that stops being sent. One that is under way may have reached the index, and the answer
-#: may be lost with the process: then it is in the index, in a version that nobody knows (0).
+#: The receipt of a document that is taken out of its delivery. A document under way may have reached the index, and
+#: the answer may be lost with the process: then it may be in the index, in an unknown version (0).
 MAYBE_INDEXED: Final = case(
     (and_(documents.c.state == int(DocumentState.SENDING), documents.c.indexed_version.is_(None)), 0),
     else_=documents.c.indexed_version,
 )
-#: The state of a document whose removal is dropped: a version that the index does not have yet is sent now.
+#: The state of a document whose removal is dropped: to be sent where the cache has a newer version than the index.
 OUT_OF_QUARANTINE: Final = case(
     (
         and_(documents.c.segment.is_not(None), documents.c.last_changed_ms > documents.c.indexed_version),
@@ -45,7 +45,7 @@ OUT_OF_QUARANTINE: Final = case(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
-    """A new or changed document and where its record lies; ``state`` is CACHED or NONE."""
+    """A new or changed document, and where its record is; ``state`` is CACHED or NONE."""
 
     url_id: int
     state: DocumentState
@@ -66,12 +66,12 @@ class StoredDocument:
     unavailable_ms: int | None = None
 
 
-#: By dialect: to make it costs more than to write a page with it.
+#: The statement by dialect: building it takes longer than writing a page with it.
 _STORE: Final[dict[str, Insert]] = {}
 
 
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
-    """Writes new and changed documents; receipts of earlier versions stay noted."""
+    """Writes new and changed documents; receipts of earlier versions are kept."""
     if not stored:
         return
     dialect = transaction.dialect.name
@@ -100,7 +100,7 @@ def _build_upsert(transaction: Transaction) -> Insert:
         for name in (*StoredDocument.__slots__, "leaving", "duplicate_of", "index_error", "quarantine_run")
         if name not in {"url_id", "state"}
     }
-    # What is in the index and may not be indexed any more keeps its state until its removal.
+    # A document in the index that may not be indexed any more is marked, and removed at the end of the run.
     replaced["state"] = statement.excluded.state
     replaced["leaving"] = case(
         (and_(statement.excluded.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0
@@ -121,9 +121,9 @@ _CONFIRM: Final = (
             (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
         ),
         state=case(
-            # The page is back: what waited for its removal stays.
+            # The page is back: the removal in quarantine is dropped.
             (and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.code == 200), OUT_OF_QUARANTINE),
-            # Removed already, but the record is there: it goes in again.
+            # It was removed, or its removal is under way, and its record is there: it is sent again.
             (
                 and_(
                     # No IN: its list cannot be expanded for many rows at once.
@@ -152,7 +152,7 @@ _CONFIRM: Final = (
 class Confirmed:
     """A document whose fields are as before; ``send_again`` where another indexed value differs.
 
-    ``read`` tells whether its page was read, and ``unavailable_ms`` is what it says.
+    ``read`` tells whether its page was read; then ``unavailable_ms`` is the moment that the page states.
     """
 
     url_id: int
@@ -183,7 +183,7 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
 
 
 def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
-    """Which of these should be sent and have no record."""
+    """Ids of the documents that should be sent and have no record."""
     found: set[int] = set()
     for start in range(0, len(url_ids), _CHUNK):
         query = select(documents.c.url_id).where(
@@ -211,7 +211,7 @@ def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, in
 
 
 def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Notes evidence against documents; those not in the index, and not on the way, are dropped at once."""
+    """Notes evidence against documents; those neither in the index nor in a delivery are dropped at once."""
     for start in range(0, len(url_ids), _CHUNK):
         here = documents.c.url_id.in_(url_ids[start : start + _CHUNK])
         on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
@@ -220,7 +220,7 @@ def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> None:
             .where(here, on_the_way)
             .values(
                 leaving=1,
-                # Nobody stands for it any more: it leaves for a reason of its own.
+                # It is no copy any more: it is removed for a reason of its own.
                 state=case(
                     (and_(_STOOD_FOR, documents.c.state == int(DocumentState.WITHHELD)), int(DocumentState.PRESENT)),
                     else_=documents.c.state,
@@ -237,9 +237,9 @@ def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 
 def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
-    """Documents whose indexed values differ now, though their record is as before (a new depth, another copy).
+    """Sends documents again whose indexed values have changed and whose record has not (a new depth, another copy).
 
-    Those whose record is gone are returned: their pages have to be fetched again.
+    Returns those whose record is gone: their pages have to be fetched again.
     """
     wanted: list[int] = []
     for start in range(0, len(url_ids), _CHUNK):
@@ -262,7 +262,7 @@ def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
 
 
 def count_waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
-    """How many documents and decoded bytes are cached and in no batch yet."""
+    """How many documents are cached and in no delivery yet, and how many decoded bytes they have."""
     row = transaction.execute(
         select(func.count(), func.coalesce(func.sum(documents.c.content_length), 0)).where(
             _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.CACHED)
@@ -272,7 +272,7 @@ def count_waiting(transaction: Transaction, source_id: int) -> tuple[int, int]:
 
 
 def count_totals(transaction: Transaction, source_id: int) -> Mapping[str, int]:
-    """``documents`` in the index, ``count_waiting`` to get there, ``quarantined``; counted in indexes alone."""
+    """Counts the ``documents`` in the index, those ``waiting`` to get there and those ``quarantined``; fast, by indexes."""
     indexed = select(func.count()).select_from(documents).where(_INDEXED, documents.c.source_id == source_id)
     pending = (
         select(documents.c.state, func.count())

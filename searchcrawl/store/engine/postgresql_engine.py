@@ -2,8 +2,8 @@
 
 Writing transactions are READ COMMITTED: ``lease.check`` locks the lease row of the source first, and each
 statement after it sees all that earlier holders of that lock committed. REPEATABLE READ would see the
-state of before the wait, and fail instead of waiting. Reading ones are REPEATABLE READ and read only:
-one state of the store for all their statements, without locks.
+state from before the wait, and fail. Reading transactions are REPEATABLE READ and read only: all their statements
+see one state of the store, without locks.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from sqlalchemy import URL, Engine, create_engine, event
 from searchcrawl.exceptions import ConfigurationError, StoreError
 
 _OLDEST: Final = 15
-#: A process that was frozen within a transaction loses it, and its locks, before others give up waiting.
+#: A process that is frozen within a transaction loses the transaction and its locks before others stop waiting.
 _SETTINGS: Final = "-c idle_in_transaction_session_timeout=30s -c lock_timeout=60s -c jit=off"
-#: Values of libpq; a server that went away without a word is noticed in half a minute.
+#: Values of libpq: a server that does not answer any more is noticed in half a minute.
 _DEFAULTS: Final[dict[str, Any]] = {
     "connect_timeout": 10,
     "fallback_application_name": "searchcrawl",
@@ -29,7 +29,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 
 
 def open_engine(url: URL) -> Engine:
-    """The engine of a database; what the URL says in its query goes before our own values.
+    """The engine of a database; values in the query of the URL override ours.
 
     Raises ConfigurationError where the driver is missing. Connecting raises StoreError for a server
     older than PostgreSQL 15 and for a database that is not in UTF-8.
@@ -42,15 +42,15 @@ def open_engine(url: URL) -> Engine:
 
         engine = create_engine(
             url,
-            # With placeholders of the server's own the driver need not read each statement: 40 ms for 300 rows.
+            # With the server's own placeholders the driver need not parse each statement: that took 40 ms for 300 rows.
             paramstyle="numeric_dollar",
             connect_args={**arguments, "cursor_factory": RawCursor},
             isolation_level="READ COMMITTED",
             pool_size=8,
-            # A server that was started again costs no transaction.
+            # After a restart of the server no transaction is lost to an old connection.
             pool_pre_ping=True,
             use_native_hstore=False,
-            # Page text has no place in error messages.
+            # Error messages must not quote the text of pages.
             hide_parameters=True,
         )
     except ImportError as error:
@@ -75,7 +75,7 @@ def _configure(connection: Any, _record: object) -> None:
 
 
 def _text_dumper() -> type:
-    """Writes any text: PostgreSQL takes no NUL, and UTF-8 no surrogates; what pages say must not stop a crawl."""
+    """Replaces NUL, which PostgreSQL refuses, and surrogates, which are no UTF-8: no page may stop a crawl."""
     from psycopg.adapt import Dumper  # noqa: PLC0415  # the driver is an extra
 
     class TextDumper(Dumper):

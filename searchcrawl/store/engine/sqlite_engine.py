@@ -9,7 +9,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from searchcrawl.exceptions import StoreError
 
-#: A writer that may wait longer tries again (``outage_retry``).
+#: A writer that may wait longer tries again (``OutageRetry``).
 _BUSY_TIMEOUT_SECONDS: Final = 5
 
 
@@ -29,7 +29,7 @@ def open_engine(url: URL, root: Path) -> Engine:
         url,
         connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False},
         pool_size=8,
-        # Page text has no place in error messages.
+        # Error messages must not quote the text of pages.
         hide_parameters=True,
     )
     event.listen(engine, "connect", _configure)
@@ -40,9 +40,9 @@ def open_engine(url: URL, root: Path) -> Engine:
 def _configure(connection: object, _record: object) -> None:
     cursor = connection.cursor()  # type: ignore[attr-defined]  # the driver's own connection
     cursor.execute("PRAGMA journal_mode = WAL")
-    # NORMAL: a commit survives the death of processes; after a power cut the last ones repeat.
+    # NORMAL: commits survive the death of processes; after a power cut the last ones are lost, and done again.
     cursor.execute("PRAGMA synchronous = NORMAL")
-    # At 32 MB of log instead of 4: pages that many groups touch are copied once, which halves what is written.
+    # At 32 MB of log instead of 4: pages that many groups change are copied once, which halves the bytes written.
     cursor.execute("PRAGMA wal_autocheckpoint = 8000")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA cache_size = -32000")

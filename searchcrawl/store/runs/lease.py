@@ -29,11 +29,11 @@ class Lease(NamedTuple):
 
 
 def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) -> Lease:
-    """Takes the lease of a source, from nobody, a dead process or one that stopped renewing.
+    """Takes the lease of a source that is free, or whose holder is dead or has stopped renewing it.
 
     Raises SourceBusy while a living process holds it.
     """
-    # Also the first two to come must queue, and a row that is not there cannot be locked.
+    # The row is added first: a row that is not there cannot be locked, and two processes may come at once.
     nobody = upsert(transaction, leases).values(source_id=source_id, holder="", fence=0, renewed_ms=None)
     transaction.execute(nobody.on_conflict_do_nothing(index_elements=["source_id"]))
     held = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
@@ -51,10 +51,10 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
 
 
 def check(transaction: Transaction, lease: Lease) -> None:
-    """Raises LeaseLost where another process took the lease: to be asked first in each writing transaction.
+    """Raises LeaseLost where another process took the lease; to be called first in each writing transaction.
 
-    In PostgreSQL the row stays locked until the end, so that nobody takes the source over in between,
-    and other writers of the source wait, as all do in SQLite, which knows no such lock.
+    In PostgreSQL the row stays locked until the end of the transaction: no process takes the source over in between,
+    and other writers of the source wait. In SQLite all writers wait for each other anyway.
     """
     fence = transaction.execute(_FENCE, {"source": lease.source_id}).scalar()
     if fence != lease.fence:
@@ -62,13 +62,13 @@ def check(transaction: Transaction, lease: Lease) -> None:
 
 
 def renew(transaction: Transaction, lease: Lease, now_ms: int) -> None:
-    """The heartbeat, every BEAT_SECONDS; raises LeaseLost."""
+    """Renews the lease; to be called every BEAT_SECONDS. Raises LeaseLost."""
     check(transaction, lease)
     transaction.execute(update(leases).where(leases.c.source_id == lease.source_id).values(renewed_ms=now_ms))
 
 
 def release(transaction: Transaction, lease: Lease) -> None:
-    """Gives the lease back, if it is still ours."""
+    """Releases the lease, if it is still ours."""
     transaction.execute(
         update(leases)
         .where(leases.c.source_id == lease.source_id, leases.c.fence == lease.fence)
@@ -77,7 +77,7 @@ def release(transaction: Transaction, lease: Lease) -> None:
 
 
 def is_held(transaction: Transaction, source_id: int, now_ms: int) -> bool:
-    """Whether a living process holds the source."""
+    """Whether a living process holds the lease of a source."""
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()
     if row is None or row.renewed_ms is None:
         return False
@@ -99,7 +99,7 @@ def _read_boot_id() -> str:
 
 
 def _read_start(pid: int) -> str:
-    """When a process started, in clock ticks since boot; empty where it is dead or cannot be asked."""
+    """When a process started, in clock ticks since boot; empty where it is dead or this is not known."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -109,7 +109,7 @@ def _read_start(pid: int) -> str:
 
 
 def _is_dead(holder: str) -> bool:
-    """Whether the holder ran on this machine and runs no more (its pid may belong to another now)."""
+    """Whether the holder ran on this machine and has ended (another process may have its pid now)."""
     words = holder.split(" ")
     if words[0] != socket.gethostname() or not Path("/proc/self/stat").exists():
         return False

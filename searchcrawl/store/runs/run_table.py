@@ -40,7 +40,7 @@ def find_or_add_source(transaction: Transaction, name: str) -> int:
 
 
 def find_source(transaction: Transaction, name: str) -> int | None:
-    """The id of a source that was run before."""
+    """The id of a source; None where it was never run."""
     found: int | None = transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
     return found
 
@@ -51,13 +51,13 @@ def find_source_names(transaction: Transaction) -> dict[int, str]:
 
 
 def find_fingerprint(transaction: Transaction, source: int) -> str | None:
-    """The fingerprint of what the documents of a source were made with."""
+    """The fingerprint of the configuration that the documents of a source were made with."""
     found: str | None = transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()
     return found
 
 
 def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
-    """Notes what the documents of a source are made with now."""
+    """Sets the fingerprint of the configuration that the documents of a source are made with."""
     transaction.execute(update(sources).where(sources.c.id == source).values(fingerprint=value))
 
 
@@ -83,11 +83,11 @@ def find_last(transaction: Transaction, source: int, *, finished: bool = False) 
 
 
 def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int) -> RunRow:
-    """Begins a run, or goes on with one that was cut off.
+    """Begins a run, or continues one that was interrupted.
 
-    After a crash the same run goes on, with its counts. One that was stopped is followed by a run
-    of its own which inherits kind and horizon: what was visited is not visited again (H4, D7),
-    unless the source file was edited in between.
+    After a crash the same run continues, with its counts. A run that was stopped is followed by a new one with the
+    same kind and horizon: rows that were visited are not visited again (H4, D7), unless the source file was edited
+    in between.
     """
     before = find_last(transaction, source)
     same = before is not None and before.fingerprint == fingerprint
@@ -98,7 +98,7 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     else:
         known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
         kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
-        # Never behind what the last run settled, though the clock may have been set back.
+        # Not before the rows that the last run settled, although the clock may have been set back.
         horizon_ms = max(now_ms, (before.ended_ms or 0) + 1 if before is not None else 0)
     run_id = transaction.execute(
         insert(runs)
@@ -137,7 +137,7 @@ def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit
 
 
 def find_open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
-    """Number and committed length of the segment to append to; (1, 0) for the first."""
+    """Number and committed bytes of the segment to append to; (1, 0) for the first one."""
     row = transaction.execute(
         select(segments.c.number, segments.c.committed_bytes)
         .where(segments.c.source_id == source)
@@ -148,7 +148,7 @@ def find_open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
 
 
 def set_segment(transaction: Transaction, source: int, number: int, committed_bytes: int) -> None:
-    """Notes how far a segment is committed: a crash cuts it back to here."""
+    """Notes how many bytes of a segment are committed: after a crash it is cut back to them."""
     values = {"source_id": source, "number": number, "committed_bytes": committed_bytes}
     statement = upsert(transaction, segments).values(values)
     transaction.execute(
@@ -159,7 +159,7 @@ def set_segment(transaction: Transaction, source: int, number: int, committed_by
 
 
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:
-    """How many URLs of a source are known, those with the codes ``without`` left out."""
+    """How many URLs a source has, without those with the codes ``without``."""
     query = (
         select(func.count()).select_from(urls).where(scanned(urls.c.source_id) == source, urls.c.code.not_in(without))
     )

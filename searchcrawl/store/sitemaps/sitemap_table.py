@@ -1,4 +1,4 @@
-"""The sitemaps of a source, and what they say about its URLs: rows of their own, no URL rows."""
+"""The sitemaps of a source, and what they say about its URLs. Sitemaps are not URL rows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from searchcrawl.store.statements import scanned, upsert
 from searchcrawl.store.urls.url_table import DUE
 
 _CHUNK: Final = 500
-#: Last codes of a sitemap whose list is known: read, or not changed since.
+#: Codes of a sitemap whose list is known: read, or not modified.
 _GOOD: Final = (200, 304)
-#: Codes of URL rows that a visit without a failure leaves.
+#: Codes of URL rows whose page was read and can be shown.
 _VISITED: Final = sorted(code for code in READ if facts_of(code).kind is not CodeClass.DISPLAY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapRow:
-    """A sitemap as it is known; ``code`` 0: never read. The validators are those of the last good reading."""
+    """A sitemap; ``code`` is 0 where it was never read. The validators are those of the last good reading."""
 
     id: int
     url: str
@@ -67,7 +67,7 @@ def find_children(transaction: Transaction, sitemap_id: int) -> list[str]:
 def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None) -> list[int]:
     """The ids of sitemaps, rising; new rows are added.
 
-    With ``parent_id`` that index names them from now on; one that names itself stays whose it was.
+    With ``parent_id`` they belong to that index from now on; an index that names itself keeps its parent.
     """
     keys = {identities.key(url): url for url in wanted}
     if not keys:
@@ -95,7 +95,7 @@ def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, pare
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the reading of a sitemap ended; ``code`` as for a URL (304: as before)."""
+    """How the reading of a sitemap ended; ``code`` is as for a URL (304: not modified)."""
 
     code: int
     error: str | None
@@ -104,7 +104,7 @@ class Reading:
 
 
 def end(transaction: Transaction, sitemap_id: int, reading: Reading, *, run_id: int, now_ms: int) -> None:
-    """Writes how a reading ended; one that failed leaves the validators, one that says 304 may renew them."""
+    """Writes how a reading ended; a failure keeps the validators, and 304 may renew them."""
     values: dict[str, object] = {"code": reading.code, "error": reading.error, "run_id": run_id, "read_ms": now_ms}
     if reading.code == 200 or (reading.code == 304 and reading.etag is not None):
         values["etag"] = reading.etag
@@ -124,7 +124,7 @@ _LIST: Final = (
                 or_(urls.c.sitemap_id.is_(None), urls.c.sitemap_id == _SITEMAP),
                 or_(urls.c.sitemap_id.is_(None), urls.c.lastmod_ms.is_distinct_from(_LASTMOD)),
             ),
-            # Of several that list it, the one that says the latest moment counts.
+            # Of several sitemaps that list a row, the one with the latest lastmod counts.
             and_(urls.c.sitemap_id != _SITEMAP, or_(urls.c.lastmod_ms.is_(None), urls.c.lastmod_ms < _LASTMOD)),
         ),
     )
@@ -133,7 +133,7 @@ _LIST: Final = (
 
 
 def list_urls(transaction: Transaction, sitemap_id: int, lastmods: Mapping[int, int | None]) -> None:
-    """Notes that a sitemap lists these rows, with the moments (ms) of their last changes."""
+    """Notes that a sitemap lists these rows, with their lastmod in ms."""
     if lastmods:
         parameters = [
             {"row_id": row_id, "new_sitemap": sitemap_id, "new_lastmod": lastmod}
@@ -143,7 +143,7 @@ def list_urls(transaction: Transaction, sitemap_id: int, lastmods: Mapping[int, 
 
 
 def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[int]) -> int:
-    """Takes sitemap and lastmod from the rows that it does not list any more; how many they were."""
+    """Clears sitemap and lastmod of rows that the sitemap does not list any more; returns their number."""
     there = transaction.execute(select(urls.c.id).where(urls.c.sitemap_id == sitemap_id)).scalars()
     vanished = [row_id for row_id in there if row_id not in listed]
     for start in range(0, len(vanished), _CHUNK):
@@ -153,7 +153,7 @@ def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[
 
 
 def forget_other_children(transaction: Transaction, sitemap_id: int, named: Collection[int]) -> int:
-    """Removes the sitemaps that an index does not name any more, and what they said; how many they were."""
+    """Removes sitemaps that an index does not name any more, and clears what they said; returns their number."""
     there = transaction.execute(select(sitemaps.c.id).where(sitemaps.c.parent_id == sitemap_id)).scalars()
     vanished = [child for child in there if child not in named]
     for child in vanished:
@@ -165,7 +165,7 @@ def forget_other_children(transaction: Transaction, sitemap_id: int, named: Coll
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dates:
-    """The lastmods that decide what is due: those of the sitemaps ``urls``, as far as this run has read them."""
+    """The sitemaps (``urls``) whose lastmods decide what is due, as far as this run has read them."""
 
     source_id: int
     run_id: int
@@ -174,15 +174,15 @@ class Dates:
 
 
 def put_off(transaction: Transaction, dates: Dates) -> int:
-    """Makes due rows whose lastmod is not after their last visit due in the next run only; how many."""
+    """Defers due rows whose lastmod is not after their last visit to the next run; returns their number."""
     unchanged = and_(urls.c.due_ms <= dates.horizon_ms, urls.c.lastmod_ms <= urls.c.last_fetched_ms)
     return _set_due(transaction, dates, unchanged, due_ms=dates.horizon_ms + 1)
 
 
 def bring_forward(transaction: Transaction, dates: Dates) -> int:
-    """Makes rows due that are not, though their lastmod is after their last visit; how many.
+    """Makes rows due whose lastmod is after their last visit; returns their number.
 
-    Rows visited in this run are left alone, whatever their lastmod says.
+    Rows visited in this run are not changed.
     """
     changed = and_(
         urls.c.due_ms > dates.horizon_ms,
@@ -204,7 +204,7 @@ def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bo
         )
         statement = update(urls).where(
             DUE,
-            # What these sitemaps list, and not all that is due.
+            # The rows that these sitemaps list are few; the index of due rows has them all.
             scanned(urls.c.source_id) == dates.source_id,
             urls.c.sitemap_id.in_(read),
             urls.c.code.in_(_VISITED),
@@ -216,7 +216,7 @@ def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bo
 
 
 def find_failures(transaction: Transaction, source_id: int, wanted: Sequence[str]) -> list[tuple[str, str]]:
-    """Which of these sitemaps could not be read last time, and why."""
+    """The URLs of sitemaps that could not be read last time, and why."""
     keys = [identities.key(url) for url in wanted]
     query = select(sitemaps.c.url, func.coalesce(sitemaps.c.error, "")).where(
         sitemaps.c.source_id == source_id, sitemaps.c.key.in_(keys), sitemaps.c.code.not_in((0, *_GOOD))

@@ -1,4 +1,4 @@
-"""The outlinks of a page as one compact blob of row ids (docs: decisions/no-link-table)."""
+"""The links of each page, as one compact blob of row ids (docs: decisions/no-link-table)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from searchcrawl.store.statements import upsert
 
 
 def encode(url_ids: Sequence[int]) -> bytes:
-    """Row ids as compressed differences of the sorted ids; duplicates vanish."""
+    """Encodes row ids as compressed differences of the sorted ids, without duplicates."""
     ordered = sorted(set(url_ids))
     differences = array("Q", (after - before for before, after in zip([0, *ordered], ordered, strict=False)))
     return isal_zlib.compress(differences.tobytes(), 1)
 
 
 def decode(blob: bytes) -> list[int]:
-    """The sorted row ids of a blob."""
+    """Decodes a blob into sorted row ids."""
     differences = array("Q")
     differences.frombytes(isal_zlib.decompress(blob))
     total, ids = 0, []
@@ -32,7 +32,7 @@ def decode(blob: bytes) -> list[int]:
 
 
 def store(transaction: Transaction, links: Mapping[int, Sequence[int]]) -> None:
-    """Replaces the outlinks of pages by page id."""
+    """Replaces the links of pages, given by page id."""
     if links:
         statement = upsert(transaction, outlinks)
         transaction.execute(
@@ -42,7 +42,7 @@ def store(transaction: Transaction, links: Mapping[int, Sequence[int]]) -> None:
 
 
 def load(transaction: Transaction, pages: Sequence[int]) -> dict[int, list[int]]:
-    """The outlinks of pages that have any."""
+    """Loads the links of pages that have any."""
     found: dict[int, list[int]] = {}
     for start in range(0, len(pages), 500):
         query = select(outlinks.c.url_id, outlinks.c.links).where(outlinks.c.url_id.in_(pages[start : start + 500]))

@@ -1,4 +1,4 @@
-"""The patterns of URLs: how many there are, what their pages brought, and which are cut (L8)."""
+"""The patterns of URLs: how many URLs they have, how much new text their pages brought, and which are cut (L8)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from searchcrawl.store.schema import patterns, urls
 from searchcrawl.store.statements import among, scanned, upsert
 
 _CHUNK: Final = 500
-#: So many URLs are looked at in one query where all of a source are.
-_STRETCH: Final = 20_000
+#: URLs that are read by one query.
+_URLS_AT_ONCE: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPattern:
-    """A pattern; ``find_cut`` is the key of ``[scope]`` that cut it at the value ``cut_limit``.
+    """A pattern; ``cut`` is the key of ``[scope]`` that cut it, and ``cut_limit`` its value then.
 
-    Its last pages brought ``new_permille`` of 1000 parts new text; ``shares`` and ``runs`` say it in full
-    where that has to be gone on with.
+    ``new_permille`` is the mean share of new text in its last pages, in thousandths. ``shares`` (of each page) and
+    ``runs`` (of words) are what the next run needs to go on.
     """
 
     text: str
@@ -36,7 +36,7 @@ class StoredPattern:
 
 
 def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern]) -> None:
-    """Writes patterns; how many URLs they have is not touched."""
+    """Writes patterns, but for their numbers of URLs."""
     if not rows:
         return
     columns = ("pages", "new_permille", "cut", "cut_limit", "shares", "runs")
@@ -51,7 +51,7 @@ def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern
 
 
 def load(transaction: Transaction, source_id: int, *, with_shares: bool = False) -> list[StoredPattern]:
-    """The patterns whose pages were looked at or that are cut, in the order in which they were met.
+    """The patterns with pages that were compared, or that are cut, in the order in which they were found.
 
     Without ``with_shares`` their ``shares`` and ``runs`` are left out.
     """
@@ -78,12 +78,12 @@ def load(transaction: Transaction, source_id: int, *, with_shares: bool = False)
 
 
 def find_cut(transaction: Transaction, source_id: int) -> list[StoredPattern]:
-    """The patterns that are cut, in the order in which they were met."""
+    """The patterns that are cut, in the order in which they were found."""
     return [row for row in load(transaction, source_id) if row.cut is not None]
 
 
 def forget_cuts(transaction: Transaction, source_id: int, *, key: str, limit: int) -> None:
-    """Forgets what ``key`` cut at another value than ``limit``, and what was held against it."""
+    """Forgets cuts that ``key`` made at another value than ``limit``, with all that is known of their pages."""
     transaction.execute(
         update(patterns)
         .where(patterns.c.source_id == source_id, patterns.c.cut == key, patterns.c.cut_limit != limit)
@@ -119,7 +119,7 @@ def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, i
 
 
 def mark_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
-    """Notes that patterns have as many URLs as ``key`` allows, but of those that are cut for something else."""
+    """Marks patterns as cut that have as many URLs as ``key`` allows; those cut by another key stay as they are."""
     if texts:
         statement = upsert(transaction, patterns)
         transaction.execute(
@@ -136,7 +136,7 @@ def mark_full(transaction: Transaction, source_id: int, texts: Collection[str], 
 
 
 def forget_counts(transaction: Transaction, source_id: int) -> None:
-    """All numbers of URLs are 0 again."""
+    """Sets the numbers of URLs of all patterns to 0."""
     transaction.execute(update(patterns).where(patterns.c.source_id == source_id).values(urls=0))
 
 
@@ -148,7 +148,7 @@ def list_urls(transaction: Transaction, source_id: int, *, without: Sequence[int
             select(urls.c.id, urls.c.url)
             .where(urls.c.id > after, scanned(urls.c.source_id) == source_id, urls.c.code.not_in(without))
             .order_by(urls.c.id)
-            .limit(_STRETCH)
+            .limit(_URLS_AT_ONCE)
         )
         rows = list(transaction.execute(query))
         if not rows:

@@ -1,4 +1,4 @@
-"""What answers read from the store: pages of rows by rising id, and counts; nothing is written here."""
+"""Queries of commands: pages of rows by rising id, all facts of one URL, and counts. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from searchcrawl.store.schema import batches, documents, hosts, runs, sitemaps, 
 from searchcrawl.store.statements import is_one_of, scanned
 from searchcrawl.store.states import BatchState, DocumentState, FetchState
 
-#: So many rows are read in one transaction: a long listing must not keep the log of the store from shrinking.
+#: Rows that are read in one transaction; a longer transaction would keep the log of SQLite from shrinking.
 _PAGE_ROWS: Final = 1000
 _OF_SOURCE: Final = scanned(urls.c.source_id) == bindparam("source_id")
 _DOCUMENT_OF_SOURCE: Final = scanned(documents.c.source_id) == bindparam("source_id")
@@ -23,13 +23,13 @@ _DOCUMENT_OF_SOURCE: Final = scanned(documents.c.source_id) == bindparam("source
 _referrers = urls.alias("referrers")
 _survivors = urls.alias("survivors")
 _canonicals = urls.alias("canonicals")
-#: So many copies of a document are named.
+#: Copies of a document that are listed.
 _MAX_COPIES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """Which rows are asked for; None is no restriction, and ``since_ms`` the last visit or first sight."""
+    """Which rows are listed; None is no restriction. ``since_ms`` is about the last visit, or else the first sight."""
 
     code: int | None = None
     rule: str | None = None
@@ -69,7 +69,7 @@ class ListedUrl:
 
 
 class IndexedRow(NamedTuple):
-    """A document that is in the index by the table; ``settled`` where ``fields_digest`` is that of the index."""
+    """A document that is in the index, as the table knows it; ``settled``: the index has its ``fields_digest``."""
 
     url_id: int
     url: str
@@ -101,7 +101,7 @@ def find_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | 
 
 
 def list_indexed(database: Database, source_id: int) -> Iterator[IndexedRow]:
-    """The documents of a source that are in the index by the table, by rising row id; raises StoreError."""
+    """The documents of a source that are in the index, as the table knows them, by rising row id; raises StoreError."""
     after = 0
     query = (
         select(
@@ -130,14 +130,14 @@ def _load_indexed_page(transaction: Transaction, *, query: Select[Any], source_i
 
 
 def find_host_ids(transaction: Transaction, name: str) -> list[int]:
-    """The hosts of this name, on the port that it names or on any."""
+    """Ids of the hosts with this name: on its port where it names one, else on any."""
     of_any_port = hosts.c.name.startswith(f"{name}:", autoescape=True)
     query = select(hosts.c.id, hosts.c.name).where(or_(hosts.c.name == name, of_any_port))
     return [row.id for row in transaction.execute(query) if name in {row.name, row.name.rpartition(":")[0]}]
 
 
 def find_quarantine_times(transaction: Transaction, source_id: int) -> dict[int, int]:
-    """By the id of the run: when it ended, and so when its removals began to wait."""
+    """The ends of runs, by run id: since then their removals have been in quarantine."""
     waiting = select(documents.c.quarantine_run).where(
         documents.c.source_id == source_id, documents.c.quarantine_run.is_not(None)
     )
@@ -151,19 +151,19 @@ def count_cached_records(transaction: Transaction, source_id: int) -> int:
 
 
 def count_refused_documents(transaction: Transaction, source_id: int) -> int:
-    """How many documents the index refused in their present version."""
+    """How many documents the index refused in their current version."""
     return _count(transaction, documents.c.source_id == source_id, documents.c.index_error.is_not(None))
 
 
 def count_warned_urls(transaction: Transaction, source_id: int) -> dict[int, int]:
-    """How many URLs were no page although they answered: 959 (login) and 965 (sentinel)."""
-    # The codes as literals: SQLite finds the partial index by them.
+    """How many URLs have each of the codes that ``status`` warns of."""
+    # With literals: SQLite finds the partial index by the text of its condition.
     query = select(urls.c.code, func.count()).where(urls.c.source_id == source_id, is_one_of("code", WARNED))
     return {row[0]: row[1] for row in transaction.execute(query.group_by(urls.c.code))}
 
 
 def count_indexed_without_record(transaction: Transaction, source_id: int) -> int:
-    """How many documents are in the index and not in the cache any more."""
+    """How many documents of the index have no record in the cache any more."""
     return _count(
         transaction,
         documents.c.source_id == source_id,
@@ -177,7 +177,7 @@ def _count(transaction: Transaction, *conditions: ColumnElement[bool]) -> int:
 
 
 def _build_listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
-    # First the rows of the page, then what belongs to them: no planner may begin with all documents.
+    # The rows of the page are a subquery, so that no planner begins with all documents.
     rows = select(urls).where(_OF_SOURCE, urls.c.id > after, *_build_conditions(wanted))
     return _join_documents(rows.order_by(urls.c.id).limit(_PAGE_ROWS))
 
@@ -228,7 +228,7 @@ def _build_conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.code is not None:
         yield urls.c.code == wanted.code
     if wanted.rule is not None:
-        # Rows keep KEY: RULE; either part names it too.
+        # Rows have KEY: RULE; one of both parts is enough.
         yield or_(
             urls.c.rule == wanted.rule,
             urls.c.rule.startswith(f"{wanted.rule}: ", autoescape=True),
@@ -253,8 +253,8 @@ class UrlFacts:
     """A row of the URL table with its document, and what else is known of it.
 
     ``place`` is (segment, offset, bytes of the answer, bytes of the fields) of its record, None without one;
-    ``canonical`` the URL that it names as canonical, where that is known; ``copies`` are URLs for which it
-    stands, at most ten. ``host_allowed_ms`` is the moment from which its host may be asked.
+    ``canonical`` is the URL that it names as canonical, where that is known; ``copies`` are the URLs of its
+    duplicates, at most ten. ``host_allowed_ms`` is the moment from which requests to its host are allowed.
     """
 
     listed: ListedUrl
@@ -275,7 +275,7 @@ class UrlFacts:
 
 
 def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts | None:
-    """What is known of the URL with this key (``urls.key``); None where the source never saw it."""
+    """All that is known of the URL with this key (``urls.key``); None where the source does not know it."""
     listed = find_url(transaction, source_id, key)
     if listed is None:
         return None
@@ -301,7 +301,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
 
 
 def find_shown_as(transaction: Transaction, source_id: int, display_key: int) -> str | None:
-    """The access URL of the document that is shown with the display URL of this key, the indexed one first."""
+    """The access URL of the document with this display URL (its key); an indexed one first."""
     place = {"source_id": source_id, "display_key": display_key}
     found: str | None = transaction.execute(_SHOWN_AS, place).scalar()
     return found

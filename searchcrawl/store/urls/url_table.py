@@ -52,9 +52,9 @@ class KnownUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewUrl:
-    """A row to be admitted; ``code`` other than 0 settles it at once, with its ``rule`` and ``error``.
+    """A row to be added; with a ``code`` other than 0 it is settled at once, with its ``rule`` and ``error``.
 
-    ``found_as`` and ``display_url`` are a rewriter's (``items.Link``).
+    ``found_as`` and ``display_url`` come from a rewriter (``items.Link``).
     """
 
     key: int
@@ -71,9 +71,9 @@ class NewUrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """The end of a visit; ``due_ms`` None: never again by itself. ``fetch_state`` TODO tries again.
+    """The end of a visit. With ``due_ms`` None the row is not visited again by itself; with TODO it is tried again.
 
-    ``keep_rule`` leaves the row its rule where its code stays.
+    With ``keep_rule`` the row keeps its rule if it keeps its code.
     """
 
     url_id: int
@@ -90,7 +90,7 @@ class Settled:
 
 
 def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
-    """The rows of ``keys`` that are there."""
+    """The known rows among ``keys``."""
     found: list[KnownUrl] = []
     for start in range(0, len(keys), _CHUNK):
         columns = (urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code, urls.c.rule)
@@ -102,7 +102,7 @@ def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) ->
 
 
 def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_ms: int) -> dict[int, int]:
-    """Inserts rows that are not there yet; their ids by key. The caller holds the write lock."""
+    """Inserts rows that are new; returns their ids by key. The caller holds the write lock."""
     if not rows:
         return {}
     values = [
@@ -168,7 +168,7 @@ def find_depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, i
 
 
 def _build_host_query(of_state: TextClause, *, due: bool) -> Select[int]:
-    """Hosts with rows of a state; the recursion leaps from one to the next in the index."""
+    """Hosts with rows of a state; the recursion goes from one host to the next in the index."""
     here = urls.c.source_id == bindparam("source")
     nearest = select(func.min(urls.c.host_id).label("id")).where(of_state, here)
     hosts = nearest.where(urls.c.host_id > bindparam("after")).cte("hosts", recursive=True)
@@ -190,7 +190,7 @@ def find_hosts_with_work(
 ) -> list[int]:
     """Ids of hosts above ``after`` that have rows to do or due, rising, at most ``limit``.
 
-    A few index seeks a host, whatever the number of rows.
+    It takes a few index look-ups a host, however many rows there are.
     """
     place = {"source": source_id, "after": after, "horizon": horizon_ms, "most": limit}
     found: set[int] = set()
@@ -232,7 +232,7 @@ def claim(
     horizon_ms: int,
     forced: bool,
 ) -> list[Claim]:
-    """Hands out up to ``limit`` rows of a host, the nearest to the start first, then those due again.
+    """Claims up to ``limit`` rows of a host: first those to do, by rising depth, then those due again.
 
     ``forced`` claims carry no validators and no body digest: everything is processed again.
     """
@@ -249,9 +249,9 @@ def claim(
 
 def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
     held = row.segment is not None or row.state in AT_HAND
-    # It is to be in the index, and its record is given up: only the page itself can bring it there.
+    # It belongs in the index, and its record is gone: its page is needed, so no validators are sent.
     gone = not held and row.document_code in WITH_DOCUMENT
-    # The same bytes mean something else once the date is over that their author set.
+    # The date is over that its author set (unavailable_after): the same bytes have another result now.
     over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
     whole = forced or gone or over
     return Claim(
@@ -262,7 +262,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         attempt=row.attempts,
         failed_runs=row.failed_runs,
         code=row.code,
-        # The validators of a redirect's target mean nothing to the URL that redirects.
+        # The validators are those of the target of a redirect, not of the URL that redirects.
         etag=None if whole or row.redirects else row.etag,
         last_modified=None if whole or row.redirects else row.last_modified,
         body_digest=None if whole else row.body_digest,
@@ -281,12 +281,12 @@ def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: Fe
 
 
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Gives claimed rows back untouched."""
+    """Releases claimed rows: they are to do again, and otherwise unchanged."""
     _set_fetch_state(transaction, url_ids, FetchState.TODO)
 
 
 def recover(transaction: Transaction, source_id: int) -> int:
-    """Gives back the rows that a dead process held; how many they were (D7)."""
+    """Releases the rows that a dead process had claimed; returns their number (D7)."""
     result = transaction.execute(
         update(urls).where(_FETCHING, urls.c.source_id == source_id).values(fetch_state=int(FetchState.TODO))
     )
@@ -294,7 +294,7 @@ def recover(transaction: Transaction, source_id: int) -> int:
 
 
 def find_next_due_ms(transaction: Transaction, source_id: int) -> int | None:
-    """When the first row that is still to do falls due; None where none is left."""
+    """When the first row that is to do is due; None without such rows."""
     value: int | None = transaction.execute(
         select(func.min(urls.c.due_ms)).where(_TODO, urls.c.source_id == source_id)
     ).scalar()
@@ -352,14 +352,14 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
 
 
 def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
-    """Sets the code of rows by id (a copy that is one no longer, or has become one) whose last visit ended well."""
+    """Sets the code of rows by id, where their last visit brought a document: they became copies, or are none any more."""
     if codes:
         statement = update(urls).where(urls.c.id == bindparam("row_id"), _ENDED_WELL).values(code=bindparam("new_code"))
         transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
 
 
 def find_with_document(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
-    """Which of these rows were fetched with a document, indexed or known as a copy."""
+    """Ids of the rows whose last visit brought a document, indexed or known as a copy."""
     found: set[int] = set()
     for start in range(0, len(url_ids), _CHUNK):
         query = select(urls.c.id).where(
@@ -372,7 +372,7 @@ def find_with_document(transaction: Transaction, url_ids: Sequence[int]) -> set[
 
 
 def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
-    """The URLs of the rows whose redirects led here one after the other, the nearest first, at most ``limit``."""
+    """The URLs of the chain of redirects that leads to a row, the nearest first, at most ``limit``."""
     found: list[str] = []
     referrer = urls.alias("referrer")
     while len(found) < limit:

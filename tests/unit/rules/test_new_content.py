@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from searchcrawl.rules.new_content import NEAR_BITS, KnownLines, Novelty, PageText, runs_of, simhash
+from searchcrawl.rules.new_content import NEAR_BITS, KnownLines, NewContent, PageText, find_runs, simhash
 
 WORDS = ("the", "station", "records", "pressure", "at", "noon", "and", "keeps", "a", "copy", "of", "each", "reading",
          "before", "it", "is", "sent", "north", "with", "care")  # fmt: skip
@@ -21,13 +21,13 @@ SITE = "http://a.test"
 
 def means(pages: Iterator[tuple[str, str]], *, number: int, last: int = 200) -> float:
     """How much the last of so many pages brought in the mean."""
-    known, novelty = KnownLines(), Novelty()
-    shares = [share(known, novelty, *next(pages)) for _ in range(number)]
+    known, new_content = KnownLines(), NewContent()
+    shares = [share(known, new_content, *next(pages)) for _ in range(number)]
     return sum(shares[-last:]) / last
 
 
-def share(known: KnownLines, novelty: Novelty, url: str, text: str) -> float:
-    found = novelty.share(known.read(url, text, sha256(text.encode()).digest()))
+def share(known: KnownLines, new_content: NewContent, url: str, text: str) -> float:
+    found = new_content.measure(known.add_page(url, text, sha256(text.encode()).digest()))
     assert found is not None
     return found
 
@@ -122,7 +122,7 @@ def test_share_when_pages_only_count_on_then_they_soon_bring_nothing(
 
 
 def read(known: KnownLines, url: str, text: str) -> PageText:
-    return known.read(url, text, sha256(text.encode("utf-8", "surrogatepass")).digest())
+    return known.add_page(url, text, sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
 LONG = "The station records the pressure at noon and keeps a copy of each reading before it is sent north with care."
@@ -130,9 +130,9 @@ LONG = "The station records the pressure at noon and keeps a copy of each readin
 
 def test_share_when_a_shorter_url_has_the_text_then_it_is_not_new() -> None:
     known = KnownLines()
-    original = Novelty().share(read(known, f"{SITE}/a/1", f"first\n{LONG}"))
+    original = NewContent().measure(read(known, f"{SITE}/a/1", f"first\n{LONG}"))
 
-    copy = Novelty().share(read(known, f"{SITE}/s/8f3a9c2e/a/1", f"second\n{LONG}"))
+    copy = NewContent().measure(read(known, f"{SITE}/s/8f3a9c2e/a/1", f"second\n{LONG}"))
 
     assert original == 1.0
     assert copy is not None
@@ -141,19 +141,19 @@ def test_share_when_a_shorter_url_has_the_text_then_it_is_not_new() -> None:
 
 def test_share_when_the_copy_came_first_then_the_original_is_new_all_the_same() -> None:
     known = KnownLines()
-    Novelty().share(read(known, f"{SITE}/s/8f3a9c2e/a/1", LONG))
+    NewContent().measure(read(known, f"{SITE}/s/8f3a9c2e/a/1", LONG))
 
-    assert Novelty().share(read(known, f"{SITE}/a/1", LONG)) == 1.0
+    assert NewContent().measure(read(known, f"{SITE}/a/1", LONG)) == 1.0
 
 
 def test_share_when_asked_roughly_then_only_copies_and_short_pages_are_looked_at() -> None:
-    known, novelty = KnownLines(), Novelty()
-    novelty.share(read(known, f"{SITE}/1", NAVIGATION))
+    known, new_content = KnownLines(), NewContent()
+    new_content.measure(read(known, f"{SITE}/1", NAVIGATION))
 
     long = words(random.Random(1), 200)
-    much = novelty.share(read(known, f"{SITE}/2", f"{NAVIGATION}\n{long}"), roughly=True)
-    copied = novelty.share(read(known, f"{SITE}/3", f"{NAVIGATION}\n{long}"), roughly=True)
-    short = novelty.share(read(known, f"{SITE}/4", f"{NAVIGATION}\nshort\nand other"), roughly=True)
+    much = new_content.measure(read(known, f"{SITE}/2", f"{NAVIGATION}\n{long}"), roughly=True)
+    copied = new_content.measure(read(known, f"{SITE}/3", f"{NAVIGATION}\n{long}"), roughly=True)
+    short = new_content.measure(read(known, f"{SITE}/4", f"{NAVIGATION}\nshort\nand other"), roughly=True)
 
     assert (much, copied) == (None, 0.0)
     assert short == pytest.approx(2 / 16)
@@ -161,28 +161,28 @@ def test_share_when_asked_roughly_then_only_copies_and_short_pages_are_looked_at
 
 def test_share_when_the_text_of_another_process_is_handed_on_then_it_is_known() -> None:
     known = KnownLines()
-    before = Novelty()
-    before.share(read(known, f"{SITE}/1", words(random.Random(1), 200)))
+    before = NewContent()
+    before.measure(read(known, f"{SITE}/1", words(random.Random(1), 200)))
 
-    after = Novelty(before.packed())
+    after = NewContent(before.pack())
 
-    assert after.share(read(KnownLines(), f"{SITE}/2", words(random.Random(1), 200))) == 0.0
+    assert after.measure(read(KnownLines(), f"{SITE}/2", words(random.Random(1), 200))) == 0.0
 
 
 def test_share_when_a_page_is_empty_then_nothing() -> None:
-    assert Novelty().share(read(KnownLines(), f"{SITE}/1", "\n")) == 0.0
+    assert NewContent().measure(read(KnownLines(), f"{SITE}/1", "\n")) == 0.0
 
 
 def test_share_when_there_are_surrogates_and_no_blanks_then_it_is_told() -> None:
-    found = Novelty().share(read(KnownLines(), f"{SITE}/%ff/1", "気圧は正午に記録される。\n\ud800x" * 50))
+    found = NewContent().measure(read(KnownLines(), f"{SITE}/%ff/1", "気圧は正午に記録される。\n\ud800x" * 50))
 
     assert found == pytest.approx(3 / 16)
 
 
 def test_runs_when_words_stand_in_the_url_or_are_numbers_then_they_are_left_out() -> None:
-    runs = runs_of(["The page /Foo/bar of 21 November 2026, 10:30 is no. 12345 at 2026-11-21"], f"{SITE}/foo/bar")
+    runs = find_runs(["The page /Foo/bar of 21 November 2026, 10:30 is no. 12345 at 2026-11-21"], f"{SITE}/foo/bar")
 
-    assert runs == runs_of(["The page of November is no at"], f"{SITE}/")
+    assert runs == find_runs(["The page of November is no at"], f"{SITE}/")
 
 
 def test_simhash_when_texts_differ_in_little_then_in_few_bits() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.rules.traps import Level, cut_by, patterns_of, shape_of, values_pattern
+from searchcrawl.rules.traps import Level, build_values_pattern, find_cut, find_patterns, replace_numbers
 
 SITE = "http://a.test"
 
@@ -32,7 +32,7 @@ SITE = "http://a.test"
     ],
 )
 def test_shape_when_a_path_has_numbers_or_ids_then_they_are_one_variable(text: str, shape: str) -> None:
-    assert shape_of(text) == shape
+    assert replace_numbers(text) == shape
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_shape_when_a_path_has_numbers_or_ids_then_they_are_one_variable(text: s
     ],
 )
 def test_values_pattern_when_urls_differ_in_values_then_it_is_the_same(url: str, pattern: str | None) -> None:
-    assert values_pattern(SITE + url) == (None if pattern is None else SITE + pattern)
+    assert build_values_pattern(SITE + url) == (None if pattern is None else SITE + pattern)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_values_pattern_when_urls_differ_in_values_then_it_is_the_same(url: str,
     ],
 )
 def test_patterns_when_asked_then_the_narrowest_comes_first(url: str, patterns: list[str]) -> None:
-    found = patterns_of(SITE + url)
+    found = find_patterns(SITE + url)
 
     assert [text for _, text in found] == [SITE + pattern for pattern in patterns]
     assert [level for level, _ in found] == sorted(level for level, _ in found)
@@ -86,21 +86,21 @@ def test_patterns_when_asked_then_the_narrowest_comes_first(url: str, patterns: 
 def test_patterns_when_hosts_are_numbered_then_they_are_alike_and_addresses_are_not(
     origin: str, shown: str, above: str | None
 ) -> None:
-    found = patterns_of(f"{origin}/x/y")
+    found = find_patterns(f"{origin}/x/y")
 
     assert found[-1].text == (above or f"{shown}/**")
     assert {pattern.text for pattern in found if pattern.level is Level.BRANCH} == {f"{shown}/x/**"}
 
 
 def test_values_pattern_when_only_the_host_has_a_number_then_it_is_one() -> None:
-    assert values_pattern("http://h12.a.test/") == "http://h{n}.a.test/"
+    assert build_values_pattern("http://h12.a.test/") == "http://h{n}.a.test/"
 
 
 def test_cut_when_a_narrower_pattern_is_proven_then_it_is_spared() -> None:
     cuts = {f"{SITE}/**", f"{SITE}/maze/**", f"{SITE}/good/bad/*"}
     proven = {f"{SITE}/good/**", f"{SITE}/maze/{{n}}"}
 
-    found = {path: cut_by(SITE + path, cuts, proven) for path in ("/maze/x/y", "/maze/7", "/good/x/y", "/good/bad/x")}
+    found = {path: find_cut(SITE + path, cuts, proven) for path in ("/maze/x/y", "/maze/7", "/good/x/y", "/good/bad/x")}
 
     assert found == {
         "/maze/x/y": f"{SITE}/maze/**",

@@ -1,4 +1,4 @@
-"""Sitemaps; canonical and display URLs of documents; hosts that are left alone for a while."""
+"""Sitemaps; canonical and display URLs of documents; blocked hosts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INDEXED = "indexed_version IS NOT NULL"
 
 
 def upgrade() -> None:
-    """Adds tables and columns; what is there stays as it is."""
+    """Adds tables and columns; existing values stay as they are."""
     _make_sitemaps()
     _make_robots_copies()
     _make_patterns()
