@@ -1,4 +1,4 @@
-"""The map of the house: every component, wired in the order in which data meets it."""
+"""The only list of Scrapy components: each with the number that says where in the order it stands."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ from searchcrawl.sitemaps.sitemap_extension import SitemapExtension
 from searchcrawl.soft404.soft404_pipeline import PlaceholderPagePipeline
 from searchcrawl.sources.refused_settings import conceal_credentials
 
-_Wired = Sequence[tuple[type[Any], int]]
+_Ordered = Sequence[tuple[type[Any], int]]
 
-#: Python spiders have the one of settings.py.
+#: Spiders written in Python have the one of settings.py.
 _HANDLERS: Final = dict.fromkeys(("http", "https"), "searchcrawl.http.download_handler.GuardedHandler")
 
-_MIDDLEWARES: Final[_Wired] = (
+_MIDDLEWARES: Final[_Ordered] = (
     # Between the engine (low numbers) and the downloader (high ones).
     (BoundaryMiddleware, 100),
     (RobotsMiddleware, 200),
     (HeadersMiddleware, 300),
     (OutcomeMiddleware, 500),
     (ConditionalMiddleware, 600),
-    # What it follows is no outcome.
+    # Before the outcome is decided: a redirect that is followed does not end the visit.
     (RedirectMiddleware, 700),
-    # Sees a redirect to the login page before it is followed, and the form in it as text.
+    # Gets a redirect to the login page before that is followed, and the body of a page decoded.
     (LoginMiddleware, 800),
     (DecompressionMiddleware, 900),
     (ProxyMiddleware, 950),
 )
 
-_PIPELINES: Final[_Wired] = (
+_PIPELINES: Final[_Ordered] = (
     # What is known before the body is read: a filter that refuses it, and whether it is the body of the last visit.
     (FetchedFilterPipeline, 40),
     (BodyDigestPipeline, 60),
@@ -71,7 +71,7 @@ _PIPELINES: Final[_Wired] = (
     (CachePipeline, 900),
 )
 
-_EXTENSIONS: Final[_Wired] = (
+_EXTENSIONS: Final[_Ordered] = (
     (SitemapExtension, 50),
     (DeliveryExtension, 100),
     (HeartbeatExtension, 200),
@@ -79,15 +79,15 @@ _EXTENSIONS: Final[_Wired] = (
     (ReportExtension, 900),
 )
 
-#: What stores or delivers: not for a look at one page (``test``, ``explain --live``).
+#: What stores or delivers: not used where one page is tried (``test``, ``explain --live``).
 _STORING: Final = frozenset({PlaceholderPagePipeline, CachePipeline, *(component for component, _ in _EXTENSIONS)})
 
-#: Where components of users' own may keep a page to themselves.
+#: Settings whose components, where they are a user's own, may drop a page without a word.
 _OF_USERS: Final = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
-#: Nearest to the engine: it sees what all others let pass.
+#: Nearest to the engine, after all others.
 _LAST: Final = -10_000
 
-COMPONENTS: Final[Mapping[str, _Wired]] = {
+COMPONENTS: Final[Mapping[str, _Ordered]] = {
     "DOWNLOADER_MIDDLEWARES": _MIDDLEWARES,
     "ITEM_PIPELINES": _PIPELINES,
     "EXTENSIONS": _EXTENSIONS,
@@ -123,7 +123,7 @@ class SearchcrawlAddon:
                 settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
             return
         dry_run = getattr(spider, "dry_run", False)
-        for name, value in (_values_of(run, dry_run=dry_run) | conceal_credentials(run.source.settings)).items():
+        for name, value in (_build_values(run, dry_run=dry_run) | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
         settings.set("DOWNLOAD_HANDLERS", dict(settings["DOWNLOAD_HANDLERS"]) | _HANDLERS, priority="spider")
@@ -137,7 +137,7 @@ class SearchcrawlAddon:
         spider.stages = compose_dry_run(self._crawler, run) if dry_run else compose(self._crawler, run)
 
 
-def _values_of(run: Run, *, dry_run: bool) -> dict[str, Any]:
+def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
     """The settings that follow from a source; ``dry_run`` where it tries one page."""
     fetch = run.source.fetch
     values = {
@@ -147,7 +147,7 @@ def _values_of(run: Run, *, dry_run: bool) -> dict[str, Any]:
         "DOWNLOAD_TIMEOUT": fetch.timeout_seconds,
         "DOWNLOAD_MAXSIZE": fetch.max_bytes,
         "DOWNLOAD_VERIFY_CERTIFICATES": fetch.verify_certificates,
-        # Ours do their work, or nothing needs it; each costs every page.
+        # Ours do the same, or nothing needs them; each costs time for every page.
         "EXTENSIONS_BASE": {MemoryExtension: 0},
         "LOG_FORMATTER": QuietLogFormatter,
         "DOWNLOADER_MIDDLEWARES_BASE": {},

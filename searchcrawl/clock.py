@@ -1,4 +1,4 @@
-"""The only reading of time: aware UTC for what is stored, monotonic for what is measured."""
+"""The only module that reads the time: aware UTC for what is stored, monotonic for what is measured."""
 
 from __future__ import annotations
 

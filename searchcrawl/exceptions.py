@@ -7,7 +7,7 @@ SearchcrawlError
 ├── UnknownSource           a wrong use of the command line; exit 2
 ├── UnknownAttribute        the same
 ├── SourceBusy              another process holds the source; exit 5
-├── LeaseLost               our lease was taken over: this process stops writing; exit 7
+├── LeaseLost               another process took the lease: this one stops writing; exit 7
 ├── StoreError              the database cannot go on; exit 7
 │   ├── StoreNewer          the database is of a newer release
 │   └── StoreAway           out of reach, maybe for a while only: tried again before it counts as failed
@@ -135,7 +135,7 @@ class UnsupportedByIndex(SearchcrawlError):
 
 
 class HostBlocked(SearchcrawlError):
-    """A host asked for a pause longer than a run waits (Retry-After); ``code`` is the status it did that with."""
+    """A host asked for a pause longer than a run waits (Retry-After); ``code`` is the status of that answer."""
 
     def __init__(self, message: str, *, code: int) -> None:
         self.code = code

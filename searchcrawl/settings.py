@@ -1,4 +1,4 @@
-"""Scrapy settings of every searchcrawl project: values only; ``addon`` wires the components."""
+"""Scrapy settings of every searchcrawl project: values only; ``addon`` adds the components."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages of one crawl by their class: here Scrapy's components find what ``composition`` built."""
+"""Holds the stages of one crawl by their class: Scrapy's components get from it what ``composition`` built."""
 
 from __future__ import annotations
 

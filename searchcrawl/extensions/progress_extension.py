@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProgressExtension:
-    """Draws from a thread of its own, so that the reactor waits for neither the terminal nor the store."""
+    """Draws in a thread of its own, so that the reactor waits neither for the terminal nor for the store."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -64,10 +64,10 @@ class ProgressExtension:
                 if self._run.database.outage_retry.away:
                     line = "waiting for the store"
                 else:
-                    line = self._meter.line(self._run.copy_counts(), self._queued(), clock.monotonic())
+                    line = self._meter.line(self._run.copy_counts(), self._count_queue(), clock.monotonic())
                 progress.update(task, description=f"{self._run.source.name}: {line}", refresh=True)
 
-    def _queued(self) -> int:
+    def _count_queue(self) -> int:
         """The rows still to be visited, counted as often as that is cheap."""
         begun = clock.monotonic()
         if begun >= self._count_again:

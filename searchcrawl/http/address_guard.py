@@ -19,7 +19,7 @@ from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.sources.fetch_table import Fetch
 
 _KEY: Final = "fetch.private_networks"
-#: IANA's special-purpose registry, multicast, reserved space, and a metadata service with a public look.
+#: IANA's special-purpose registry, multicast, reserved space, and a metadata service with an address that looks public.
 _FORBIDDEN_V4: Final = tuple(
     (IPv4Network(cidr), name)
     for cidr, name in (
@@ -61,27 +61,27 @@ class AddressGuard:
     ``private_networks`` are CIDRs that may be reached besides the public ones. ``resolve`` maps
     ``host`` or ``*.host`` (the hosts below it) to the address used instead of asking DNS; that
     address is subject to ``decide`` like any other. ``proxy_host``, a name or an address, may be connected to
-    wherever it is.
+    whatever its address is.
     """
 
     def __init__(
         self, *, private_networks: Iterable[object], resolve: Mapping[str, object], proxy_host: str | None = None
     ) -> None:
-        self._proxy_host = None if proxy_host is None else _normal_host(proxy_host)
+        self._proxy_host = None if proxy_host is None else _normalise_host(proxy_host)
         self._of_proxy = set() if proxy_host is None else {proxy_host}
         self._listed = tuple(ip_network(str(cidr), strict=False) for cidr in private_networks)
-        self._resolve = {_normal_host(host): str(address) for host, address in resolve.items()}
-        self._decide = lru_cache(maxsize=4096)(self._judge)
+        self._resolve = {_normalise_host(host): str(address) for host, address in resolve.items()}
+        self._decide = lru_cache(maxsize=4096)(self._evaluate)
 
     def decide(self, address: str) -> Decision:
-        """Whether a connection to ``address`` (an IP address as text) may be opened."""
+        """Whether a connection to ``address`` (an IP address as text) may be opened, and the rule that says no."""
         return self._decide(address)
 
     def may_connect(self, host: str | None, address: str) -> bool:
-        """Whether a connection to ``address`` of ``host`` may be opened; None: the host is not known any more."""
+        """Whether a connection to ``address`` of ``host`` may be opened; ``host`` is None where the socket is opened."""
         if self._proxy_host is None:
             return self.decide(address).allowed
-        if host is not None and _normal_host(host) == self._proxy_host:
+        if host is not None and _normalise_host(host) == self._proxy_host:
             self._of_proxy.add(address)
         # All connections are to the proxy.
         return address in self._of_proxy
@@ -90,23 +90,23 @@ class AddressGuard:
         """The addresses that ``resolve`` names for ``host``; None where DNS is to be asked."""
         if not self._resolve:
             return None
-        name = _normal_host(host)
+        name = _normalise_host(host)
         found = self._resolve.get(name)
         while found is None and "." in name:
             name = name.partition(".")[2]
             found = self._resolve.get(f"*.{name}")
         return None if found is None else [found]
 
-    def _judge(self, address: str) -> Decision:
+    def _evaluate(self, address: str) -> Decision:
         try:
             ip = ip_address(address.partition("%")[0])
         except ValueError:
-            return _refusal("not an IP address")
+            return _build_refusal("not an IP address")
         if self._is_listed(ip):
             return ALLOWED
         if isinstance(ip, IPv4Address):
-            return _judge_v4(ip)
-        return self._judge_v6(ip)
+            return _decide_v4(ip)
+        return self._decide_v6(ip)
 
     def _is_listed(self, ip: IPv4Address | IPv6Address) -> bool:
         if any(ip.version == network.version and ip in network for network in self._listed):
@@ -114,21 +114,21 @@ class AddressGuard:
         mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
         return mapped is not None and self._is_listed(mapped)
 
-    def _judge_v6(self, ip: IPv6Address) -> Decision:
-        embedded = _embedded_v4(ip)
+    def _decide_v6(self, ip: IPv6Address) -> Decision:
+        embedded = _find_embedded_v4(ip)
         for inner in embedded:
-            decision = self._judge(str(inner))
+            decision = self._evaluate(str(inner))
             if not decision.allowed:
                 return decision
         if embedded:
             return ALLOWED
         if ip.ipv4_mapped is not None:
-            return _refusal("::ffff:0:0/96 IPv4-mapped")
+            return _build_refusal("::ffff:0:0/96 IPv4-mapped")
         if ip not in _UNICAST_V6:
-            return _refusal("outside 2000::/3")
+            return _build_refusal("outside 2000::/3")
         for network, name in _FORBIDDEN_V6:
             if ip in network:
-                return _refusal(f"{network} {name}")
+                return _build_refusal(f"{network} {name}")
         return ALLOWED
 
 
@@ -138,15 +138,15 @@ def build_guard(fetch: Fetch) -> AddressGuard:
     return AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve, proxy_host=host)
 
 
-def _judge_v4(ip: IPv4Address) -> Decision:
+def _decide_v4(ip: IPv4Address) -> Decision:
     for network, name in _FORBIDDEN_V4:
         if ip in network:
-            return _refusal(f"{network} {name}")
+            return _build_refusal(f"{network} {name}")
     return ALLOWED
 
 
-def _embedded_v4(ip: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses that a transition mechanism would really talk to (RFC 3056, 4380, 6052)."""
+def _find_embedded_v4(ip: IPv6Address) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses that a transition mechanism sends to in the end (RFC 3056, 4380, 6052)."""
     if ip in _SIX_TO_FOUR and ip.sixtofour is not None:
         return (ip.sixtofour,)
     if ip in _TEREDO and ip.teredo is not None:
@@ -156,9 +156,9 @@ def _embedded_v4(ip: IPv6Address) -> tuple[IPv4Address, ...]:
     return ()
 
 
-def _refusal(rule: str) -> Decision:
+def _build_refusal(rule: str) -> Decision:
     return Decision(False, rule, key=_KEY)
 
 
-def _normal_host(host: str) -> str:
+def _normalise_host(host: str) -> str:
     return host.lower().removesuffix(".")

@@ -1,4 +1,4 @@
-"""Lets no row be requested that the source's boundary refuses (B1-B9, B12, X-N4)."""
+"""Ends the visits of rows that the boundary of the source refuses, without a request (B1-B9, B12, X-N4)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BoundaryMiddleware:
         except InvalidUrl as error:
             raise build_visit_end(request, claim, Code.MALFORMED_URL, error=str(error)) from error
         if decision.allowed:
-            # Its pattern may have been cut after it had been claimed.
+            # Its pattern may have been cut after the row was claimed.
             decision = self._traps.refuse(claim) or decision
         if not decision.allowed:
             rule = f"{decision.key}: {decision.rule}"

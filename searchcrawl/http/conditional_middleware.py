@@ -22,7 +22,7 @@ from searchcrawl.stages import stages_of
 class ConditionalMiddleware:
     """Sends the validators of the last good body with a row's own URL, never with a redirect's target.
 
-    A 304 to them ends the visit with 304; one that nobody asked for is a passing failure. ``index_filter`` decides again
+    A 304 to them ends the visit with 304; one without a condition is a failure that is tried again. ``index_filter`` decides again
     how old a page is that has not changed: one that has become too old ends with 952, as does one whose 304 says
     noindex to ``user_agent`` (None: nobody listens).
     """

@@ -21,14 +21,14 @@ DNS_SECONDS: Final = 60.0
 _DNS_HOSTS: Final = 10_000
 
 
-class Forbidden(OSError):
+class AddressForbidden(OSError):
     """An address was refused; an OSError, so that aiohttp tries the next address."""
 
 
 class DnsCache:
-    """Addresses by host, for ``DNS_SECONDS``, of the last ``most_hosts`` that were asked for.
+    """The addresses of the last ``most_hosts`` hosts, each for ``DNS_SECONDS``.
 
-    They are as DNS gave them: whether one may be reached is decided anew with each connection.
+    They are as DNS named them: the guard decides with each connection whether one may be reached.
     """
 
     def __init__(self, *, most_hosts: int) -> None:
@@ -40,8 +40,8 @@ class DnsCache:
         known = self._known.get(host)
         return known[1] if known is not None and clock.monotonic() < known[0] else None
 
-    def keep(self, host: str, addresses: Sequence[str]) -> None:
-        """Remembers an answer; an empty one is asked for again."""
+    def store(self, host: str, addresses: Sequence[str]) -> None:
+        """Stores an answer; after an empty one DNS is asked again."""
         self._known.pop(host, None)
         if not addresses or self._most_hosts <= 0:
             return
@@ -51,7 +51,7 @@ class DnsCache:
 
 
 class GuardedResolver(AbstractResolver):
-    """Asks ``resolve`` of the source, then DNS, and leaves out what may not be reached.
+    """Asks ``resolve`` of the source, then DNS, and leaves out addresses that may not be reached.
 
     Requests that need the same host at the same time share one lookup.
     """
@@ -60,41 +60,41 @@ class GuardedResolver(AbstractResolver):
         self._guard = guard
         self._dns = ThreadedResolver()
         self._known = DnsCache(most_hosts=_DNS_HOSTS)
-        self._under_way: dict[str, asyncio.Task[tuple[str, ...]]] = {}
+        self._lookups: dict[str, asyncio.Task[tuple[str, ...]]] = {}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         found: Sequence[str] | None = self._guard.addresses_for(host) or self._known.find(host)
         if found is None:
-            found = await self._asked(host, family)
+            found = await self._look_up(host, family)
         allowed = [address for address in found if self._guard.may_connect(host, address)]
         if found and not allowed:
-            raise forbidden(self._guard, found[0])
-        return [_resolved(host, address, port) for address in allowed]
+            raise build_refusal(self._guard, found[0])
+        return [_build_result(host, address, port) for address in allowed]
 
     async def close(self) -> None:
-        for task in list(self._under_way.values()):
+        for task in list(self._lookups.values()):
             task.cancel()
         await self._dns.close()
 
-    async def _asked(self, host: str, family: socket.AddressFamily) -> tuple[str, ...]:
-        task = self._under_way.get(host)
+    async def _look_up(self, host: str, family: socket.AddressFamily) -> tuple[str, ...]:
+        task = self._lookups.get(host)
         if task is None:
-            task = self._under_way[host] = asyncio.ensure_future(self._ask(host, family))
-            task.add_done_callback(functools.partial(self._answered, host))
-        # One request that is cancelled must not take the answer from the others.
+            task = self._lookups[host] = asyncio.ensure_future(self._ask_dns(host, family))
+            task.add_done_callback(functools.partial(self._forget_lookup, host))
+        # Where one request is cancelled, the others still need the answer.
         return await asyncio.shield(task)
 
-    async def _ask(self, host: str, family: socket.AddressFamily) -> tuple[str, ...]:
+    async def _ask_dns(self, host: str, family: socket.AddressFamily) -> tuple[str, ...]:
         addresses = tuple(dict.fromkeys(result["host"] for result in await self._dns.resolve(host, 0, family)))
-        self._known.keep(host, addresses)
+        self._known.store(host, addresses)
         return addresses
 
-    def _answered(self, host: str, task: asyncio.Task[tuple[str, ...]]) -> None:
-        del self._under_way[host]
+    def _forget_lookup(self, host: str, task: asyncio.Task[tuple[str, ...]]) -> None:
+        del self._lookups[host]
         if not task.cancelled():
-            # Looked at, so that asyncio does not complain where nobody waits any more.
+            # Otherwise asyncio complains about an error that nobody waits for.
             task.exception()
 
 
@@ -107,23 +107,23 @@ class GuardedConnector(LimitedConnector):
             limit=limit,
             resolver=GuardedResolver(guard),
             use_dns_cache=False,
-            socket_factory=functools.partial(_socket_for, guard),
+            socket_factory=functools.partial(_open_socket, guard),
         )
 
 
-def forbidden(guard: AddressGuard, address: str) -> Forbidden:
+def build_refusal(guard: AddressGuard, address: str) -> AddressForbidden:
     """The error of an address that was refused."""
-    return Forbidden(f"{address} may not be reached ({guard.decide(address).rule}; fetch.private_networks)")
+    return AddressForbidden(f"{address} may not be reached ({guard.decide(address).rule}; fetch.private_networks)")
 
 
-def _socket_for(guard: AddressGuard, address: aiohttp.AddrInfoType) -> socket.socket:
-    """Makes the socket of each connection; raises Forbidden for an address that may not be reached."""
+def _open_socket(guard: AddressGuard, address: aiohttp.AddrInfoType) -> socket.socket:
+    """Makes the socket of each connection; raises AddressForbidden for an address that may not be reached."""
     family, kind, protocol, _, peer = address
     if not guard.may_connect(None, str(peer[0])):
-        raise forbidden(guard, str(peer[0]))
+        raise build_refusal(guard, str(peer[0]))
     return socket.socket(family, kind, protocol)
 
 
-def _resolved(host: str, address: str, port: int) -> ResolveResult:
+def _build_result(host: str, address: str, port: int) -> ResolveResult:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)

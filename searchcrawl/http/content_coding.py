@@ -1,4 +1,4 @@
-"""Undoes content codings within limits, and notices what is cut or broken (RFC 9110 §8.4; L6)."""
+"""Decodes content codings within limits, and notices what is cut or broken (RFC 9110 §8.4; L6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-#: What we say we accept; in the order of Scrapy's own list.
+#: The value of Accept-Encoding, in the order of Scrapy's own list.
 ACCEPTED: Final = b"gzip, deflate, br, zstd"
 MAX_LAYERS: Final = 2
 #: Beyond ``_RATIO_FROM_BYTES`` decoded, a body may be this many times as large as what was sent.
@@ -25,7 +25,7 @@ _CHUNK_BYTES: Final = 256 * 1024
 _FED_BYTES: Final = 64 * 1024
 #: Members of gzip and frames of zstd in one body.
 MAX_MEMBERS: Final = 10_000
-#: Values that servers send although nothing was coded.
+#: Values that servers send although the body is not coded.
 _NOTHING: Final = frozenset({"", "identity", "none", "utf-8", "utf8"})
 #: RFC 9659: larger windows are not to be used over HTTP.
 _ZSTD_WINDOW_LOG: Final = 23
@@ -49,7 +49,7 @@ def parse_codings(values: list[bytes]) -> list[str]:
     return [name for name in (part.strip() for part in names) if name not in _NOTHING]
 
 
-def undo(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
+def decode_body(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
     """The body before ``codings`` were applied.
 
     Raises BrokenCoding, or DecodedTooLarge past ``max_bytes`` (0: no limit) or a ratio of 1000.
@@ -58,11 +58,11 @@ def undo(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
     for coding in reversed(codings):
         if not body:
             return body
-        body = _undo_one(body, coding, max_bytes=max_bytes)
+        body = _decode_one(body, coding, max_bytes=max_bytes)
     return body
 
 
-def undo_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
+def decode_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
     """At most ``max_bytes`` of the decoded body, as far as it can be decoded; raises BrokenCoding."""
     _check_layers(codings)
     for coding in reversed(codings):
@@ -71,7 +71,7 @@ def undo_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
         pieces: list[bytes] = []
         size = 0
         try:
-            for piece in _decoder(coding)(body):
+            for piece in _choose_decoder(coding)(body):
                 pieces.append(piece)
                 size += len(piece)
                 if size >= max_bytes:
@@ -83,12 +83,12 @@ def undo_prefix(body: bytes, codings: list[str], *, max_bytes: int) -> bytes:
     return body
 
 
-def pieces_of(body: bytes, coding: str) -> Iterator[bytes]:
+def decode_in_pieces(body: bytes, coding: str) -> Iterator[bytes]:
     """The body before one coding was applied, in pieces of bounded size, as far as it can be decoded.
 
     Raises BrokenCoding where it is cut or broken, after the pieces before; the caller keeps the limits.
     """
-    return _decoder(coding)(body)
+    return _choose_decoder(coding)(body)
 
 
 def _check_layers(codings: list[str]) -> None:
@@ -96,10 +96,10 @@ def _check_layers(codings: list[str]) -> None:
         raise BrokenCoding(f"{len(codings)} content codings", cut=False)
 
 
-def _undo_one(body: bytes, coding: str, *, max_bytes: int) -> bytes:
+def _decode_one(body: bytes, coding: str, *, max_bytes: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
-    for piece in _decoder(coding)(body):
+    for piece in _choose_decoder(coding)(body):
         size += len(piece)
         if max_bytes and size > max_bytes:
             raise DecodedTooLarge(f"more than {max_bytes} bytes decoded from {len(body)} ({coding})")
@@ -109,7 +109,7 @@ def _undo_one(body: bytes, coding: str, *, max_bytes: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
+def _choose_decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
     if coding in {"gzip", "x-gzip"}:
         return _gzip
     if coding == "deflate":

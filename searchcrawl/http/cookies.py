@@ -18,7 +18,7 @@ from searchcrawl.urls import DEFAULT_PORTS, Url
 MAX_COOKIE_BYTES: Final = 4096
 MAX_COOKIES: Final = 100
 MAX_HEADER_BYTES: Final = 8192
-#: What a server sets at once beyond so many is not looked at.
+#: So many cookies of one answer are read, no more.
 _MAX_SET_AT_ONCE: Final = 50
 _FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
 _MAX_AGE_SECONDS: Final = 400 * 86_400
@@ -46,13 +46,13 @@ class Cookie:
             return False
         if not (_is_below(url.host, self.domain) if self.below else url.host == self.domain):
             return False
-        # Other than browsers: who listens on another port of a host is somebody else (X-N7).
+        # Stricter than browsers: another port of a host may be another server (X-N7).
         plain = {self.port, url.port} <= set(DEFAULT_PORTS.values())
         return (plain or self.port == url.port) and _covers(self.path, url.path)
 
 
 class CookieJar:
-    """Takes and gives cookies for ``origins`` (``scheme://host[:port]``); all others get none, and set none."""
+    """Stores cookies for ``origins`` (``scheme://host[:port]``); all others receive none, and set none."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
@@ -64,16 +64,16 @@ class CookieJar:
 
     def set(self, url: str, name: str, value: str) -> None:
         """Sets a cookie for the origin of ``url``, as if it had set it for all its paths."""
-        self._keep(_cookie(urls.parse(url), f"{name}={value}; Path=/"))
+        self._store(_parse_cookie(urls.parse(url), f"{name}={value}; Path=/"))
 
-    def take(self, url: str, headers: Iterable[str]) -> None:
-        """Takes the Set-Cookie ``headers`` of the answer of ``url``; what is no good cookie is passed over."""
+    def store(self, url: str, headers: Iterable[str]) -> None:
+        """Stores the Set-Cookie ``headers`` of the answer of ``url``; what is no good cookie is ignored."""
         parsed = urls.parse(url)
         if parsed.origin not in self._origins:
             return
         for number, header in enumerate(headers):
             if number < _MAX_SET_AT_ONCE:
-                self._keep(_cookie(parsed, header))
+                self._store(_parse_cookie(parsed, header))
 
     def header(self, url: str) -> str:
         """The value of the Cookie header of a request for ``url``, empty where there is none to send."""
@@ -84,9 +84,9 @@ class CookieJar:
         due = [cookie for cookie in self._cookies.values() if cookie.expires > now and cookie.goes_to(parsed)]
         # The longest path first; sorting keeps the order in which they were set (RFC 6265 §5.4).
         texts = [f"{cookie.name}={cookie.value}" for cookie in sorted(due, key=lambda one: -len(one.path))]
-        return "; ".join(_within(texts, MAX_HEADER_BYTES))
+        return "; ".join(_take_within(texts, MAX_HEADER_BYTES))
 
-    def _keep(self, cookie: Cookie | None) -> None:
+    def _store(self, cookie: Cookie | None) -> None:
         if cookie is None:
             return
         key = cookie.domain, cookie.path, cookie.name
@@ -98,8 +98,8 @@ class CookieJar:
             del self._cookies[next(iter(self._cookies))]
 
 
-def _cookie(url: Url, header: str) -> Cookie | None:
-    """The cookie that ``url`` sets with a header; None for one that it may not set, or that is too large."""
+def _parse_cookie(url: Url, header: str) -> Cookie | None:
+    """The cookie that ``url`` sets with a header; None for one that this URL may not set, or that is too large."""
     pair, *attributes = header.split(";")
     name, equals, value = (part.strip() for part in pair.partition("="))
     if not equals or not name or len(pair) > MAX_COOKIE_BYTES or not pair.isprintable() or not pair.isascii():
@@ -122,11 +122,11 @@ def _cookie(url: Url, header: str) -> Cookie | None:
         path=path if path.startswith("/") else _folder(url.path),
         port=url.port,
         https=https,
-        expires=_expiry(given),
+        expires=_parse_expiry(given),
     )
 
 
-def _expiry(given: dict[str, str]) -> datetime:
+def _parse_expiry(given: dict[str, str]) -> datetime:
     age = given.get("max-age", "")
     if age.removeprefix("-").isdigit() and age.isascii():
         seconds = -1 if age.startswith("-") else min(int(age[:12]), _MAX_AGE_SECONDS)
@@ -164,7 +164,7 @@ def _covers(path: str, asked: str) -> bool:
     return asked == path or asked.startswith(path if path.endswith("/") else f"{path}/")
 
 
-def _within(texts: Sequence[str], limit: int) -> list[str]:
+def _take_within(texts: Sequence[str], limit: int) -> list[str]:
     """The first of ``texts`` that are together within ``limit``."""
     kept, size = [], 0
     for text in texts:

@@ -1,4 +1,4 @@
-"""Undoes content codings, with limits, and sees whether the body is whole (X-D6, X-R1, X-R2, L6)."""
+"""Decodes content codings within limits, and notices bodies that are cut (X-D6, X-R1, X-R2, L6)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import run_in_thread
 
 from searchcrawl.codes import Code
-from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, parse_codings, undo
+from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, decode_body, parse_codings
 from searchcrawl.http.outcome_middleware import PAGES
 from searchcrawl.http.visit_end import build_visit_end, find_claim
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
-#: Larger coded bodies are undone off the reactor.
+#: Larger coded bodies are decoded in a thread.
 _THREAD_FROM_BYTES: Final = 256 * 1024
 
 
 class DecompressionMiddleware:
-    """Hands on the body as it was before it was coded; a cut or broken one is 958, one too large 960."""
+    """Replaces the body by the decoded one; a cut or broken body is 958, one too large 960."""
 
     def __init__(self, *, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -36,29 +36,29 @@ class DecompressionMiddleware:
         dict.setdefault(request.headers, b"Accept-Encoding", [ACCEPTED])
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        # The body of an error is not read to its end, and means nothing.
+        # The body of an error is not read to its end, and not used.
         if response.status not in PAGES or b"Content-Encoding" not in response.headers:
             return response
         claim = find_claim(request)
         if claim is None:
             return response
         if len(response.body) >= _THREAD_FROM_BYTES:
-            return self._decoded_in_thread(request, response, claim)
-        return self._decoded(request, response, claim)
+            return self._decode_in_thread(request, response, claim)
+        return self._decode(request, response, claim)
 
-    async def _decoded_in_thread(self, request: Request, response: Response, claim: Claim) -> Response:
-        return await run_in_thread(self._decoded, request, response, claim)
+    async def _decode_in_thread(self, request: Request, response: Response, claim: Claim) -> Response:
+        return await run_in_thread(self._decode, request, response, claim)
 
-    def _decoded(self, request: Request, response: Response, claim: Claim) -> Response:
+    def _decode(self, request: Request, response: Response, claim: Claim) -> Response:
         codings = parse_codings(response.headers.getlist(b"Content-Encoding"))
         try:
-            body = undo(response.body, codings, max_bytes=self._max_bytes)
+            body = decode_body(response.body, codings, max_bytes=self._max_bytes)
         except BrokenCoding as error:
             raise build_visit_end(request, claim, Code.READ_ERROR, error=str(error), transient=error.cut) from error
         except DecodedTooLarge as error:
             raise build_visit_end(request, claim, Code.TOO_LARGE, error=str(error)) from error
         headers = response.headers.copy()
-        # They are about the bytes as sent.
+        # They describe the bytes that were sent.
         for name in (b"Content-Encoding", b"Content-Length"):
             headers.pop(name, None)
         # Not replace(): that would guess the charset of the coded body.

@@ -1,8 +1,8 @@
 """Downloads http and https with aiohttp, and only from addresses that may be reached (L7).
 
-It asks for exactly the URL it is given, follows nothing, decodes nothing, keeps no cookies and
-knows no proxy but that of the source. What Scrapy's own aiohttp handler does per answer for signals and guessed types
-is left out: it costs more than the download.
+It requests exactly the URL of the request, follows no redirect, decodes nothing, stores no cookie and
+uses no proxy of the environment. What Scrapy's own handlers do for each answer (signals, types guessed from the
+body) is left out for sources: it costs more time than the download.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from scrapy.responsetypes import responsetypes
 from searchcrawl import clock
 from searchcrawl.failpoints import reach
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.connector import Forbidden, GuardedConnector
+from searchcrawl.http.connector import AddressForbidden, GuardedConnector
 from searchcrawl.http.proxy_middleware import ProxyRoute
 from searchcrawl.http.visit_end import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -48,9 +48,9 @@ _PROXY_AUTHENTICATION: Final = 407
 #: Sent to the proxy, and never to a site.
 _FOR_PROXY: Final = "Proxy-Authorization"
 _FOR_PROXY_BYTES: Final = _FOR_PROXY.encode()
-#: How aiohttp's parser begins what it says of a broken chunk; what the server sent comes behind.
+#: How aiohttp's message about a broken chunk begins; what the server sent follows in it.
 _BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
-#: We ask for no transfer coding, and aiohttp undoes none but this one (RFC 9112 §6.1).
+#: We accept no transfer coding, and aiohttp decodes only chunked (RFC 9112 §6.1).
 _TRANSFER_CODINGS: Final = frozenset({b"chunked", b"identity"})
 _TYPES: Final[dict[bytes, type[Response]]] = {
     b"text/html": HtmlResponse,
@@ -119,7 +119,7 @@ class GuardedHandler(BaseDownloadHandler):
         meta = request.meta
         seconds: float = meta.get("download_timeout") or self._timeout_seconds
         session = self._session or self._open()
-        headers = _header_pairs(request.headers)
+        headers = _list_headers(request.headers)
         proxy, authorization = self._choose_proxy(request)
         is_tls = request.url.startswith("https:")
         if authorization is not None and not is_tls:
@@ -134,15 +134,15 @@ class GuardedHandler(BaseDownloadHandler):
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
-                ssl=self._tls_context() if is_tls else True,
+                ssl=self._build_tls_context() if is_tls else True,
                 proxy=proxy,
                 proxy_headers={_FOR_PROXY: authorization} if authorization is not None and is_tls else None,
             ) as answer:
                 meta["download_latency"] = clock.monotonic() - started
                 reach("fetch.headers")
-                return await self._read(answer, request)
+                return await self._read_response(answer, request)
         except (aiohttp.ClientError, ValueError, TimeoutError) as error:
-            _raise_scrapys(error, request.url, seconds)
+            _raise_scrapy_error(error, request.url, seconds)
         finally:
             self._rate_limiter.start_delay(meta["download_slot"])
 
@@ -167,8 +167,8 @@ class GuardedHandler(BaseDownloadHandler):
         )
         return self._session
 
-    def _tls_context(self) -> ssl.SSLContext:
-        # Made when it is needed: reading all authorities takes its time.
+    def _build_tls_context(self) -> ssl.SSLContext:
+        # Built when it is needed: reading all certificate authorities takes time.
         if self._tls is None:
             context = ssl.create_default_context()
             self._tls_files.load_into(context)
@@ -179,7 +179,7 @@ class GuardedHandler(BaseDownloadHandler):
             self._tls = context
         return self._tls
 
-    async def _read(self, answer: aiohttp.ClientResponse, request: Request) -> Response:
+    async def _read_response(self, answer: aiohttp.ClientResponse, request: Request) -> Response:
         status = answer.status
         raw_headers = answer.raw_headers
         if not 100 <= status <= 999 or status == 101:
@@ -188,11 +188,11 @@ class GuardedHandler(BaseDownloadHandler):
             raise DownloadFailedError(f"the proxy {self._proxy} refuses us: 407 {answer.reason or ''}")
         if sum(len(name) + len(value) for name, value in raw_headers) > MAX_HEADER_BYTES:
             raise BrokenHeader(f"headers of more than {MAX_HEADER_BYTES} bytes")
-        headers = _scrapys_headers(raw_headers)
+        headers = _build_headers(raw_headers)
         if b"Transfer-Encoding" in headers:
             _check_transfer(headers)
         wanted = 200 <= status <= 299 or self._wants_every_body
-        body = await self._body(answer, request) if wanted else await _unwanted_body(answer)
+        body = await self._read_body(answer, request) if wanted else await _read_unwanted_body(answer)
         kind = self._choose_type(headers, request.url, body)
         response = kind(request.url, status=status, body=body, request=request)
         # Set afterwards, because the constructor would copy them.
@@ -207,7 +207,7 @@ class GuardedHandler(BaseDownloadHandler):
         kind = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
         return _TYPES.get(kind, Response)
 
-    async def _body(self, answer: aiohttp.ClientResponse, request: Request) -> bytes:
+    async def _read_body(self, answer: aiohttp.ClientResponse, request: Request) -> bytes:
         prefix_bytes: int = request.meta.get("body_prefix_bytes", 0)
         limit = prefix_bytes or self._max_bytes
         announced = answer.content_length
@@ -264,7 +264,7 @@ class PythonSpiderHandler(GuardedHandler):
         return responsetypes.from_args(headers=headers, url=url, body=body)
 
 
-def _header_pairs(headers: Headers) -> list[tuple[str, str]]:
+def _list_headers(headers: Headers) -> list[tuple[str, str]]:
     # dict's own items: those of Headers look each name up again.
     return [
         (name.decode("latin-1"), value.decode("latin-1"))
@@ -274,7 +274,7 @@ def _header_pairs(headers: Headers) -> list[tuple[str, str]]:
     ]
 
 
-def _scrapys_headers(raw_headers: tuple[tuple[bytes, bytes], ...]) -> Headers:
+def _build_headers(raw_headers: tuple[tuple[bytes, bytes], ...]) -> Headers:
     """What ``Headers(raw_headers)`` is, at a third of its cost."""
     headers = Headers()
     for name, value in raw_headers:
@@ -283,14 +283,14 @@ def _scrapys_headers(raw_headers: tuple[tuple[bytes, bytes], ...]) -> Headers:
 
 
 def _check_transfer(headers: Headers) -> None:
-    """Refuses a body in a coding that would be taken for the page (X-R7)."""
+    """Raises BrokenHeader for a coding of the transfer that would be stored as the page (X-R7)."""
     transfer = b", ".join(dict.__getitem__(headers, b"Transfer-Encoding")).strip().lower()
     if transfer not in _TRANSFER_CODINGS:
         raise BrokenHeader(f"Transfer-Encoding {transfer[:60]!r}")
 
 
-async def _unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
-    """The beginning of a body that nobody needs: read so that the connection can be used again."""
+async def _read_unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
+    """Reads the beginning of a body that nobody needs, so that the connection can be used again."""
     pieces: list[bytes] = []
     size = 0
     try:
@@ -301,29 +301,29 @@ async def _unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
                 answer.close()
                 break
     except (aiohttp.ClientError, TimeoutError):
-        # Status and header are whole, and all that counts here.
+        # Status and headers are complete, and only they are needed.
         answer.close()
     return b"".join(pieces)
 
 
-def _raise_scrapys(error: Exception, url: str, seconds: float) -> NoReturn:
-    """Raises the Scrapy error that says the same as aiohttp's."""
+def _raise_scrapy_error(error: Exception, url: str, seconds: float) -> NoReturn:
+    """Raises the error of Scrapy that means the same as one of aiohttp."""
     text = str(error) or type(error).__name__
     if isinstance(error, TimeoutError):
         raise DownloadTimeoutError(f"no whole answer within {seconds:g} s") from error
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
-        raise _tls_error(error) from error
+        raise _build_tls_error(error) from error
     if isinstance(error, aiohttp.ClientProxyConnectionError):
-        raise _connect_error(error, to="the proxy: ") from error
+        raise _build_connect_error(error, to="the proxy: ") from error
     if isinstance(error, aiohttp.ClientConnectorError):
-        raise _connect_error(error) from error
+        raise _build_connect_error(error) from error
     if isinstance(error, aiohttp.ClientHttpProxyError):
         raise DownloadFailedError(f"the proxy refuses to connect: {error.status} {error.message}") from error
     if isinstance(error, aiohttp.ClientPayloadError):
         raise ResponseDataLossError(text) from error
     if isinstance(error, aiohttp.ClientResponseError):
         if _BROKEN_CHUNK.match(error.message):
-            # Came in one piece with its header; otherwise it is a ClientPayloadError.
+            # It came in one packet with the headers; otherwise aiohttp raises ClientPayloadError.
             raise ResponseDataLossError(error.message) from error
         raise BrokenHeader(error.message or text) from error
     if isinstance(error, aiohttp.InvalidURL | ValueError):
@@ -331,15 +331,15 @@ def _raise_scrapys(error: Exception, url: str, seconds: float) -> NoReturn:
     raise DownloadFailedError(text) from error
 
 
-def _tls_error(error: aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError) -> Exception:
+def _build_tls_error(error: aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError) -> Exception:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return CertificateRefused(str(error.certificate_error))
     return DownloadFailedError(f"TLS: {error.os_error}")
 
 
-def _connect_error(error: aiohttp.ClientConnectorError, *, to: str = "") -> Exception:
+def _build_connect_error(error: aiohttp.ClientConnectorError, *, to: str = "") -> Exception:
     cause = error.os_error
-    if isinstance(cause, Forbidden):
+    if isinstance(cause, AddressForbidden):
         return ForbiddenAddress(str(cause))
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return CannotResolveHostError(f"{to}no address for {error.host}: {cause.strerror or cause}")

@@ -1,4 +1,4 @@
-"""Says who asks, and sends the source's own headers to the origin they are meant for (X-N7)."""
+"""Sets User-Agent and Accept, and the headers of the source for the origins that they are meant for (X-N7)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class HeadersMiddleware:
     """Sets the headers of each request; a redirect to another origin gets the common ones only."""
 
     def __init__(self, *, user_agent: str, headers: Mapping[str, str]) -> None:
-        self._common = _encoded({"User-Agent": user_agent, "Accept": _ACCEPT})
-        self._own = self._common | _encoded(headers)
+        self._common = _encode({"User-Agent": user_agent, "Accept": _ACCEPT})
+        self._own = self._common | _encode(headers)
         self._has_own = bool(headers)
 
     @classmethod
@@ -30,18 +30,18 @@ class HeadersMiddleware:
         return cls(user_agent=run.project.user_agent_header, headers=run.source.fetch.headers)
 
     def process_request(self, request: Request) -> None:
-        headers = self._own if self._has_own and _at_home(request) else self._common
-        # dict's own methods: the names and values are in their final form.
+        headers = self._own if self._has_own and _is_own_origin(request) else self._common
+        # dict's own method is faster: names and values need no normalisation.
         sent = request.headers
         for name, value in headers.items():
             dict.setdefault(sent, name, [value])
 
 
-def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:
+def _encode(headers: Mapping[str, str]) -> dict[bytes, bytes]:
     return {name.title().encode("ascii"): value.encode("latin-1", "replace") for name, value in headers.items()}
 
 
-def _at_home(request: Request) -> bool:
+def _is_own_origin(request: Request) -> bool:
     """Whether the request goes to the origin of its row, or to one of the source itself (a sitemap)."""
     claim = find_claim(request)
     if claim is None:

@@ -1,4 +1,4 @@
-"""Turns statuses and failures into outcomes: only a page with a body goes on (C7, L6)."""
+"""Ends visits whose answer is no page, with the status or the code of the failure (C7, L6)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, 
 from searchcrawl.politeness.backoff import parse_retry_after
 
 PAGES: Final = frozenset({200, 203})
-#: Only ConditionalMiddleware knows whether a 304 was asked for.
-_NOT_OURS: Final = PAGES | {304}
+#: ConditionalMiddleware decides about a 304.
+_PASSED_ON: Final = PAGES | {304}
 
 
 class OutcomeMiddleware:
     """Lets 200, 203 and 304 pass; ends every other visit with its status, or with the code of the failure.
 
-    Answers and failures of robots files, and of requests without a row, are left alone.
+    Answers and failures of requests without a row, as those for robots.txt, pass unchanged.
     """
 
     def process_response(self, request: Request, response: Response) -> Response:
         status = response.status
-        if status in _NOT_OURS:
+        if status in _PASSED_ON:
             return response
         claim = find_claim(request)
         if claim is None:
@@ -50,7 +50,7 @@ class OutcomeMiddleware:
 
 
 def describe_status(status: int) -> str:
-    """``404 Not Found``."""
+    """A status in words: ``404 Not Found``."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

@@ -41,9 +41,9 @@ class ProxyRoute:
         self._guard = guard
 
     def decide(self, url: str) -> Decision:
-        """Whether the proxy may be asked for ``url``, an identity."""
+        """Whether ``url``, a normalised one, may be requested through the proxy."""
         host = urls.parse(url).host.strip("[]")
-        for address in self._guard.addresses_for(host) or _literal(host):
+        for address in self._guard.addresses_for(host) or _list_literal(host):
             decision = self._guard.decide(address)
             if not decision.allowed:
                 return decision
@@ -57,13 +57,13 @@ def build_proxy_route(fetch: Fetch) -> ProxyRoute | None:
     return ProxyRoute(fetch.proxy, AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve))
 
 
-def _literal(host: str) -> list[str]:
-    """The host where it is an address: in an identity it has its one spelling."""
+def _list_literal(host: str) -> list[str]:
+    """The host where it is an address: a normalised URL has one spelling of it only."""
     return [host] if ":" in host or host.replace(".", "").isdigit() else []
 
 
 class ProxyMiddleware:
-    """Checks what can be checked of an address before the proxy is asked for it; off without ``fetch.proxy``.
+    """Checks addresses, as far as possible, before the proxy gets a request; off without ``fetch.proxy``.
 
     The download handler sends the requests through the proxy.
     """

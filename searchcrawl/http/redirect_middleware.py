@@ -26,7 +26,7 @@ from searchcrawl.stages import stages_of
 class RedirectMiddleware:
     """A followed redirect becomes a new Request of the same row; every other one ends the visit.
 
-    It sees each answer, also of robots files and sitemaps, and heeds its Retry-After.
+    It gets every answer, also those of side requests, and pauses the host for as long as Retry-After says.
 
     The new request has no header of the old one: validators, credentials and Referer stay behind.
     """
@@ -56,9 +56,9 @@ class RedirectMiddleware:
         )
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
-        # dict's own: the names are in their final form.
+        # dict's own method is faster: the name needs no normalisation.
         if dict.__contains__(response.headers, b"Retry-After"):
-            self._heed(request, response)
+            self._apply_retry_after(request, response)
         if not 300 < response.status < 309:
             return response
         claim = find_claim(request)
@@ -79,16 +79,16 @@ class RedirectMiddleware:
             return repeat_request(request, verdict.url, redirects=verdict.hops)
         if verdict.kind is RedirectKind.NONE:
             return response
-        raise _ending(request, claim, verdict)
+        raise _build_end(request, claim, verdict)
 
-    def _heed(self, request: Request, response: Response) -> None:
-        """Leaves the host alone for as long as an answer asks, a minute at most.
+    def _apply_retry_after(self, request: Request, response: Response) -> None:
+        """Pauses the host for as long as an answer says, a minute at most.
 
-        429 and 503 for a page may mean more; the frontier hears of them with the end of the visit.
+        After 429 and 503 for a page the frontier decides, which gets them with the end of the visit.
         """
         seconds = parse_retry_after(response.headers.get(b"Retry-After"))
-        told_otherwise = response.status in BUSY and find_claim(request) is not None
-        if seconds and not told_otherwise:
+        decided_by_frontier = response.status in BUSY and find_claim(request) is not None
+        if seconds and not decided_by_frontier:
             self._rate_limiter.pause(urls.host_and_port(request.url), seconds=min(seconds, MAX_RETRY_PAUSE_SECONDS))
 
 
@@ -107,7 +107,7 @@ def repeat_request(request: Request, url: str, **meta: Any) -> Request:
     )
 
 
-def _ending(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
+def _build_end(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
     if verdict.kind is RedirectKind.FAIL:
         code = Code.NO_LOCATION if verdict.code is None else verdict.code
         return build_visit_end(request, claim, code, error=verdict.error)

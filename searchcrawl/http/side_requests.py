@@ -21,7 +21,7 @@ from scrapy.http.headers import Headers
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import HostBlocked, InvalidUrl
-from searchcrawl.http.content_coding import parse_codings, undo_prefix
+from searchcrawl.http.content_coding import decode_prefix, parse_codings
 from searchcrawl.http.library_internals import is_closing
 from searchcrawl.http.outcome_middleware import describe_failure
 from searchcrawl.http.visit_end import find_failure, join_lines
@@ -107,7 +107,7 @@ class SideAnswer:
 
     def decoded_body(self, max_bytes: int) -> bytes:
         """The first ``max_bytes`` of the body without content codings; raises BrokenCoding."""
-        return undo_prefix(self.body, self.codings, max_bytes=max_bytes)
+        return decode_prefix(self.body, self.codings, max_bytes=max_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ class SessionLogin:
         if urls.origin_of(request.url) not in self._origins:
             return response
         if b"Set-Cookie" in response.headers:
-            self._jar.take(response.url, _texts(response, b"Set-Cookie"))
+            self._jar.store(response.url, _texts(response, b"Set-Cookie"))
             # They are credentials: neither the cache nor a later stage is to see them.
             del response.headers[b"Set-Cookie"]
         if _is_of_login(request) or not self._shows_lost_login(request, response):

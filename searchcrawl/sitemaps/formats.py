@@ -19,7 +19,7 @@ from typing import Final
 from searchcrawl import clock, urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.html.encoding import find_codec, find_encoding
-from searchcrawl.http.content_coding import BrokenCoding, pieces_of
+from searchcrawl.http.content_coding import BrokenCoding, decode_in_pieces
 from searchcrawl.items import ListedUrl
 from searchcrawl.sitemaps.scanner import Entry, FeedScanner, LineScanner, Scanner, SitemapScanner
 
@@ -202,7 +202,7 @@ class SitemapParser:
         """The body in pieces, without its codings; a gzipped file may be sent with a content coding besides."""
         body = self._body
         for coding in reversed(self._codings[-1:]):
-            pieces = pieces_of(body, coding)
+            pieces = decode_in_pieces(body, coding)
             first = next(pieces, b"")
             if not first.startswith(_GZIP):
                 yield first
@@ -210,7 +210,7 @@ class SitemapParser:
                 return
             body = _join(first, pieces, self._max_bytes)
         if body.startswith(_GZIP):
-            yield from pieces_of(body, "gzip")
+            yield from decode_in_pieces(body, "gzip")
         else:
             view = memoryview(body)
             for start in range(0, len(body), _HEAD_CHARACTERS):

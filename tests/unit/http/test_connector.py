@@ -11,7 +11,7 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.connector import DNS_SECONDS, DnsCache, Forbidden, GuardedResolver
+from searchcrawl.http.connector import DNS_SECONDS, AddressForbidden, DnsCache, GuardedResolver
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def resolving(steps: Callable[[GuardedResolver], Coroutine[Any, Any, Any]]) -> A
 
 def test_cache_when_an_answer_is_old_then_it_is_forgotten(now: list[float]) -> None:
     cache = DnsCache(most_hosts=10)
-    cache.keep("a.test", ["8.8.8.1"])
+    cache.store("a.test", ["8.8.8.1"])
     now[0] += DNS_SECONDS - 0.1
     fresh = cache.find("a.test")
 
@@ -69,8 +69,8 @@ def test_cache_when_full_then_the_oldest_goes(now: list[float]) -> None:
     cache = DnsCache(most_hosts=2)
 
     for host in ("a", "b", "a", "c"):
-        cache.keep(host, ["8.8.8.1"])
-    cache.keep("empty", [])
+        cache.store(host, ["8.8.8.1"])
+    cache.store("empty", [])
 
     assert [cache.find(host) is None for host in ("a", "b", "c", "empty")] == [False, True, False, True]
 
@@ -103,7 +103,7 @@ def test_n2_resolver_when_dns_says_something_else_later_then_that_is_checked(now
         dns.answers["a"] = ["127.0.0.1"]
         still = await resolver.resolve("a.test", 80)
         now[0] += DNS_SECONDS
-        with pytest.raises(Forbidden, match=r"127\.0\.0\.1 may not be reached"):
+        with pytest.raises(AddressForbidden, match=r"127\.0\.0\.1 may not be reached"):
             await resolver.resolve("a.test", 80)
         return before == still
 

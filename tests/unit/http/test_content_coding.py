@@ -11,7 +11,7 @@ from collections.abc import Callable
 import brotli
 import pytest
 
-from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, parse_codings, undo, undo_prefix
+from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, decode_prefix, parse_codings
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -32,7 +32,7 @@ CODERS: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("coding", CODERS)
 @pytest.mark.parametrize("body", [b"", b"x", PAGE, PAGE * 40], ids=["empty", "byte", "page", "large"])
 def test_body_when_coded_then_comes_back(coding: str, body: bytes) -> None:
-    assert undo(CODERS[coding](body), [coding], max_bytes=32 * MB) == body
+    assert decode_body(CODERS[coding](body), [coding], max_bytes=32 * MB) == body
 
 
 @pytest.mark.parametrize("coding", CODERS)
@@ -41,7 +41,7 @@ def test_body_when_its_end_is_missing_then_is_broken(coding: str, missing: int) 
     coded = CODERS[coding](PAGE)
 
     with pytest.raises(BrokenCoding) as caught:
-        undo(coded[:-missing], [coding], max_bytes=32 * MB)
+        decode_body(coded[:-missing], [coding], max_bytes=32 * MB)
 
     assert caught.value.cut
 
@@ -49,7 +49,7 @@ def test_body_when_its_end_is_missing_then_is_broken(coding: str, missing: int) 
 @pytest.mark.parametrize("coding", CODERS)
 def test_body_when_it_is_not_coded_at_all_then_is_broken(coding: str) -> None:
     with pytest.raises(BrokenCoding):
-        undo(b"<html>plain</html>" * 30, [coding], max_bytes=32 * MB)
+        decode_body(b"<html>plain</html>" * 30, [coding], max_bytes=32 * MB)
 
 
 @pytest.mark.parametrize("position", [-1, -4, -5, -8, -2000])
@@ -58,7 +58,7 @@ def test_gzip_when_a_byte_is_wrong_then_is_broken(position: int) -> None:
     coded[position] ^= 0x55
 
     with pytest.raises(BrokenCoding):
-        undo(bytes(coded), ["gzip"], max_bytes=32 * MB)
+        decode_body(bytes(coded), ["gzip"], max_bytes=32 * MB)
 
 
 @pytest.mark.parametrize("coding", CODERS)
@@ -66,44 +66,44 @@ def test_body_when_larger_than_the_limit_then_is_too_large(coding: str) -> None:
     coded = CODERS[coding](PAGE * 40)
 
     with pytest.raises(DecodedTooLarge):
-        undo(coded, [coding], max_bytes=len(PAGE) * 40 - 1)
+        decode_body(coded, [coding], max_bytes=len(PAGE) * 40 - 1)
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd"])
 def test_bomb_when_under_the_limit_then_its_ratio_is_too_large(coding: str) -> None:
     with pytest.raises(DecodedTooLarge, match="1000 times"):
-        undo(CODERS[coding](bytes(20 * MB)), [coding], max_bytes=32 * MB)
+        decode_body(CODERS[coding](bytes(20 * MB)), [coding], max_bytes=32 * MB)
 
 
 def test_gzip_when_of_several_members_with_zeros_behind_then_all_are_read() -> None:
     coded = gzip.compress(b"one ") + gzip.compress(b"two") + bytes(20)
 
-    assert undo(coded, ["gzip"], max_bytes=100) == b"one two"
+    assert decode_body(coded, ["gzip"], max_bytes=100) == b"one two"
 
 
 def test_gzip_when_second_member_is_cut_then_is_broken() -> None:
     with pytest.raises(BrokenCoding):
-        undo(gzip.compress(b"one ") + gzip.compress(PAGE)[:-9], ["gzip"], max_bytes=MB)
+        decode_body(gzip.compress(b"one ") + gzip.compress(PAGE)[:-9], ["gzip"], max_bytes=MB)
 
 
 def test_zstd_when_of_several_frames_then_all_are_read() -> None:
-    assert undo(zstd.compress(b"one ") + zstd.compress(b"two"), ["zstd"], max_bytes=100) == b"one two"
+    assert decode_body(zstd.compress(b"one ") + zstd.compress(b"two"), ["zstd"], max_bytes=100) == b"one two"
 
 
 def test_deflate_when_without_wrapper_then_is_read() -> None:
-    assert undo(zlib.compress(PAGE, wbits=-15), ["deflate"], max_bytes=MB) == PAGE
+    assert decode_body(zlib.compress(PAGE, wbits=-15), ["deflate"], max_bytes=MB) == PAGE
 
 
 def test_codings_when_two_then_both_are_undone_in_order() -> None:
     coded = brotli.compress(gzip.compress(PAGE))
 
-    assert undo(coded, ["gzip", "br"], max_bytes=MB) == PAGE
+    assert decode_body(coded, ["gzip", "br"], max_bytes=MB) == PAGE
 
 
 @pytest.mark.parametrize("codings", [["gzip"] * 3, ["rot13"], ["gzip", "compress"]])
 def test_codings_when_too_many_or_unknown_then_trying_again_is_useless(codings: list[str]) -> None:
     with pytest.raises(BrokenCoding) as caught:
-        undo(b"body", codings, max_bytes=MB)
+        decode_body(b"body", codings, max_bytes=MB)
 
     assert not caught.value.cut
 
@@ -126,20 +126,20 @@ def test_headers_when_read_then_name_the_codings(values: list[bytes], expected: 
 
 
 def test_prefix_when_body_is_cut_then_gives_what_there_is() -> None:
-    prefix = undo_prefix(gzip.compress(PAGE)[:-500], ["gzip"], max_bytes=1000)
+    prefix = decode_prefix(gzip.compress(PAGE)[:-500], ["gzip"], max_bytes=1000)
 
     assert prefix == PAGE[:1000]
 
 
 def test_prefix_when_nothing_can_be_read_then_is_broken() -> None:
     with pytest.raises(BrokenCoding):
-        undo_prefix(b"no gzip", ["gzip"], max_bytes=1000)
+        decode_prefix(b"no gzip", ["gzip"], max_bytes=1000)
 
 
 @pytest.mark.parametrize(("coding", "empty"), [("gzip", gzip.compress(b"", mtime=0)), ("zstd", zstd.compress(b""))])
 def test_r1_body_when_of_members_without_end_then_is_given_up_early(coding: str, empty: bytes) -> None:
     with pytest.raises(BrokenCoding, match="more than 10000") as caught:
-        undo(empty * 1_500_000, [coding], max_bytes=32 * MB)
+        decode_body(empty * 1_500_000, [coding], max_bytes=32 * MB)
 
     assert not caught.value.cut
 
@@ -148,23 +148,23 @@ def test_r1_body_when_of_members_without_end_then_is_given_up_early(coding: str,
 def test_body_when_larger_than_what_is_fed_at_once_then_comes_back(coding: str) -> None:
     body = random.Random(7).randbytes(MB) + b"x" * MB
 
-    assert undo(CODERS[coding](body), [coding], max_bytes=32 * MB) == body
+    assert decode_body(CODERS[coding](body), [coding], max_bytes=32 * MB) == body
 
 
 def test_gzip_when_members_end_anywhere_then_all_are_read() -> None:
     parts = [random.Random(size).randbytes(size) for size in (65_519, 65_513, 1, 0, 200_000, 65_536)]
 
-    assert undo(b"".join(map(gzip.compress, parts)), ["gzip"], max_bytes=MB) == b"".join(parts)
+    assert decode_body(b"".join(map(gzip.compress, parts)), ["gzip"], max_bytes=MB) == b"".join(parts)
 
 
 @pytest.mark.parametrize("codings", [["gzip"] * 3, ["rot13"]])
 def test_prefix_when_codings_are_too_many_or_unknown_then_is_broken(codings: list[str]) -> None:
     with pytest.raises(BrokenCoding):
-        undo_prefix(gzip.compress(gzip.compress(gzip.compress(PAGE))), codings, max_bytes=1000)
+        decode_prefix(gzip.compress(gzip.compress(gzip.compress(PAGE))), codings, max_bytes=1000)
 
 
 @pytest.mark.parametrize("codings", [["deflate"], ["deflate", "gzip"]])
 def test_prefix_when_there_is_nothing_then_is_nothing(codings: list[str]) -> None:
     body = gzip.compress(b"") if "gzip" in codings else b""
 
-    assert undo_prefix(body, codings, max_bytes=1000) == b""
+    assert decode_prefix(body, codings, max_bytes=1000) == b""

@@ -18,7 +18,7 @@ ORIGINS = (WWW, SSO, PLAIN, PORT, "http://127.0.0.1:8000", "http://127.0.0.1:900
 def jar(url: str, *headers: str) -> CookieJar:
     """A jar that took these headers of the answer of ``url``."""
     made = CookieJar(ORIGINS)
-    made.take(url, headers)
+    made.store(url, headers)
     return made
 
 
@@ -83,7 +83,7 @@ def test_cookies_when_several_fit_then_the_longest_path_is_first() -> None:
 def test_jar_when_flooded_then_keeps_within_its_limits() -> None:
     flooded = CookieJar(ORIGINS)
     for number in range(300):
-        flooded.take(WWW + "/", [f"c{number}={'x' * 200}", f"d{number}=1"])
+        flooded.store(WWW + "/", [f"c{number}={'x' * 200}", f"d{number}=1"])
     at_once = jar(WWW + "/", *(f"c{number}=1" for number in range(1000)))
 
     assert len(flooded.header(WWW + "/")) <= MAX_HEADER_BYTES
