@@ -31,17 +31,17 @@ _LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,8})*")
 _MAX_DESCRIPTION_CHARS: Final = 250
 _MAX_SHOWN_CHARS: Final = 100
 
-#: So much of a text is looked at to find its language.
-MAX_CHARS: Final = 1_500
-#: Fewer letters than this are names and numbers, of no language.
-MIN_LETTERS: Final = 24
-#: Shorter texts are those of which chardet knows more.
-SHORT_CHARS: Final = 300
+#: The part of a text from which its language is detected.
+_DETECTED_CHARS: Final = 1_500
+#: A text with fewer letters is names and numbers, which are of no language.
+_MIN_LETTERS: Final = 24
+#: For shorter texts chardet is right more often.
+_SHORT_CHARS: Final = 300
 
 _KANA: Final = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _HANGUL: Final = re.compile("[\uac00-\ud7a3]")
 _IDEOGRAPH: Final = re.compile("[\u4e00-\u9fff]")
-#: So much of it is looked at to find its script.
+#: The part of a text in which characters are counted to find its script.
 _SCRIPT_CHARS: Final = 400
 _CJK_LETTERS: Final = 8
 _MIN_CJK_SHARE: Final = 0.2
@@ -49,7 +49,7 @@ _MIN_KANA_SHARE: Final = 0.1
 
 
 class FieldsPipeline:
-    """Completes what a page says of itself with what its headers and its source say (``complete_page``)."""
+    """Completes the fields of each page from its headers and the settings of its source (``complete_page``)."""
 
     def __init__(self, attributes: AttributeMap | None, *, default_language: str) -> None:
         self._attributes = attributes
@@ -147,13 +147,13 @@ def detect_language(text: str) -> str:
     profiles of a hundred languages, which takes about 20 µs; it is right for a few sentences. For a single sentence
     chardet, which takes ten times as long, is right more often.
     """
-    head = text[:MAX_CHARS]
+    head = text[:_DETECTED_CHARS]
     if not head.isascii() and (language := _detect_by_script(head[:_SCRIPT_CHARS])):
         return language
-    if len(head) < SHORT_CHARS and sum(map(str.isalpha, head)) < MIN_LETTERS:
+    if len(head) < _SHORT_CHARS and sum(map(str.isalpha, head)) < _MIN_LETTERS:
         return ""
     # Both libraries are loaded for the first page that does not say its language.
-    if len(head) < SHORT_CHARS:
+    if len(head) < _SHORT_CHARS:
         import chardet  # noqa: PLC0415  # heavy
 
         return chardet.detect(head.encode("utf-8", "replace"))["language"] or ""
