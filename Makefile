@@ -48,12 +48,12 @@ docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/trees docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-check: $(STAMP)  ## ruff, mypy --strict, import layers, layout, and that docs/ and code agree
+check: $(STAMP) docs  ## ruff, mypy --strict, import layers, layout; that docs and code agree, and the commands in docs run
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q tests/test_layout.py tests/test_docs.py tests/test_docs_commands.py
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not soak" tests/test_layout.py tests/test_docs.py tests/test_docs_commands.py
 
 bench: $(STAMP)  ## searchcrawl and other crawlers on about 3,850 pages; ARGS="--rounds 1 --only abe" does less
 	scripts/bootstrap bench java

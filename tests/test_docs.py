@@ -34,7 +34,7 @@ _DOCUMENT: Final = re.compile(r"(?<![\w/*.-])[\w./-]*\w\.md\b")
 _NUMBERED: Final = re.compile(r"\barchitectur[e],? (?:decision )?[0-9]|\bdecision[s]? [0-9]|\bfinding[s]? §")
 #: A file or folder of the repository in backticks.
 _PATH: Final = re.compile(r"`((?:searchcrawl|tests|solr|deploy)/[\w./-]*)`")
-_PAGE: Final = re.compile(r"docs: ([a-z0-9/-]*[a-z0-9])")
+_PAGE: Final = re.compile(r"\bdocs: ([a-z0-9-]+/[a-z0-9/-]*[a-z0-9])")
 
 
 def texts() -> Iterator[tuple[Path, str]]:

@@ -22,6 +22,9 @@ import pytest
 from tests.site.client import SiteProcess
 from tests.test_layout import ROOT
 
+#: `make check` runs them.
+pytestmark = pytest.mark.docs
+
 DOCS: Final = ROOT / "docs"
 PAGES: Final = (
     "../README.md",
