@@ -73,7 +73,7 @@ class CodeFacts:
     of_host: bool = False
     #: whether ``status`` warns of URLs with the code
     warned: bool = False
-    #: whether the URL is visited again in later runs without being found anew
+    #: whether the URL is visited again in later runs without a new link to it
     revisited: bool = True
     counters: tuple[str, ...] = ()
 
@@ -292,10 +292,12 @@ REFUSED: Final = _codes_where(lambda facts: not facts.revisited)
 NEVER_REQUESTED: Final = REFUSED | {0}
 #: The page was fetched well and has a document: indexed, or known as that of another page.
 WITH_DOCUMENT: Final = _codes_where(lambda facts: facts.has_document) | {200}
-#: The page was read, whatever became of it.
+#: The page is a document, or has not changed.
+SUCCESS: Final = frozenset({200, 304})
+#: The page was read, whether it is indexed or not.
 READ: Final = _codes_of(CodeClass.COPY, CodeClass.EXCLUDED, CodeClass.DISPLAY) | {200}
-#: The visit ended as the host wanted it to, and what it brought was taken in.
-ANSWERED: Final = READ | REDIRECTS | {304}
+#: The visit brought an answer that was processed: a page, a redirect, or 304.
+ANSWERED: Final = READ | REDIRECTS | SUCCESS
 #: Evidence that a known document is to be removed; for 951 only with a rule of robots.txt.
 REMOVING: Final = _codes_where(lambda facts: facts.removes)
 #: The host could not be reached.

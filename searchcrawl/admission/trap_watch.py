@@ -106,7 +106,7 @@ class TrapWatch:
         return bool(self._cuts or self._max_urls)
 
     def open(self, transaction: Transaction, *, recount: bool = False) -> None:
-        """Loads what earlier runs found; forgets cuts made by other limits, and counts URLs anew with ``recount``."""
+        """Loads what earlier runs found; forgets cuts made by other limits, and counts URLs again with ``recount``."""
         for key, limit in ((TRAP_AFTER, self._trap_after), (MAX_URLS, self._max_urls)):
             pattern_table.forget_cuts(transaction, self._source_id, key=key, limit=limit)
         self.recall(transaction)

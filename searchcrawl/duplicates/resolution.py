@@ -106,7 +106,7 @@ class _Resolution:
         self._before = before
         self._touched = after.keys()
         self._documents = dict(after)
-        #: documents whose result is found anew
+        #: documents whose result is found again
         self._affected = {url_id for url_id, document in after.items() if document.good}
         #: by the id of a document: which other one is shown with its display URL; None: it is shown itself
         self._shown_instead: dict[int, int | None] = dict.fromkeys(after)

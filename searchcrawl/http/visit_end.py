@@ -51,19 +51,24 @@ class NetworkFailure(NamedTuple):
     transient: bool
 
 
+def _take_from_table(code: Code) -> NetworkFailure:
+    return NetworkFailure(code, code.facts.retried)
+
+
 #: The narrowest class first.
 _FAILURES: tuple[tuple[type[Exception], NetworkFailure], ...] = (
+    # Another try would find the same address.
     (ForbiddenAddress, NetworkFailure(Code.ADDRESS_NOT_FOUND, False)),
-    (CertificateRefused, NetworkFailure(Code.CERTIFICATE, True)),
-    (BrokenHeader, NetworkFailure(Code.HEADER_ERROR, True)),
-    (CannotResolveHostError, NetworkFailure(Code.ADDRESS_NOT_FOUND, True)),
-    (DownloadTimeoutError, NetworkFailure(Code.TIMEOUT, True)),
-    (DownloadConnectionRefusedError, NetworkFailure(Code.CONNECTION_REFUSED, True)),
-    (ResponseDataLossError, NetworkFailure(Code.READ_ERROR, True)),
-    (DownloadCancelledError, NetworkFailure(Code.TOO_LARGE, False)),
-    (UnsupportedURLSchemeError, NetworkFailure(Code.MALFORMED_URL, False)),
-    (DownloadFailedError, NetworkFailure(Code.IO_ERROR, True)),
-    (OSError, NetworkFailure(Code.IO_ERROR, True)),
+    (CertificateRefused, _take_from_table(Code.CERTIFICATE)),
+    (BrokenHeader, _take_from_table(Code.HEADER_ERROR)),
+    (CannotResolveHostError, _take_from_table(Code.ADDRESS_NOT_FOUND)),
+    (DownloadTimeoutError, _take_from_table(Code.TIMEOUT)),
+    (DownloadConnectionRefusedError, _take_from_table(Code.CONNECTION_REFUSED)),
+    (ResponseDataLossError, _take_from_table(Code.READ_ERROR)),
+    (DownloadCancelledError, _take_from_table(Code.TOO_LARGE)),
+    (UnsupportedURLSchemeError, _take_from_table(Code.MALFORMED_URL)),
+    (DownloadFailedError, _take_from_table(Code.IO_ERROR)),
+    (OSError, _take_from_table(Code.IO_ERROR)),
 )
 
 

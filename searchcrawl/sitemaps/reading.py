@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from searchcrawl import urls
-from searchcrawl.codes import Code
+from searchcrawl.codes import SUCCESS, Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
 from searchcrawl.items import SitemapEnd, SitemapPart
@@ -282,7 +282,7 @@ class SitemapReading:
     def _report(self, wanted: WantedSitemap, parsed: Parsed) -> None:
         """Notes and logs how a reading ended; a /sitemap.xml that nobody names may be missing."""
         end = parsed.end
-        if end.code in (200, 304):
+        if end.code in SUCCESS:
             self._undated.append(wanted.url)
             note = f", {end.error}" if end.error else ""
             skipped = f", {parsed.skipped} entries without a usable URL" if parsed.skipped else ""

@@ -11,13 +11,13 @@ import posixpath
 import re
 import secrets
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Self
 from urllib.parse import unquote, urlsplit
 
 from searchcrawl import urls
-from searchcrawl.duplicates.similarity import distance, features_of, words_of
 from searchcrawl.items import Page
 
 #: A page may differ half as much again as two answers did, and by a word in two hundred besides.
@@ -29,6 +29,14 @@ _MOST_TIMES: Final = 4
 _MAX_DIFFERENCE: Final = 0.3
 _PROBE_LETTERS: Final = 20
 _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}")
+
+#: A word; in scripts without blanks each character is one.
+_WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]|\w+")
+#: Longer words are tokens.
+_LONGEST_WORD: Final = 30
+
+#: Words, and pairs of neighbours.
+Features = frozenset[str | tuple[str, str]]
 
 
 def probe_url(url: str) -> str:
@@ -106,3 +114,23 @@ def _words_of_url(asked: str) -> frozenset[str]:
 
 def _distance(one: Sequence[str], other: Sequence[str], echoes: frozenset[str]) -> float:
     return distance(features_of(one, without=echoes), features_of(other, without=echoes))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of ``text`` in lower case, in order; for one that holds a digit or is as long as a token, ""."""
+    return [
+        word if word.isalpha() and len(word) <= _LONGEST_WORD else ""
+        for word in _WORD.findall(text.lower().replace("_", " "))
+    ]
+
+
+def features_of(words: Iterable[str], *, without: Collection[str] = ()) -> Features:
+    """All of ``words`` and all pairs of neighbours, but for blank ones and those that hold one of ``without``."""
+    kept = [word if word not in without else "" for word in words] if without else list(words)
+    return frozenset(filter(None, kept)).union(filter(all, pairwise(kept)))
+
+
+def distance(one: Features, other: Features) -> float:
+    """How far two texts are from each other: 0 for the same, 1 where they have nothing in common (Jaccard)."""
+    together = len(one | other)
+    return 1 - len(one & other) / together if together else 0.0

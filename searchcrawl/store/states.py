@@ -18,7 +18,7 @@ class StateFacts:
     number: int
     title: str
     meaning: str
-    #: a delivery has to act on the document, or somebody has to approve its removal
+    #: a delivery has to act on the document, or an operator has to approve its removal
     pending: bool = False
     #: the document belongs in the index, or is a copy of one that does
     wanted: bool = False
@@ -87,7 +87,7 @@ class DocumentState(_State):
     QUARANTINED = StateFacts(
         6,
         "its removal waits for an approval",
-        "There are more removals than the limits of the source allow at once: somebody has to approve this one.",
+        "There are more removals than the limits of the source allow at once: an operator has to approve this one.",
         pending=True,
         at_hand=True,
     )
@@ -164,8 +164,8 @@ DOCUMENT_TRANSITIONS: Final = (
     Transition((_D.CACHED, _D.SENDING), _D.WANTED, "the record cannot be read", "delivery"),
     Transition(_MAY_LEAVE, _D.REMOVING, "the run ends, and its removals are within the limits", "delivery"),
     Transition(_MAY_LEAVE, _D.QUARANTINED, "the run ends, and its removals pass a limit", "delivery"),
-    Transition((_D.QUARANTINED,), _D.REMOVING, "somebody approves the removal", "operations"),
-    Transition((_D.QUARANTINED,), _D.PRESENT, "somebody rejects the removal", "operations"),
+    Transition((_D.QUARANTINED,), _D.REMOVING, "an operator approves the removal", "operations"),
+    Transition((_D.QUARANTINED,), _D.PRESENT, "an operator rejects the removal", "operations"),
     Transition((_D.REMOVING,), _D.NONE, "the index acknowledges the removal", "delivery"),
     Transition((_D.REMOVING,), _D.WITHHELD, "the index acknowledges the removal of a copy", "delivery"),
 )
@@ -176,7 +176,7 @@ BATCH_TRANSITIONS: Final = (
     Transition((_B.ACKNOWLEDGED,), _B.COMMITTED, "the index has committed", "delivery"),
 )
 
-#: Documents that a delivery, or somebody's approval, has to act on.
+#: Documents that wait for a delivery, or for an operator's approval.
 PENDING: Final = frozenset(state.value for state in DocumentState if state.facts.pending)
 #: Documents that belong in the index, or are copies of one that does.
 WANTED: Final = frozenset(state.value for state in DocumentState if state.facts.wanted)

@@ -8,6 +8,7 @@ import pytest
 
 from searchcrawl import codes
 from searchcrawl.codes import Code, CodeClass, describe_code, facts_of
+from searchcrawl.run import COUNTS
 
 
 @pytest.mark.parametrize("code", list(Code))
@@ -72,3 +73,7 @@ def test_facts_when_conversion_fails_then_it_is_counted_apart() -> None:
     assert facts_of(903).counters == ("conversion_failures",)
     assert facts_of(404).counters == ("fetch_failures",)
     assert facts_of(404).kind is CodeClass.FAILURE
+
+
+def test_counters_when_a_code_adds_to_them_then_they_are_those_of_a_run() -> None:
+    assert {name for code in (*Code, 200, 304, 404, 500) for name in facts_of(code).counters} <= set(COUNTS)

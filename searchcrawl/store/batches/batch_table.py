@@ -295,7 +295,7 @@ def find_surplus_copies(transaction: Transaction, source_id: int) -> list[Remova
 
 
 def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
-    """Puts removals into quarantine, until somebody approves or rejects them."""
+    """Puts removals into quarantine, until an operator approves or rejects them."""
     statement = (
         update(documents)
         .where(documents.c.url_id == bindparam("row_id"))

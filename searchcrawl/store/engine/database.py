@@ -25,7 +25,7 @@ Transaction = Connection
 
 T = TypeVar("T")
 
-#: The key of the lock: two processes must not migrate one database at once. Any number that nobody else uses.
+#: The key of the lock: two processes must not migrate one database at once. Any number that no other program uses.
 _MIGRATING: Final = 7_231_960_451_882_003
 
 
@@ -46,11 +46,11 @@ class Database:
         self.name = parsed.render_as_string()
         self._writing = threading.Lock()
         self._closed = False
-        with self._translated():
-            self._engine = _engine(parsed, root)
-        self._writer, self._reader = _doors(self._engine)
+        with self._translate_errors():
+            self._engine = _open_engine(parsed, root)
+        self._writer, self._reader = _set_isolation(self._engine)
         #: Where the file of an SQLite database is.
-        self.folder = _folder(self._engine.url)
+        self.folder = _find_folder(self._engine.url)
         # Only a lock is waited for: a store that cannot be reached at the start may have a wrong address.
         try:
             self.outage_retry.attempt(self._migrate, only=StoreLocked)
@@ -74,7 +74,7 @@ class Database:
                     return unknown[1]
                 unknown = None
                 result = work(transaction)
-                number = _number(transaction)
+                number = _find_number(transaction)
                 if number is not None:
                     unknown = (number, result)
             return result
@@ -99,13 +99,13 @@ class Database:
         source stays true until it commits. Tables that sources share (hosts, sources) may be written by
         others meanwhile: rows that are read in order to change them are locked, in rising order.
         """
-        with self._writing, self._translated(), self._connected(self._writer) as connection, connection.begin():
+        with self._writing, self._translate_errors(), self._connect(self._writer) as connection, connection.begin():
             yield connection
 
     @contextmanager
     def read_once(self) -> Iterator[Transaction]:
         """Opens a transaction that sees one state of the store and never waits for writers; one try."""
-        with self._translated(), self._connected(self._reader) as connection, connection.begin():
+        with self._translate_errors(), self._connect(self._reader) as connection, connection.begin():
             yield connection
 
     def close(self) -> None:
@@ -114,25 +114,25 @@ class Database:
         self._engine.dispose()
 
     @contextmanager
-    def _connected(self, engine: Engine) -> Iterator[Connection]:
+    def _connect(self, engine: Engine) -> Iterator[Connection]:
         with engine.connect() as connection:
             try:
                 yield connection
             finally:
                 if self._closed and not connection.closed and not connection.invalidated:
-                    # It would go back to a pool that nobody closes any more.
+                    # Otherwise it would go back to a pool that is closed already, and stay open.
                     connection.detach()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
-            raise classify_error(error)(f"store {self.name}: {_reason(cause)}") from error
+            raise classify_error(error)(f"store {self.name}: {_describe(cause)}") from error
 
     def _was_committed(self, transaction: Transaction, number: str) -> bool:
-        """Whether an earlier transaction, whose end nobody saw, was committed; only PostgreSQL is asked."""
+        """Whether an earlier transaction was committed whose end is unknown; used for PostgreSQL only."""
         query = text("SELECT pg_xact_status(CAST(:number AS xid8))")
         status = transaction.execute(query, {"number": number}).scalar()
         if status == "in progress":
@@ -147,7 +147,7 @@ class Database:
                 return
         with self.write_once() as connection:
             _lock_migration(connection)
-            # Another process may have done it meanwhile.
+            # Another process may have migrated it meanwhile.
             revision = find_revision(connection)
             if revision is None:
                 create_tables(connection)
@@ -155,7 +155,7 @@ class Database:
                 migrate(connection, self.name)
 
 
-def _engine(url: URL, root: Path) -> Engine:
+def _open_engine(url: URL, root: Path) -> Engine:
     if url.get_backend_name() == "sqlite":
         from searchcrawl.store.engine.sqlite_engine import open_engine as open_sqlite  # noqa: PLC0415  # one of two
 
@@ -165,28 +165,28 @@ def _engine(url: URL, root: Path) -> Engine:
     return open_postgresql(url)
 
 
-def _doors(engine: Engine) -> tuple[Engine, Engine]:
-    """The engine with the options of writing transactions, and with those of reading ones."""
+def _set_isolation(engine: Engine) -> tuple[Engine, Engine]:
+    """Returns the engine with the options of writing transactions, and with those of reading ones."""
     if engine.dialect.name == "sqlite":
         return engine.execution_options(immediate=True), engine
     reading: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     return engine, engine.execution_options(**reading)
 
 
-def _folder(url: URL) -> Path | None:
+def _find_folder(url: URL) -> Path | None:
     is_file = url.get_backend_name() == "sqlite" and url.database not in {None, "", ":memory:"}
     return Path(str(url.database)).parent if is_file else None
 
 
-def _number(transaction: Transaction) -> str | None:
-    """By which number the server knows a transaction; None for SQLite, where a commit that fails is none."""
+def _find_number(transaction: Transaction) -> str | None:
+    """The number of a transaction in PostgreSQL; None for SQLite, where a commit that failed was not made."""
     if transaction.dialect.name == "sqlite":
         return None
     return str(transaction.exec_driver_sql("SELECT pg_current_xact_id()::text").scalar_one())
 
 
-def _reason(cause: BaseException) -> str:
-    # What PostgreSQL adds in further lines can quote rows.
+def _describe(cause: BaseException) -> str:
+    # Further lines of a message of PostgreSQL can quote rows.
     diagnosis = getattr(cause, "diag", None)
     primary = getattr(diagnosis, "message_primary", None)
     return str(primary or cause)

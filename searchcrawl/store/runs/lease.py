@@ -34,8 +34,8 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
     Raises SourceBusy while a living process holds it.
     """
     # The row is added first: a row that is not there cannot be locked, and two processes may come at once.
-    nobody = upsert(transaction, leases).values(source_id=source_id, holder="", fence=0, renewed_ms=None)
-    transaction.execute(nobody.on_conflict_do_nothing(index_elements=["source_id"]))
+    statement = upsert(transaction, leases).values(source_id=source_id, holder="", fence=0, renewed_ms=None)
+    transaction.execute(statement.on_conflict_do_nothing(index_elements=["source_id"]))
     held = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
     if held.renewed_ms is not None:
         fresh = abs(now_ms - held.renewed_ms) < EXPIRY_MS

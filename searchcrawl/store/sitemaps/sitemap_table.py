@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, func, or_, select, update
 
 from searchcrawl import urls as identities
-from searchcrawl.codes import READ, CodeClass, facts_of
+from searchcrawl.codes import READ, SUCCESS, CodeClass, facts_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.statements import scanned, upsert
@@ -17,7 +17,7 @@ from searchcrawl.store.urls.url_table import DUE
 
 _CHUNK: Final = 500
 #: Codes of a sitemap whose list is known: read, or not modified.
-_GOOD: Final = (200, 304)
+_GOOD: Final = sorted(SUCCESS)
 #: Codes of URL rows whose page was read and can be shown.
 _VISITED: Final = sorted(code for code in READ if facts_of(code).kind is not CodeClass.DISPLAY)
 

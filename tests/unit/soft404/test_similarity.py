@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.duplicates.similarity import Features, distance, words_of
-from searchcrawl.duplicates.similarity import features_of as features_of_words
+from searchcrawl.soft404.signature import Features, distance, words_of
+from searchcrawl.soft404.signature import features_of as features_of_words
 
 
 def features_of(text: str) -> Features:
