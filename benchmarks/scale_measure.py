@@ -123,11 +123,11 @@ class Measuring:
         """Settles unchanged pages by the writer thread."""
         cache = DocumentCache(self._folder / "cache")
         listeners = Listeners(
-            visit_ended=lambda _: None,
-            committed=lambda _: None,
-            listed=lambda _: None,
-            sealed=lambda _: None,
-            failed=self._failed,
+            on_visit_end=lambda _: None,
+            on_commit=lambda _: None,
+            on_sitemap_part=lambda _: None,
+            on_batch=lambda _: None,
+            on_failure=self._failed,
         )
         waiting = WriterQueue()
         writer = GroupCommit(self._run, cache, self._admission(), waiting, in_flight=lambda: 1, listeners=listeners)

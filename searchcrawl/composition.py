@@ -55,11 +55,11 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     )
     _add_sitemaps(stages, run, sitemaps, revisits)
     listeners = Listeners(
-        visit_ended=frontier.end_visit,
-        committed=frontier.note_committed,
-        listed=sitemaps.on_committed,
-        sealed=delivery.submit,
-        failed=run.shutdown.fail,
+        on_visit_end=frontier.end_visit,
+        on_commit=frontier.note_committed,
+        on_sitemap_part=sitemaps.on_committed,
+        on_batch=delivery.submit,
+        on_failure=run.shutdown.fail,
     )
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight))
     return stages

@@ -68,7 +68,7 @@ class CachePipeline:
     async def process_item(self, item: object) -> object:
         if not isinstance(item, Document | Outcome) or self._writer is None:
             return item
-        self._listeners.visit_ended(item)
+        self._listeners.on_visit_end(item)
         self._waiting.submit(item)
         while self._waiting.backlog > MAX_BACKLOG and self._run.shutdown.failure is None:
             self._space.clear()
@@ -103,7 +103,7 @@ class CachePipeline:
             self._waiting,
             traps=self._traps,
             in_flight=self._in_flight,
-            listeners=replace(self._listeners, committed=self._committed, failed=self._failed),
+            listeners=replace(self._listeners, on_commit=self._committed, on_failure=self._failed),
         )
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
@@ -126,10 +126,10 @@ class CachePipeline:
                 logger.warning("start URL %s: %s (%s)", what, start.url, decision.text)
 
     def _committed(self, visits: int) -> None:
-        self._listeners.committed(visits)
+        self._listeners.on_commit(visits)
         self._loop.call_soon_threadsafe(self._space.set)
 
     def _failed(self, error: Exception) -> None:
         # The failure is noted first: process_item looks at it when it is woken, and it is woken once.
-        self._listeners.failed(error)
+        self._listeners.on_failure(error)
         self._loop.call_soon_threadsafe(self._space.set)

@@ -49,7 +49,7 @@ Item = Document | Outcome | SitemapPart
 
 
 class WriterQueue:
-    """What waits for the writer thread; any thread may submit while the writer is there."""
+    """The items that wait for the writer thread. Any thread may call ``submit``; the writer calls the rest."""
 
     def __init__(self) -> None:
         self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
@@ -61,22 +61,22 @@ class WriterQueue:
         return self._items.qsize()
 
     def submit(self, item: Item) -> bool:
-        """Hands over the end of a visit, or a part of a sitemap; False where no writer takes it (any more)."""
+        """Adds the end of a visit, or a part of a sitemap; False before ``open`` and after ``close``."""
         if self._is_open:
             self._items.put(item)
         return self._is_open
 
     def open(self) -> None:
-        """There is a writer from now on."""
+        """The writer has begun."""
         self._is_open = True
 
     def close(self) -> None:
-        """Nothing is taken from now on; the writer ends after what waits."""
+        """Accepts no more items; the writer ends after those that wait."""
         self._is_open = False
         self._items.put(None)
 
     def take(self) -> Item | None:
-        """The next item, waited for; None: the queue was closed."""
+        """Waits for the next item; None after the last one of a closed queue."""
         return self._items.get()
 
     def take_nowait(self) -> Item | None:
@@ -86,22 +86,22 @@ class WriterQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """Whom the writer tells; all but ``visit_ended`` are called in its thread."""
+    """What the writer calls: ``on_visit_end`` in the reactor, all others in its thread."""
 
-    #: a visit is over, before its item is handed to the writer; called by the reactor
-    visit_ended: Callable[[Document | Outcome], None]
-    #: (visits committed) after each group
-    committed: Callable[[int], None]
+    #: a visit is over, and its item is about to be handed to the writer
+    on_visit_end: Callable[[Document | Outcome], None]
+    #: (visits) so many visits were committed
+    on_commit: Callable[[int], None]
     #: a part of a sitemap was committed
-    listed: Callable[[SitemapPart], None]
-    #: a batch was sealed
-    sealed: Callable[[SealedBatch], None]
+    on_sitemap_part: Callable[[SitemapPart], None]
+    #: a batch was sealed, and can be delivered
+    on_batch: Callable[[SealedBatch], None]
     #: nothing can be written any more
-    failed: Callable[[Exception], None]
+    on_failure: Callable[[Exception], None]
 
 
 class GroupCommit:
-    """The writer of one run: a thread that makes durable what ``waiting`` brings.
+    """The writer of one run: a thread that makes the items of ``waiting`` durable.
 
     ``in_flight`` answers how many requests are under way.
     """
@@ -174,7 +174,7 @@ class GroupCommit:
                         logger.warning("the writer stops: %s", error)
                     else:
                         logger.exception("the writer stops")
-                    self._listeners.failed(error)
+                    self._listeners.on_failure(error)
             if last:
                 return
 
@@ -224,9 +224,9 @@ class GroupCommit:
         self._sitemaps.note_commit()
         if self._displays is not None:
             self._displays.note_commit()
-        self._listeners.committed(len(items))
+        self._listeners.on_commit(len(items))
         for part in parts:
-            self._listeners.listed(part)
+            self._listeners.on_sitemap_part(part)
         self._unsent_bytes += sum(len(document.body) for document in decided.stored if document.code == 200)
         if self._unsent_bytes >= run.project.cache.threshold_bytes:
             self._seal()
@@ -283,7 +283,7 @@ class GroupCommit:
         self._writer = self._cache.open_writer(self._segment, 0)
         self._unsent_bytes = 0
         if batch is not None:
-            self._listeners.sealed(batch)
+            self._listeners.on_batch(batch)
 
     def _write_batch(self, transaction: Transaction) -> SealedBatch | None:
         run = self._run

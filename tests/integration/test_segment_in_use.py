@@ -55,11 +55,11 @@ def taken_over(filled: FilledStore, cache: DocumentCache, waiting: WriterQueue) 
         waiting,
         in_flight=lambda: 0,
         listeners=Listeners(
-            visit_ended=lambda _: None,
-            committed=lambda _: None,
-            listed=lambda _: None,
-            sealed=lambda _: None,
-            failed=failed,
+            on_visit_end=lambda _: None,
+            on_commit=lambda _: None,
+            on_sitemap_part=lambda _: None,
+            on_batch=lambda _: None,
+            on_failure=failed,
         ),
     )
 
