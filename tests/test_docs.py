@@ -134,6 +134,13 @@ def test_paths_when_named_in_the_docs_then_exist() -> None:
     assert strays == []
 
 
+def test_packages_when_listed_then_each_is_in_the_architecture() -> None:
+    text = (DOCS / "explanation/architecture.md").read_text(encoding="utf-8")
+    packages = {path.relative_to(ROOT).parts[1] for path, _ in texts() if path.match("searchcrawl/*/__init__.py")}
+
+    assert sorted(name for name in packages if f"`{name}`" not in text) == []
+
+
 def test_keys_when_listed_then_each_has_a_meaning_and_numbers_a_unit() -> None:
     keys = [key for table in (*pages.source_tables(), *pages.project_tables()) for key in table.keys]
     tables = [table for table in (*pages.source_tables(), *pages.project_tables()) if table.heading]

@@ -214,7 +214,7 @@ class SegmentWriter:
             self._file = -1
 
     def _lock(self) -> None:
-        """Locks the file until it is closed: a frozen process may have lost its lease and still write here (D7)."""
+        """Locks the file until it is closed: a frozen process may have lost its lease and still write here (X-S3)."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

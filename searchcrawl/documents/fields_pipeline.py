@@ -1,4 +1,4 @@
-"""The item pipeline that completes the fields of a page: mapped attributes, language, description (A5, A8, D5, C9)."""
+"""The item pipeline that completes the fields of a page: mapped attributes, language, description (A5, A8, C9)."""
 
 from __future__ import annotations
 

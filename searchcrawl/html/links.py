@@ -1,4 +1,4 @@
-"""The links of a page, absolute, in document order, each once (B1, D4); the canonical URL of a Link header (RFC 8288)."""
+"""The links of a page, absolute, in document order, each once (B1, X-D4); the canonical URL of a Link header (RFC 8288)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The robots.txt files of all origins of a run: each is requested once and kept for a day (RFC 9309 §2.4; C5, B2)."""
+"""The robots.txt files of all origins of a run: each is requested once and kept for a day (RFC 9309 §2.4; C5, X-B2, X-B7)."""
 
 from __future__ import annotations
 

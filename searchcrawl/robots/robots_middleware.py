@@ -1,4 +1,4 @@
-"""Obeys robots.txt (RFC 9309; C5, D7)."""
+"""Obeys robots.txt (RFC 9309; C5, X-D7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that declare neither charset nor language are found by their words and known by their language (C9, D5)."""
+"""Pages that declare neither charset nor language are found by their words and known by their language (C9, X-D5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last good robots.txt of each origin: it is in force while the file cannot be fetched (RFC 9309 §2.4; B2)."""
+"""The last good robots.txt of each origin: it is in force while the file cannot be fetched (RFC 9309 §2.4; X-B2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes, language and description of a page that was read (A5, A8, D5)."""
+"""Attributes, language and description of a page that was read (A5, A8, C9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""robots.txt files that outlive the process: in force in a run that goes on, not in one of its own (B2)."""
+"""robots.txt files that outlive the process: in force in a run that goes on, not in one of its own (X-B2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""robots.txt asked for once an origin, and what its answers mean for visits (RFC 9309; C5, D7, B1-B7)."""
+"""robots.txt asked for once an origin, and what its answers mean for visits (RFC 9309; C5, X-D7, X-B1–B7)."""
 
 from __future__ import annotations
 
