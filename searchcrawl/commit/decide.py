@@ -14,8 +14,8 @@ from searchcrawl.admission.admit import Found
 from searchcrawl.codes import REFUSED, WITH_DOCUMENT, Code, facts_of, is_failure, is_refusal
 from searchcrawl.items import Document, Hop, Link, Outcome, Page
 from searchcrawl.politeness import backoff
-from searchcrawl.rules import freshness, removal
-from searchcrawl.rules.freshness import PageVersion
+from searchcrawl.rules import lifecycle
+from searchcrawl.rules.lifecycle import PageVersion
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.states import FetchState
@@ -69,7 +69,7 @@ def _encode_redirects(hops: Sequence[Hop]) -> str | None:
 
 def _due_ms(source: Source, group: Group, now_ms: int, failed_runs: int) -> int:
     every_hours = source.lifecycle.recrawl_every_hours
-    due_ms = freshness.next_due_ms(now_ms, recrawl_every_hours=every_hours, failed_runs=failed_runs)
+    due_ms = lifecycle.next_due_ms(now_ms, recrawl_every_hours=every_hours, failed_runs=failed_runs)
     # The clock may have been set back: a run visits no row twice.
     return max(due_ms, group.horizon_ms + 1)
 
@@ -133,7 +133,7 @@ def _differs(document: Document, source: Source) -> bool:
         return False
     before = PageVersion(last_modified=claim.last_modified, etag=claim.etag, checksum=claim.fields_digest)
     after = PageVersion(last_modified=document.last_modified, etag=document.etag, checksum=document.fields_digest)
-    return freshness.has_changed(source.change.condition, before, after)
+    return lifecycle.has_changed(source.change.condition, before, after)
 
 
 def _confirm(document: Document, settled: Settled, source: Source, group: Group) -> None:
@@ -205,7 +205,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.counts.update(("fetched", "not_modified"))
         return
     group.settled.append(settled)
-    if removal.is_evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
+    if lifecycle.is_evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
         group.leaving.append(claim.url_id)
     if outcome.links:
         group.found.append(Found(claim.url_id, claim.depth, outcome.links, is_normalised=True))

@@ -16,7 +16,7 @@ from searchcrawl.admission.admit import Admission, Found
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import Group
-from searchcrawl.rules import removal
+from searchcrawl.rules import lifecycle
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import NormalisedUrl
@@ -114,7 +114,7 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews:
             continue
         group.settled.append(Settled(url_id=row.id, code=code, rule=rule, error=error, due_ms=None, fetched_ms=None))
         group.counts["rejected"] += 1
-        if removal.is_evidence(code, rule, run.source.lifecycle.remove_on):
+        if lifecycle.is_evidence(code, rule, run.source.lifecycle.remove_on):
             group.leaving.append(row.id)
     review_table.set_rules(transaction, again)
     document_rows.write_documents(transaction, run.source_id, group, {})

@@ -8,7 +8,7 @@ from searchcrawl import clock
 from searchcrawl.codes import REDIRECTS
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.failpoints import reach
-from searchcrawl.rules import removal
+from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
@@ -55,7 +55,7 @@ def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch
     if not leaving:
         return None
     documents = document_table.count_totals(transaction, run.source_id)["documents"]
-    allowed = removal.is_within_limits(
+    allowed = is_within_limits(
         len(leaving),
         documents,
         max_delete_percent=lifecycle.max_delete_percent,

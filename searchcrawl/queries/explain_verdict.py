@@ -16,8 +16,8 @@ from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, pars
 from searchcrawl.queries.urls import UrlState
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.rules.removal import is_evidence
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_queries import UrlFacts
 

@@ -12,7 +12,7 @@ import orjson
 from searchcrawl import clock, urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, WITH_DOCUMENT, Code, CodeClass, facts_of
 from searchcrawl.rules.display import DisplayMap
-from searchcrawl.rules.removal import is_evidence
+from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_display_map
 from searchcrawl.store.engine.database import Database, Transaction

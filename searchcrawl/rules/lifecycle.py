@@ -1,4 +1,4 @@
-"""When a page is changed, and when it is visited again (``[change]``, ``[lifecycle]``; D2)."""
+"""When a page has changed, when it is visited again, and what removes it (``[change]``, ``[lifecycle]``; D2, D4, D5, L3)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from searchcrawl.codes import REMOVING, ROBOTS_UNAVAILABLE, Code
+
 _HOUR_MS: Final = 3_600_000
 #: No failure makes the gap longer than seven days.
 _MAX_FAILURE_GAP_MS: Final = 7 * 24 * _HOUR_MS
 _RUNS_PER_DOUBLING: Final = 3
+#: This number of removals is always within ``max_delete_percent``.
+_FREE_REMOVALS: Final = 10
 
 
 class Condition(StrEnum):
@@ -65,3 +69,20 @@ def next_due_ms(settled_ms: int, *, recrawl_every_hours: float, failed_runs: int
     if gap_ms > 0 and doublings > 0:
         gap_ms = max(gap_ms, min(gap_ms << min(doublings, 64), _MAX_FAILURE_GAP_MS))
     return settled_ms + gap_ms
+
+
+def is_evidence(code: int, rule: str | None, remove_on: Collection[int]) -> bool:
+    """Whether a visit's code and rule say that the known document at this URL is to be removed.
+
+    For 953 and 954 the caller checks that the target was fetched well or lies outside the boundary. Copies
+    (909, 956, 964) are no evidence: they are removed once the page that is indexed instead is in the index.
+    """
+    if code == Code.ROBOTS:
+        return bool(rule) and rule != ROBOTS_UNAVAILABLE
+    return code in REMOVING or code in remove_on
+
+
+def is_within_limits(removals: int, documents: int, *, max_delete_percent: float, max_delete_documents: int) -> bool:
+    """Whether ``removals`` of a source that had ``documents`` before may be carried out at once, without approval."""
+    share = documents * max_delete_percent / 100
+    return removals <= max(_FREE_REMOVALS, share) and removals <= max_delete_documents
