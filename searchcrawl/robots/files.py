@@ -158,7 +158,7 @@ class RobotsFiles:
         # One page that is cancelled must not take the answer from the others.
         return await asyncio.shield(task)
 
-    async def rules_of(self, origin: str) -> RobotsFile:
+    async def get_rules(self, origin: str) -> RobotsFile:
         """The rules in force at an origin; raises SideRequestFailed."""
         copy = self.find(origin) or await self.fetch(origin)
         if copy.file is None:

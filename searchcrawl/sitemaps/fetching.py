@@ -41,7 +41,7 @@ class Validators:
     etag: str | None = None
     last_modified: str | None = None
 
-    def headers(self) -> dict[str, str]:
+    def build_headers(self) -> dict[str, str]:
         """The conditions of a request; a validator that is not plain text cannot be sent back as it came."""
         conditions = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
         return {name: value for name, value in conditions.items() if value and value.isascii() and value.isprintable()}
@@ -63,43 +63,44 @@ async def fetch_sitemap(
     """The sitemap at ``url``, None where it has not changed (304); raises SideRequestFailed."""
 
     async def check(target: str) -> None:
+        if target == url:
+            return
         decision = boundary.decide_sitemap(target)
-        if target != url and not decision.allowed:
+        if not decision.allowed:
             raise SideRequestFailed(
                 f"redirects to {target[:200]}, outside the boundary ({decision.key}: {decision.rule})",
                 code=Code.OUTSIDE_BOUNDARY,
             )
 
-    conditions = validators.headers()
+    conditions = validators.build_headers()
     answer = await side.fetch(url, _POLICY, headers=conditions, check=check)
     if answer.status == 304 and conditions and not answer.redirected:
         return None
     if answer.status not in PAGES:
-        raise _failure(answer)
+        raise _build_failure(answer)
     return SitemapBody(
         body=answer.body,
         codings=tuple(answer.codings),
         charset=parse_content_type(answer.header("Content-Type")).charset,
         # Validators belong to the URL that answered.
-        validators=Validators() if answer.redirected else _validators(answer),
+        validators=Validators() if answer.redirected else _read_validators(answer),
     )
 
 
-def _failure(answer: SideAnswer) -> SideRequestFailed:
+def _build_failure(answer: SideAnswer) -> SideRequestFailed:
     status = answer.status
     if status in REDIRECTS:
         return SideRequestFailed(f"{describe_status(status)} without a Location", code=Code.NO_LOCATION)
     return SideRequestFailed(
         describe_status(status),
-        # Scrapy's own handler lets any number pass.
-        code=status if 100 <= status <= 999 else Code.HEADER_ERROR,
-        # A 304 that nobody asked for.
+        code=status,
+        # A 304 without a condition in the request.
         transient=is_retried(status) or status == 304,
         retry_after_seconds=answer.retry_after_seconds,
     )
 
 
-def _validators(answer: SideAnswer) -> Validators:
+def _read_validators(answer: SideAnswer) -> Validators:
     return Validators(
         etag=answer.header("ETag")[:_MAX_VALIDATOR_CHARACTERS] or None,
         last_modified=answer.header("Last-Modified")[:_MAX_VALIDATOR_CHARACTERS] or None,

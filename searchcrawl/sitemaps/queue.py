@@ -64,7 +64,7 @@ class SitemapQueue:
         return decision.allowed
 
 
-def child_of(index: WantedSitemap, url: str) -> WantedSitemap:
+def build_child(index: WantedSitemap, url: str) -> WantedSitemap:
     """A sitemap that an index names; within the origin of the index it has the same rights."""
     same_origin = urls.origin_of(index.url) == urls.origin_of(url)
     origins = index.origins

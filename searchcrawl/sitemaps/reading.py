@@ -21,7 +21,7 @@ from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, fetch_sitemap, parse
-from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, child_of
+from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
@@ -211,7 +211,7 @@ class SitemapReading:
             self._enqueue(own)
             return
         try:
-            rules = await self._rules_of(self._robots, origin)
+            rules = await self._get_rules(self._robots, origin)
         except SideRequestFailed as error:
             if not self._retry(lambda: self._find_sitemaps(origin, attempt + 1), error, attempt + 1):
                 logger.info("no sitemaps of %s: %s", origin, error)
@@ -250,27 +250,27 @@ class SitemapReading:
             await committed
             self._report(wanted, parsed)
             for child in parsed.children:
-                self._enqueue(child_of(wanted, child))
+                self._enqueue(build_child(wanted, child))
 
     async def _enqueue_known_children(self, wanted: WantedSitemap, row: SitemapRow) -> None:
         found = await asyncio.to_thread(
             self._run.read, lambda transaction: sitemap_table.find_children(transaction, row.id)
         )
         for url in found:
-            self._enqueue(child_of(wanted, url))
+            self._enqueue(build_child(wanted, url))
 
     async def _check_robots(self, wanted: WantedSitemap) -> None:
         """Raises SideRequestFailed where robots.txt forbids a sitemap that it does not name itself."""
         if wanted.in_robots_txt or self._robots is None:
             return
-        rules = await self._rules_of(self._robots, urls.origin_of(wanted.url))
+        rules = await self._get_rules(self._robots, urls.origin_of(wanted.url))
         decision = rules.decide(wanted.url)
         if not decision.allowed:
             raise SideRequestFailed(f"robots.txt: {decision.rule}", code=Code.ROBOTS)
 
-    async def _rules_of(self, robots: RobotsFiles, origin: str) -> RobotsFile:
+    async def _get_rules(self, robots: RobotsFiles, origin: str) -> RobotsFile:
         self._side.check_open()
-        return await robots.rules_of(origin)
+        return await robots.get_rules(origin)
 
     async def _send_end(self, wanted: WantedSitemap, end: SitemapEnd) -> None:
         """Writes how a sitemap ended of which nothing was read."""

@@ -216,7 +216,7 @@ class PlaceholderPagePipeline:
                 raise _NoAnswer
             if self._robots is None:
                 return
-            rules = await self._robots.rules_of(urls.origin_of(url))
+            rules = await self._robots.get_rules(urls.origin_of(url))
             if not rules.decide(url).allowed:
                 raise _NoAnswer
 

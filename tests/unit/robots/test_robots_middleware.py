@@ -185,7 +185,7 @@ def test_c2_robots_when_read_for_a_sitemap_and_it_asks_for_a_delay_then_the_next
     middleware = RobotsMiddleware(files, site)
 
     async def steps() -> None:
-        await files.rules_of("http://site.test")
+        await files.get_rules("http://site.test")
         for number in range(3):
             await judged(middleware, f"http://site.test/{number}")
 

@@ -4,7 +4,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.rules.boundary import Boundary
-from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, child_of
+from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
 
 BOUNDARY = Boundary(include_hosts=["a.test"])
 
@@ -47,7 +47,7 @@ def test_accept_when_outside_the_boundary_then_it_is_not_read_and_the_rule_is_na
 def test_child_when_on_the_origin_of_its_index_then_it_inherits_what_that_may() -> None:
     index = wanted("index", in_robots_txt=True, origins=frozenset({"http://a.test", "http://named.test"}))
 
-    child = child_of(index, "http://a.test/child.xml")
+    child = build_child(index, "http://a.test/child.xml")
 
     assert (child.level, child.in_robots_txt, child.origins) == (1, True, index.origins)
 
@@ -55,7 +55,7 @@ def test_child_when_on_the_origin_of_its_index_then_it_inherits_what_that_may() 
 def test_child_when_on_another_origin_then_robots_txt_is_asked_and_it_speaks_for_itself_too() -> None:
     index = wanted("index", in_robots_txt=True, origins=frozenset({"http://a.test"}))
 
-    child = child_of(index, "http://b.test/child.xml")
+    child = build_child(index, "http://b.test/child.xml")
 
     assert (child.in_robots_txt, child.origins) == (False, {"http://a.test", "http://b.test"})
 
