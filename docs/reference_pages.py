@@ -196,13 +196,18 @@ def options_of(command: Command) -> list[argparse.Action]:
 
 
 def command_page() -> str:
-    """A section for each command: what it does, its arguments and options, an example."""
-    lines: list[str] = []
-    for command in own_commands():
+    """The options that all commands have, and a section for each command: what it does, its own options, an example."""
+    rows_of = {
+        command: [(f"`{_spelling(action)}`", action.help or "") for action in options_of(command)]
+        for command in own_commands()
+    }
+    common = [row for row in next(iter(rows_of.values())) if all(row in rows for rows in rows_of.values())]
+    lines = ["## Options of every command", "", *_grid(("option", "meaning"), common)]
+    for command, rows in rows_of.items():
         lines += [f"## `searchcrawl {command.name}`", "", f"{command.short_desc()}.", ""]
         lines += ["```text", f"searchcrawl {command.name} [options] {command.syntax()}".rstrip(), "```", ""]
-        rows = [(f"`{_spelling(action)}`", action.help or "") for action in options_of(command)]
-        lines += [*_grid(("option", "meaning"), rows), f"Example: `{command.example}`", ""]
+        own = [row for row in rows if row not in common]
+        lines += [*(_grid(("option", "meaning"), own) if own else []), f"Example: `{command.example}`", ""]
     return "\n".join(lines)
 
 
