@@ -89,6 +89,10 @@ class Claiming:
         self._found_nothing = False
         self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
 
+    def open(self) -> None:
+        """Reads which hosts are blocked, before the first request; raises StoreError."""
+        self._reservations.read_blocks()
+
     def start(self) -> None:
         """Starts the thread."""
         self._thread.start()

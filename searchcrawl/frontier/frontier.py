@@ -70,6 +70,10 @@ class Frontier:
         """How many claims were handed out and have not ended."""
         return self.window.in_flight
 
+    def open(self) -> None:
+        """Reads which hosts are blocked, before the first request; raises StoreError."""
+        self._claiming.open()
+
     def start(self, wake: Callable[[], None]) -> None:
         """Starts the claiming thread; ``wake`` is called, in any thread, when there may be a next claim."""
         self._wake = wake

@@ -61,6 +61,7 @@ class Scheduler(BaseScheduler):
         self._spider = spider
         self._loop = asyncio.get_running_loop()
         run.shutdown.open(self._stop)
+        self._frontier.open()
         # Nothing was handed out while the store was away.
         run.database.outage_retry.on_return.append(self._wake_from_thread)
         max_minutes = run.source.fetch.max_minutes

@@ -19,8 +19,8 @@ _MAX_IDS: Final = 100_000
 class SlotReservations:
     """Carries slots, reports and blocks between the registry and the host table.
 
-    ``wake`` is called when ``update`` has something to do. ``update`` is for the claiming thread only. The object is
-    made, and reads the blocks, before the first request of the run: side requests respect them, too.
+    ``wake`` is called when ``update`` has something to do. ``update`` is for the claiming thread only. The scheduler
+    has the blocks read before the first request of the run: side requests respect them, too.
     """
 
     def __init__(self, database: Database, hosts: HostRegistry, *, wake: Callable[[], None]) -> None:
@@ -31,7 +31,6 @@ class SlotReservations:
         self._ids: dict[str, int] = {}
         self._reserved: dict[str, SlotReservation] = {}
         hosts.share(wake)
-        self._read_blocks()
 
     def update(self) -> bool:
         """Reserves slots, writes reports and reads blocks; whether claims may go now that could not before."""
@@ -43,7 +42,7 @@ class SlotReservations:
             for name, slot in reserved.items():
                 self._reserved[name] = slot
                 self._hosts.grant(name, slot.start_ms / 1000 + offset)
-        blocked = clock.monotonic() - self._read_at >= _READ_SECONDS and self._read_blocks()
+        blocked = clock.monotonic() - self._read_at >= _READ_SECONDS and self.read_blocks()
         return bool(requests) or blocked
 
     def _find_ids(self, names: list[str]) -> None:
@@ -77,7 +76,7 @@ class SlotReservations:
                 )
         return reserved
 
-    def _read_blocks(self) -> bool:
+    def read_blocks(self) -> bool:
         """Reads which hosts are blocked by any process; whether there is one."""
         self._read_at = clock.monotonic()
         blocks = self._database.read(lambda transaction: host_table.find_blocks(transaction, clock.now_ms()))
