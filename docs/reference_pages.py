@@ -21,10 +21,10 @@ from pydantic_core import PydanticUndefined
 from searchcrawl.cli import commands
 from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
+from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
 from searchcrawl.queries.urls import UrlState
-from searchcrawl.run import COUNTS
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
 from searchcrawl.store.states import (

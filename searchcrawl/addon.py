@@ -21,7 +21,7 @@ from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDi
 from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.extensions.progress_extension import ProgressExtension
-from searchcrawl.extensions.report_extension import ReportExtension
+from searchcrawl.extensions.run_end_extension import RunEndExtension
 from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
@@ -76,7 +76,7 @@ _EXTENSIONS: Final[_Ordered] = (
     (DeliveryExtension, 100),
     (HeartbeatExtension, 200),
     (ProgressExtension, 300),
-    (ReportExtension, 900),
+    (RunEndExtension, 900),
 )
 
 #: What stores or delivers: not used where one page is tried (``test``, ``explain --live``).

@@ -17,7 +17,7 @@ from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.commit.group_commit import Listeners, WriterQueue
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
-from searchcrawl.extensions.report_extension import ReportExtension
+from searchcrawl.extensions.run_end_extension import RunEndExtension
 from searchcrawl.extensions.watch_extension import HeartbeatExtension
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
@@ -103,7 +103,7 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtensi
     at_end = [heartbeat.stop]
     if sys.stderr.isatty():
         at_end.append(stages.add(ProgressExtension(run)).stop)
-    at_end.append(stages.add(ReportExtension(run)).write)
+    at_end.append(stages.add(RunEndExtension(run)).write)
     return stages.add(DeliveryExtension(run, at_end=at_end, retry_seconds=get("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")))
 
 

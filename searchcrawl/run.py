@@ -6,10 +6,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from searchcrawl import clock
 from searchcrawl.clock import now_ms
+from searchcrawl.counters import COUNTS
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.attribute_values import AttributeMap
@@ -36,24 +37,6 @@ from searchcrawl.store.states import EndReason, RunKind
 from searchcrawl.store.urls import url_table
 
 T = TypeVar("T")
-
-#: The counters of a run (J1), in the order in which they are shown, each with its meaning.
-COUNTS: Final[Mapping[str, str]] = {
-    "to_fetch": "URLs that the run still has to visit.",
-    "fetched": "URLs whose visit brought an answer that was taken in, changed or not.",
-    "fetch_failures": "URLs whose visit failed, those whose conversion failed included.",
-    "rejected": "URLs that a rule refused without a request.",
-    "discovered": "All URLs of the run: the sum of the four counters above, at any moment.",
-    "not_modified": "Pages that the server called unchanged (304).",
-    "unchanged": "Pages that were fetched again, and whose content is as before.",
-    "new": "Documents that were not known before.",
-    "changed": "Known documents in which an indexed field differs.",
-    "deleted": "Documents that were removed from the index.",
-    "indexed": "Documents that the index acknowledged.",
-    "non_indexable": "Pages that were fetched and are not to be indexed.",
-    "conversion_failures": "Pages that could not be converted.",
-    "duplicates": "Pages that are copies of another one, which is indexed in their place.",
-}
 
 
 class Shutdown:

@@ -15,10 +15,10 @@ import pytest
 
 from docs import reference_pages as pages
 from searchcrawl.codes import Code, CodeClass
+from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import FIELDS, Kind
 from searchcrawl.queries.urls import UrlState
-from searchcrawl.run import COUNTS
 from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
 from tests.test_layout import ROOT, shown, tracked_files
 

@@ -13,8 +13,8 @@ from searchcrawl.codes import is_retried
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.page import has_password_field
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.cookies import CookieJar
 from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FilledForm, FormSettings, LoginFailed, fill_form
 
 logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import Code
+from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
-from searchcrawl.run import COUNTS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.project import Project

@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl import codes
 from searchcrawl.codes import Code, CodeClass, describe_code, facts_of
-from searchcrawl.run import COUNTS
+from searchcrawl.counters import COUNTS
 
 
 @pytest.mark.parametrize("code", list(Code))

@@ -12,8 +12,8 @@ from scrapy import Request
 from scrapy.exceptions import DownloadTimeoutError
 from scrapy.http import Response
 
-from searchcrawl.http.cookies import CookieJar
 from searchcrawl.http.side_requests import SideRequests
+from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FormSettings, LoginFailed
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.politeness.rate_limiter import RateLimiter

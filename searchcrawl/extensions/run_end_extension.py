@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 _END_REASONS: Final = frozenset(EndReason)
 
 
-class ReportExtension:
+class RunEndExtension:
     """Is called last when a run ends."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> ReportExtension:
+    def from_crawler(cls, crawler: Crawler) -> RunEndExtension:
         return stages_of(crawler).get(cls)
 
     def write(self, reason: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable, StoreError
-from searchcrawl.extensions.report_extension import find_end_reason, find_exit_code
+from searchcrawl.extensions.run_end_extension import find_end_reason, find_exit_code
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.http.cookies import MAX_COOKIES, MAX_HEADER_BYTES, CookieJar
+from searchcrawl.login.cookie_jar import MAX_COOKIES, MAX_HEADER_BYTES, CookieJar
 
 WWW, SSO, PLAIN, PORT = (
     "https://www.acme.test",
