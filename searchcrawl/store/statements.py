@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import (
     ARRAY,
@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
 T = TypeVar("T")
+_PARAMETERS: Final = 500
+
+
+def split(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Splits values into parts for one statement each: databases limit the number of parameters."""
+    for start in range(0, len(values), _PARAMETERS):
+        yield values[start : start + _PARAMETERS]
 
 
 def is_one_of(column: str, values: Collection[int]) -> TextClause:

@@ -11,13 +11,12 @@ from sqlalchemy import BigInteger, and_, bindparam, case, func, or_, select, tex
 from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents
-from searchcrawl.store.statements import is_one_of, upsert
+from searchcrawl.store.statements import is_one_of, split, upsert
 from searchcrawl.store.states import PENDING, DocumentState
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects.sqlite import Insert
 
-_CHUNK: Final = 500
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
 #: Another document is indexed instead.
@@ -185,9 +184,9 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
 def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
     """Ids of the documents that should be sent and have no record."""
     found: set[int] = set()
-    for start in range(0, len(url_ids), _CHUNK):
+    for part in split(url_ids):
         query = select(documents.c.url_id).where(
-            documents.c.url_id.in_(url_ids[start : start + _CHUNK]),
+            documents.c.url_id.in_(part),
             documents.c.code == 200,
             documents.c.segment.is_(None),
             or_(
@@ -202,18 +201,16 @@ def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
 def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     """The code of the documents by id: 200, or why they are not indexed."""
     found: dict[int, int] = {}
-    for start in range(0, len(url_ids), _CHUNK):
-        query = select(documents.c.url_id, documents.c.code).where(
-            documents.c.url_id.in_(url_ids[start : start + _CHUNK])
-        )
+    for part in split(url_ids):
+        query = select(documents.c.url_id, documents.c.code).where(documents.c.url_id.in_(part))
         found.update({row.url_id: row.code for row in transaction.execute(query)})
     return found
 
 
 def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes evidence against documents; those neither in the index nor in a delivery are dropped at once."""
-    for start in range(0, len(url_ids), _CHUNK):
-        here = documents.c.url_id.in_(url_ids[start : start + _CHUNK])
+    for part in split(url_ids):
+        here = documents.c.url_id.in_(part)
         on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
         transaction.execute(
             update(documents)
@@ -242,11 +239,11 @@ def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     Returns those whose record is gone: their pages have to be fetched again.
     """
     wanted: list[int] = []
-    for start in range(0, len(url_ids), _CHUNK):
+    for part in split(url_ids):
         rows = transaction.execute(
             update(documents)
             .where(
-                documents.c.url_id.in_(url_ids[start : start + _CHUNK]),
+                documents.c.url_id.in_(part),
                 documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.SENDING)]),
                 documents.c.leaving == 0,
             )

@@ -25,10 +25,9 @@ from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.store.documents.document_table import IS_COPY, MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import among
+from searchcrawl.store.statements import among, split
 from searchcrawl.store.states import WANTED, DocumentState
 
-_CHUNK: Final = 500
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
 #: The URLs of its duplicates are part of an indexed document; of thousands of copies the first ones are listed.
 MOST_DUPLICATES: Final = 1000
@@ -134,8 +133,8 @@ def _select(
     transaction: Transaction, values: Collection[Any], query: Callable[[Sequence[Any]], Select[Any]]
 ) -> Iterator[KeyedDocument]:
     ordered = sorted(values)
-    for start in range(0, len(ordered), _CHUNK):
-        for row in transaction.execute(query(ordered[start : start + _CHUNK])):
+    for part in split(ordered):
+        for row in transaction.execute(query(part)):
             yield KeyedDocument._make(row)
 
 
@@ -206,11 +205,11 @@ def find_canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> 
     """The id of the row whose URL a document names as canonical, by the id of the document's row."""
     target = urls.alias("target")
     found: dict[int, int] = {}
-    for start in range(0, len(url_ids), _CHUNK):
+    for part in split(url_ids):
         query = (
             select(documents.c.url_id, target.c.id)
             .join(target, and_(target.c.source_id == documents.c.source_id, target.c.key == documents.c.canonical_key))
-            .where(documents.c.url_id.in_(url_ids[start : start + _CHUNK]))
+            .where(documents.c.url_id.in_(part))
         )
         found.update({row[0]: row[1] for row in transaction.execute(query)})
     return found
@@ -229,11 +228,11 @@ def find_duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[in
     ordered = urls.c.url.collate("BINARY" if transaction.dialect.name == "sqlite" else "C")
     place = func.row_number().over(partition_by=documents.c.duplicate_of, order_by=ordered)
     found: dict[int, list[Copy]] = {}
-    for start in range(0, len(url_ids), 500):
+    for part in split(url_ids):
         copies = (
             select(documents.c.duplicate_of, urls.c.url, urls.c.display_url, place.label("place"))
             .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-            .where(documents.c.duplicate_of.in_(url_ids[start : start + 500]), IS_COPY)
+            .where(documents.c.duplicate_of.in_(part), IS_COPY)
             .subquery()
         )
         query = select(copies.c.duplicate_of, copies.c.url, copies.c.display_url).where(

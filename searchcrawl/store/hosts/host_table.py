@@ -10,9 +10,8 @@ from sqlalchemy import select, text, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import hosts
-from searchcrawl.store.statements import upsert
+from searchcrawl.store.statements import split, upsert
 
-_CHUNK: Final = 500
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
 _LONGEST: Final = 300
 #: No host is blocked for longer, whatever it asks for: after that one request tries it again.
@@ -39,8 +38,8 @@ def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int
 
 def _find_ids(transaction: Transaction, names: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for start in range(0, len(names), _CHUNK):
-        query = select(hosts.c.name, hosts.c.id).where(hosts.c.name.in_(names[start : start + _CHUNK]))
+    for part in split(names):
+        query = select(hosts.c.name, hosts.c.id).where(hosts.c.name.in_(part))
         found.update({row.name: row.id for row in transaction.execute(query)})
     return found
 

@@ -12,10 +12,9 @@ from searchcrawl import urls as identities
 from searchcrawl.codes import READ, SUCCESS, CodeClass, facts_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import sitemaps, urls
-from searchcrawl.store.statements import scanned, upsert
+from searchcrawl.store.statements import scanned, split, upsert
 from searchcrawl.store.urls.url_table import DUE
 
-_CHUNK: Final = 500
 #: Codes of a sitemap whose list is known: read, or not modified.
 _GOOD: Final = sorted(SUCCESS)
 #: Codes of URL rows whose page was read and can be shown.
@@ -85,10 +84,8 @@ def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, pare
     transaction.execute(statement, rows)
     found: list[int] = []
     ordered = list(keys)
-    for start in range(0, len(ordered), _CHUNK):
-        query = select(sitemaps.c.id).where(
-            sitemaps.c.source_id == source_id, sitemaps.c.key.in_(ordered[start : start + _CHUNK])
-        )
+    for part in split(ordered):
+        query = select(sitemaps.c.id).where(sitemaps.c.source_id == source_id, sitemaps.c.key.in_(part))
         found.extend(transaction.execute(query).scalars())
     return sorted(found)
 
@@ -146,9 +143,8 @@ def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[
     """Clears sitemap and lastmod of rows that the sitemap does not list any more; returns their number."""
     there = transaction.execute(select(urls.c.id).where(urls.c.sitemap_id == sitemap_id)).scalars()
     vanished = [row_id for row_id in there if row_id not in listed]
-    for start in range(0, len(vanished), _CHUNK):
-        chunk = vanished[start : start + _CHUNK]
-        transaction.execute(update(urls).where(urls.c.id.in_(chunk)).values(sitemap_id=None, lastmod_ms=None))
+    for part in split(vanished):
+        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(sitemap_id=None, lastmod_ms=None))
     return len(vanished)
 
 
@@ -195,10 +191,10 @@ def bring_forward(transaction: Transaction, dates: Dates) -> int:
 def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bool], *, due_ms: int) -> int:
     count = 0
     keys = [identities.key(url) for url in dates.urls]
-    for start in range(0, len(keys), _CHUNK):
+    for part in split(keys):
         read = select(sitemaps.c.id).where(
             sitemaps.c.source_id == dates.source_id,
-            sitemaps.c.key.in_(keys[start : start + _CHUNK]),
+            sitemaps.c.key.in_(part),
             sitemaps.c.run_id == dates.run_id,
             sitemaps.c.code.in_(_GOOD),
         )

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import outlinks
-from searchcrawl.store.statements import upsert
+from searchcrawl.store.statements import split, upsert
 
 
 def encode(url_ids: Sequence[int]) -> bytes:
@@ -44,7 +44,7 @@ def store(transaction: Transaction, links: Mapping[int, Sequence[int]]) -> None:
 def load(transaction: Transaction, pages: Sequence[int]) -> dict[int, list[int]]:
     """Loads the links of pages that have any."""
     found: dict[int, list[int]] = {}
-    for start in range(0, len(pages), 500):
-        query = select(outlinks.c.url_id, outlinks.c.links).where(outlinks.c.url_id.in_(pages[start : start + 500]))
+    for part in split(pages):
+        query = select(outlinks.c.url_id, outlinks.c.links).where(outlinks.c.url_id.in_(part))
         found.update({row.url_id: decode(row.links) for row in transaction.execute(query)})
     return found

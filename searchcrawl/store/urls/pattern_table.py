@@ -11,9 +11,8 @@ from sqlalchemy import or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import patterns, urls
-from searchcrawl.store.statements import among, scanned, upsert
+from searchcrawl.store.statements import among, scanned, split, upsert
 
-_CHUNK: Final = 500
 #: URLs that are read by one query.
 _URLS_AT_ONCE: Final = 20_000
 
@@ -94,8 +93,8 @@ def forget_cuts(transaction: Transaction, source_id: int, *, key: str, limit: in
 def count_urls(transaction: Transaction, source_id: int, texts: Sequence[str]) -> dict[str, int]:
     """How many URLs patterns have; 0 for those that are not known."""
     found = dict.fromkeys(texts, 0)
-    for start in range(0, len(texts), _CHUNK):
-        keys = [_key(text) for text in texts[start : start + _CHUNK]]
+    for part in split(texts):
+        keys = [_key(text) for text in part]
         query = select(patterns.c.pattern, patterns.c.urls).where(
             patterns.c.source_id == source_id, among(transaction, patterns.c.key, keys)
         )

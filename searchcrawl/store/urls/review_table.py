@@ -9,11 +9,10 @@ from sqlalchemy import bindparam, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import urls
-from searchcrawl.store.statements import among, scanned
+from searchcrawl.store.statements import among, scanned, split
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
-_CHUNK: Final = 500
 
 _referrers = urls.alias("referrers")
 
@@ -92,9 +91,9 @@ class DisplayRow(NamedTuple):
 def find_displays(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[DisplayRow]:
     """The rows of ``keys`` that are there."""
     found: list[DisplayRow] = []
-    for start in range(0, len(keys), _CHUNK):
+    for part in split(keys):
         query = select(urls.c.id, urls.c.key, urls.c.url, urls.c.display_url).where(
-            urls.c.source_id == source_id, among(transaction, urls.c.key, keys[start : start + _CHUNK])
+            urls.c.source_id == source_id, among(transaction, urls.c.key, part)
         )
         found.extend(DisplayRow._make(row) for row in transaction.execute(query))
     return found

@@ -26,10 +26,9 @@ from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code
 from searchcrawl.items import Claim
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import among
+from searchcrawl.store.statements import among, split
 from searchcrawl.store.states import AT_HAND, FetchState
 
-_CHUNK: Final = 500
 # No IN: its list cannot be expanded for many rows at once.
 _ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
 _REDIRECTING: Final = sorted(REDIRECTS | {int(Code.REDIRECT_LOOP)})
@@ -92,11 +91,9 @@ class Settled:
 def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
     """The known rows among ``keys``."""
     found: list[KnownUrl] = []
-    for start in range(0, len(keys), _CHUNK):
+    for part in split(keys):
         columns = (urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code, urls.c.rule)
-        query = select(*columns).where(
-            urls.c.source_id == source_id, among(transaction, urls.c.key, keys[start : start + _CHUNK])
-        )
+        query = select(*columns).where(urls.c.source_id == source_id, among(transaction, urls.c.key, part))
         found.extend(KnownUrl(*row) for row in transaction.execute(query))
     return found
 
@@ -150,10 +147,8 @@ def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
 def find_places(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int, int]]:
     """URL, depth and code of rows by id."""
     found: dict[int, tuple[str, int, int]] = {}
-    for start in range(0, len(url_ids), _CHUNK):
-        query = select(urls.c.id, urls.c.url, urls.c.depth, urls.c.code).where(
-            urls.c.id.in_(url_ids[start : start + _CHUNK])
-        )
+    for part in split(url_ids):
+        query = select(urls.c.id, urls.c.url, urls.c.depth, urls.c.code).where(urls.c.id.in_(part))
         found.update({row[0]: (row[1], row[2], row[3]) for row in transaction.execute(query)})
     return found
 
@@ -161,8 +156,8 @@ def find_places(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, t
 def find_depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
     """The depth of rows by id."""
     found: dict[int, int] = {}
-    for start in range(0, len(url_ids), _CHUNK):
-        query = select(urls.c.id, urls.c.depth).where(urls.c.id.in_(url_ids[start : start + _CHUNK]))
+    for part in split(url_ids):
+        query = select(urls.c.id, urls.c.depth).where(urls.c.id.in_(part))
         found.update({row[0]: row[1] for row in transaction.execute(query)})
     return found
 
@@ -275,9 +270,8 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
 
 
 def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: FetchState) -> None:
-    for start in range(0, len(url_ids), _CHUNK):
-        chunk = url_ids[start : start + _CHUNK]
-        transaction.execute(update(urls).where(urls.c.id.in_(chunk)).values(fetch_state=int(state)))
+    for part in split(url_ids):
+        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(fetch_state=int(state)))
 
 
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
@@ -361,9 +355,9 @@ def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
 def find_with_document(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
     """Ids of the rows whose last visit brought a document, indexed or known as a copy."""
     found: set[int] = set()
-    for start in range(0, len(url_ids), _CHUNK):
+    for part in split(url_ids):
         query = select(urls.c.id).where(
-            urls.c.id.in_(url_ids[start : start + _CHUNK]),
+            urls.c.id.in_(part),
             urls.c.fetch_state == int(FetchState.SETTLED),
             _ENDED_WELL,
         )
