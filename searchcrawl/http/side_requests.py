@@ -37,15 +37,15 @@ _KEEP_METHOD: Final = frozenset({307, 308})
 META_KEY: Final = "side_request"
 
 
-class Slot(Enum):
-    """What a side request has to wait for at its host."""
+class Limits(Enum):
+    """Which limits a side request keeps besides the delay of its host."""
 
-    #: the delay only: a page that waits for the answer has a slot already
-    OF_PAGE = "page"
-    #: the delay, and for all redirects together a slot under the cap on sites
-    OF_SITE = "site"
-    #: the delay, and a slot of its own among the requests to the host; it is not sent once the crawl ends
-    OWN = "own"
+    #: none: a page that waits for the answer counts already
+    DELAY_ONLY = "delay"
+    #: ``fetch.sites``, by its first host for all redirects together
+    SITES = "sites"
+    #: ``fetch.host_concurrency``; no page waits for it, so it is not sent once the crawl ends
+    HOST_CONCURRENCY = "host_concurrency"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class SidePolicy:
 
     kind: str
     max_bytes: int
-    slot: Slot = Slot.OF_PAGE
+    limits: Limits = Limits.DELAY_ONLY
     followed: frozenset[int] = REDIRECTS
     max_redirects: int = 5
     own_origins: Collection[str] | None = None
@@ -165,7 +165,7 @@ class SideRequests:
         """
         url = first_url
         try:
-            async with self._site_slot(policy, first_url):
+            async with self._keep_sites(policy, first_url):
                 for _ in range(policy.max_redirects + 1):
                     if check is not None:
                         await check(url)
@@ -188,7 +188,7 @@ class SideRequests:
         )
 
     async def _send(self, request: Request, policy: SidePolicy) -> Response:
-        async with self._slot(policy, urls.host_and_port(request.url)):
+        async with self._keep_host_limits(policy, urls.host_and_port(request.url)):
             try:
                 return await self._download(request)
             except Exception as error:
@@ -199,9 +199,9 @@ class SideRequests:
                 raise SideRequestFailed(message, code=failure.code, transient=failure.transient) from error
 
     @asynccontextmanager
-    async def _site_slot(self, policy: SidePolicy, url: str) -> AsyncIterator[None]:
-        """Holds the slot of the first host; the target of a redirect needs none."""
-        if policy.slot is not Slot.OF_SITE:
+    async def _keep_sites(self, policy: SidePolicy, url: str) -> AsyncIterator[None]:
+        """Counts the first host as one that is requested now; the targets of redirects do not count."""
+        if policy.limits is not Limits.SITES:
             yield
             return
         await self._rate_limiter.acquire_host(urls.host_and_port(url))
@@ -211,17 +211,17 @@ class SideRequests:
             self._rate_limiter.release_host(urls.host_and_port(url))
 
     @asynccontextmanager
-    async def _slot(self, policy: SidePolicy, slot: str) -> AsyncIterator[None]:
-        if policy.slot is not Slot.OWN:
-            await self._rate_limiter.wait_until_allowed(slot)
+    async def _keep_host_limits(self, policy: SidePolicy, host: str) -> AsyncIterator[None]:
+        if policy.limits is not Limits.HOST_CONCURRENCY:
+            await self._rate_limiter.wait_until_allowed(host)
             yield
             return
-        await self._rate_limiter.acquire_request(slot)
+        await self._rate_limiter.acquire_request(host)
         try:
             self.check_open()
             yield
         finally:
-            self._rate_limiter.release_request(slot)
+            self._rate_limiter.release_request(host)
 
 
 def _build_request(

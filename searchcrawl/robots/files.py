@@ -14,7 +14,7 @@ from searchcrawl.codes import UNREACHABLE, Code
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.outcome_middleware import describe_status
-from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests, Slot
+from searchcrawl.http.side_requests import ENDLESS, Limits, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 #: A parser reads 500 KiB; a little more shows that there was more.
 _MAX_BYTES: Final = 600_000
-_POLICY: Final = SidePolicy(kind="robots", max_bytes=_MAX_BYTES, slot=Slot.OF_SITE, own_origins=())
+_POLICY: Final = SidePolicy(kind="robots", max_bytes=_MAX_BYTES, limits=Limits.SITES, own_origins=())
 _FRESH_SECONDS: Final = 24 * 3600.0
 _PAUSE_SECONDS: Final = 1.0
 _MAX_ORIGINS: Final = 10_000

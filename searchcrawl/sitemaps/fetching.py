@@ -15,11 +15,11 @@ from searchcrawl.http.outcome_middleware import PAGES, describe_status
 from searchcrawl.http.side_requests import (
     REDIRECTS,
     CrawlEnds,
+    Limits,
     SideAnswer,
     SidePolicy,
     SideRequestFailed,
     SideRequests,
-    Slot,
 )
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.boundary import Boundary
@@ -27,7 +27,7 @@ from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, Si
 from searchcrawl.sitemaps.queue import WantedSitemap
 
 # One more byte shows that there was more.
-_POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, slot=Slot.OWN)
+_POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, limits=Limits.HOST_CONCURRENCY)
 _MAX_VALIDATOR_CHARACTERS: Final = 1000
 #: Parts that the writer has not committed yet, of all sitemaps together.
 PARTS_AHEAD: Final = 4

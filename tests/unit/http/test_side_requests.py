@@ -16,11 +16,11 @@ from searchcrawl.exceptions import HostBlocked
 from searchcrawl.http.side_requests import (
     CrawlEnds,
     Form,
+    Limits,
     SideAnswer,
     SidePolicy,
     SideRequestFailed,
     SideRequests,
-    Slot,
 )
 from searchcrawl.politeness.rate_limiter import RateLimiter
 
@@ -83,11 +83,11 @@ def failure_of(site: Site, policy: SidePolicy = POLICY, **values: Any) -> SideRe
 
 
 @pytest.mark.parametrize(
-    ("slot", "steps"),
+    ("limits", "steps"),
     [
-        (Slot.OF_PAGE, ["wait a.test:80", URL, "wait b.test:80", "http://b.test/y"]),
+        (Limits.DELAY_ONLY, ["wait a.test:80", URL, "wait b.test:80", "http://b.test/y"]),
         (
-            Slot.OF_SITE,
+            Limits.SITES,
             [
                 "acquire host a.test:80",
                 "wait a.test:80",
@@ -98,7 +98,7 @@ def failure_of(site: Site, policy: SidePolicy = POLICY, **values: Any) -> SideRe
             ],
         ),
         (
-            Slot.OWN,
+            Limits.HOST_CONCURRENCY,
             [
                 "acquire a.test:80",
                 URL,
@@ -110,10 +110,10 @@ def failure_of(site: Site, policy: SidePolicy = POLICY, **values: Any) -> SideRe
         ),
     ],
 )
-def test_redirect_when_followed_then_each_request_waits_for_its_own_host(slot: Slot, steps: list[str]) -> None:
+def test_redirect_when_followed_then_each_request_waits_for_its_own_host(limits: Limits, steps: list[str]) -> None:
     site = Site({URL: (302, "http://b.test/y")})
 
-    answer = get(site, SidePolicy(kind="test", max_bytes=1000, slot=slot))
+    answer = get(site, SidePolicy(kind="test", max_bytes=1000, limits=limits))
 
     assert site.steps == steps
     assert (answer.url, answer.status, answer.body, answer.redirected) == ("http://b.test/y", 200, b"text", True)
@@ -166,7 +166,7 @@ def test_answer_when_there_is_none_then_failure_has_the_code_of_a_page(
 def test_host_when_it_is_blocked_then_nothing_is_sent_and_its_status_is_the_code() -> None:
     site = Site({}, blocked=True)
 
-    failure = failure_of(site, SidePolicy(kind="test", max_bytes=1000, slot=Slot.OWN))
+    failure = failure_of(site, SidePolicy(kind="test", max_bytes=1000, limits=Limits.HOST_CONCURRENCY))
 
     assert (failure.code, failure.transient, site.requests) == (429, False, [])
 
@@ -188,12 +188,12 @@ def test_check_when_it_refuses_a_target_then_that_is_not_requested() -> None:
     assert (failure.code, [request.url for request in site.requests]) == (Code.OUTSIDE_BOUNDARY, [URL])
 
 
-@pytest.mark.parametrize(("slot", "sent"), [(Slot.OF_PAGE, 1), (Slot.OF_SITE, 1), (Slot.OWN, 0)])
-def test_crawl_when_it_ends_then_only_requests_that_a_page_waits_for_are_sent(slot: Slot, sent: int) -> None:
+@pytest.mark.parametrize(("limits", "sent"), [(Limits.DELAY_ONLY, 1), (Limits.SITES, 1), (Limits.HOST_CONCURRENCY, 0)])
+def test_crawl_when_it_ends_then_only_requests_that_a_page_waits_for_are_sent(limits: Limits, sent: int) -> None:
     site = Site({})
 
     try:
-        get(site, SidePolicy(kind="test", max_bytes=1000, slot=slot), is_closing=lambda: True)
+        get(site, SidePolicy(kind="test", max_bytes=1000, limits=limits), is_closing=lambda: True)
     except CrawlEnds:
         assert site.steps == ["acquire a.test:80", "release a.test:80"]
 
