@@ -20,6 +20,7 @@ from pydantic_core import PydanticUndefined
 
 from searchcrawl.cli import commands
 from searchcrawl.cli.command import Command
+from searchcrawl.cli.dispatch import LATER
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
@@ -329,6 +330,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "source-keys": lambda: key_pages(source_tables()),
     "project-keys": lambda: key_pages(project_tables()),
     "later-keys": later_keys,
+    "later-commands": lambda: ", ".join(f"`{name}`" for name in sorted(LATER)),
     "commands": command_page,
     "codes": code_page,
     "index-fields": field_page,
