@@ -274,36 +274,36 @@ class Code(IntEnum):
 _OURS: Final = {int(code): code.facts for code in Code}
 
 
-def _codes_of(*kinds: CodeClass) -> frozenset[int]:
-    return _codes_where(lambda facts: facts.kind in kinds)
+def _select_kinds(*kinds: CodeClass) -> frozenset[int]:
+    return _select_codes(lambda facts: facts.kind in kinds)
 
 
-def _codes_where(holds: Callable[[CodeFacts], bool]) -> frozenset[int]:
+def _select_codes(holds: Callable[[CodeFacts], bool]) -> frozenset[int]:
     return frozenset(code for code, facts in _OURS.items() if holds(facts))
 
 
 #: Another page is indexed in the place of this one.
-COPIES: Final = _codes_of(CodeClass.COPY)
+COPIES: Final = _select_kinds(CodeClass.COPY)
 #: The page leads to another row.
-REDIRECTS: Final = _codes_of(CodeClass.REDIRECT)
+REDIRECTS: Final = _select_kinds(CodeClass.REDIRECT)
 #: Refused by a rule of the source or of a limit, without a request: not visited again by itself.
-REFUSED: Final = _codes_where(lambda facts: not facts.revisited)
+REFUSED: Final = _select_codes(lambda facts: not facts.revisited)
 #: The row was never requested.
 NEVER_REQUESTED: Final = REFUSED | {0}
 #: The page was fetched well and has a document: indexed, or known as that of another page.
-WITH_DOCUMENT: Final = _codes_where(lambda facts: facts.has_document) | {200}
+WITH_DOCUMENT: Final = _select_codes(lambda facts: facts.has_document) | {200}
 #: The page is a document, or has not changed.
 SUCCESS: Final = frozenset({200, 304})
 #: The page was read, whether it is indexed or not.
-READ: Final = _codes_of(CodeClass.COPY, CodeClass.EXCLUDED, CodeClass.DISPLAY) | {200}
+READ: Final = _select_kinds(CodeClass.COPY, CodeClass.EXCLUDED, CodeClass.DISPLAY) | {200}
 #: The visit brought an answer that was processed: a page, a redirect, or 304.
 ANSWERED: Final = READ | REDIRECTS | SUCCESS
 #: Evidence that a known document is to be removed; for 951 only with a rule of robots.txt.
-REMOVING: Final = _codes_where(lambda facts: facts.removes)
+REMOVING: Final = _select_codes(lambda facts: facts.removes)
 #: The host could not be reached.
-UNREACHABLE: Final = _codes_where(lambda facts: facts.of_host)
+UNREACHABLE: Final = _select_codes(lambda facts: facts.of_host)
 #: ``status`` warns of URLs with these.
-WARNED: Final = _codes_where(lambda facts: facts.warned)
+WARNED: Final = _select_codes(lambda facts: facts.warned)
 
 #: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
 BUSY: Final = frozenset({429, 503})

@@ -32,48 +32,48 @@ class DocumentCache:
 
     def open_writer(self, number: int, committed_bytes: int) -> SegmentWriter:
         """Opens a writer for segment ``number``, of which ``committed_bytes`` are committed in the table."""
-        return SegmentWriter(self._path(number), committed_bytes=committed_bytes)
+        return SegmentWriter(self._build_path(number), committed_bytes=committed_bytes)
 
     def read_fields(self, place: Place, *, url: str | None = None) -> dict[str, Any]:
         """Reads the fields of a page; raises DamagedRecord where ``url`` is given and the record is of another page."""
-        member = self._bytes(place.segment, place.offset + place.response_bytes, place.fields_bytes)
+        member = self._read_bytes(place.segment, place.offset + place.response_bytes, place.fields_bytes)
         try:
             found, fields = decode_fields(member)
             _expect(found, url)
         except DamagedRecord as error:
-            raise self._named(place, error) from error
+            raise self._add_place(place, error) from error
         return fields
 
     def read_page(self, place: Place, *, url: str | None = None) -> StoredPage:
         """Reads a whole page; raises DamagedRecord where ``url`` is given and the record is of another page."""
-        members = self._bytes(place.segment, place.offset, place.response_bytes + place.fields_bytes)
+        members = self._read_bytes(place.segment, place.offset, place.response_bytes + place.fields_bytes)
         try:
             fields_url, fields = decode_fields(members[place.response_bytes :])
             page = decode_response(members[: place.response_bytes], fields=fields)
             _expect(fields_url, page.url)
             _expect(page.url, url)
         except DamagedRecord as error:
-            raise self._named(place, error) from error
+            raise self._add_place(place, error) from error
         return page
 
     def delete(self, number: int) -> None:
         """Deletes a segment, if it is there."""
         with self._lock:
-            self._forget(number)
+            self._close_file(number)
         try:
-            self._path(number).unlink(missing_ok=True)
+            self._build_path(number).unlink(missing_ok=True)
             failpoints.reach("cache.freed")
         except OSError as error:
-            raise CacheError(f"{self._path(number)}: {error.strerror or error}") from error
+            raise CacheError(f"{self._build_path(number)}: {error.strerror or error}") from error
 
-    def segments(self) -> Iterator[tuple[int, int]]:
+    def list_segments(self) -> Iterator[tuple[int, int]]:
         """Number and size in bytes of each segment, by rising number."""
         if not self.folder.is_dir():
             return
         numbers = (int(match[1]) for path in self.folder.iterdir() if (match := _SEGMENT_NAME.fullmatch(path.name)))
         for number in sorted(numbers):
             try:
-                size = self._path(number).stat().st_size
+                size = self._build_path(number).stat().st_size
             except FileNotFoundError:  # deleted since the folder was read
                 continue
             yield number, size
@@ -82,17 +82,17 @@ class DocumentCache:
         """Closes the files that were kept open for reading; may be called twice."""
         with self._lock:
             for number in list(self._files):
-                self._forget(number)
+                self._close_file(number)
 
-    def _path(self, number: int) -> Path:
+    def _build_path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.warc.gz"
 
-    def _bytes(self, number: int, offset: int, length: int) -> bytes:
-        path = self._path(number)
+    def _read_bytes(self, number: int, offset: int, length: int) -> bytes:
+        path = self._build_path(number)
         try:
             # Under the lock: another thread must not close the file, whose number may then be another file's.
             with self._lock:
-                data = os.pread(self._file(number), length, offset)
+                data = os.pread(self._open_file(number), length, offset)
         except FileNotFoundError as error:
             raise DamagedRecord(f"{path}: the segment is missing") from error
         except OSError as error:
@@ -103,23 +103,23 @@ class DocumentCache:
             raise DamagedRecord(f"{path}: ends before byte {offset + length}")
         return data
 
-    def _file(self, number: int) -> int:
+    def _open_file(self, number: int) -> int:
         if number in self._files:
             self._files.move_to_end(number)
             return self._files[number]
-        file = os.open(self._path(number), os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(self._build_path(number), os.O_RDONLY | os.O_CLOEXEC)
         self._files[number] = file
         if len(self._files) > _MAX_OPEN_FILES:
-            self._forget(next(iter(self._files)))
+            self._close_file(next(iter(self._files)))
         return file
 
-    def _forget(self, number: int) -> None:
+    def _close_file(self, number: int) -> None:
         file = self._files.pop(number, None)
         if file is not None:
             os.close(file)
 
-    def _named(self, place: Place, error: DamagedRecord) -> DamagedRecord:
-        return DamagedRecord(f"{self._path(place.segment)} at byte {place.offset}: {error}")
+    def _add_place(self, place: Place, error: DamagedRecord) -> DamagedRecord:
+        return DamagedRecord(f"{self._build_path(place.segment)} at byte {place.offset}: {error}")
 
 
 def _expect(found: str, wanted: str | None) -> None:

@@ -26,7 +26,7 @@ class Record:
     block: bytes
 
 
-def new_record_id() -> str:
+def make_record_id() -> str:
     """A new WARC-Record-ID: a random UUID (RFC 9562 §5.4), made in a third of the time of the standard library."""
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
@@ -38,7 +38,7 @@ def encode(headers: Mapping[str, str], block: bytes) -> bytes:
     lines = [_VERSION]
     lines += [f"{name}: {value}".encode() for name, value in headers.items()]
     lines += [
-        f"WARC-Block-Digest: {_digest(block)}".encode("ascii"),
+        f"WARC-Block-Digest: {_compute_digest(block)}".encode("ascii"),
         b"Content-Length: %d" % len(block),
     ]
     # A quarter of the time of zlib at this level, and no larger. One call, as each call releases the interpreter lock.
@@ -50,22 +50,22 @@ def decode(member: bytes, *, record_type: str) -> Record:
 
     Checked are the gzip checksum, the length, the block digest and the record's type.
     """
-    head, separator, rest = _inflated(member).partition(_END)
+    head, separator, rest = _inflate(member).partition(_END)
     version, *lines = head.split(_BREAK)
     if version != _VERSION or not separator:
         raise DamagedRecord("not a WARC record")
-    headers = dict(_header(line) for line in lines)
+    headers = dict(_parse_header(line) for line in lines)
     block = rest[: -len(_END)]
     if not rest.endswith(_END) or headers.get("content-length") != str(len(block)):
         raise DamagedRecord(f"the block has {len(block)} bytes, its header says {headers.get('content-length')}")
-    if headers.get("warc-block-digest") != _digest(block):
+    if headers.get("warc-block-digest") != _compute_digest(block):
         raise DamagedRecord("the block does not match its digest")
     if headers.get("warc-type") != record_type:
         raise DamagedRecord(f"a record of type {headers.get('warc-type')} where {record_type} was expected")
     return Record(headers=headers, block=block)
 
 
-def _inflated(member: bytes) -> bytes:
+def _inflate(member: bytes) -> bytes:
     inflater = isal_zlib.decompressobj(_GZIP)
     try:
         data = inflater.decompress(member)
@@ -76,12 +76,12 @@ def _inflated(member: bytes) -> bytes:
     return data
 
 
-def _header(line: bytes) -> tuple[str, str]:
+def _parse_header(line: bytes) -> tuple[str, str]:
     name, _, value = line.decode("utf-8", "replace").partition(": ")
     return name.lower(), value
 
 
-def _digest(block: bytes) -> str:
+def _compute_digest(block: bytes) -> str:
     # sha1 in base32 is what WARC tools write and can check; it guards against accidents only.
     digest = hashlib.sha1(block, usedforsecurity=False).digest()
     return "sha1:" + base64.b32encode(digest).decode("ascii")

@@ -61,7 +61,7 @@ class StoredPage:
 
 def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
     """Builds the two gzip members of a page; raises TypeError where a field cannot be written as JSON."""
-    response_id = record.new_record_id()
+    response_id = record.make_record_id()
     about = {
         "WARC-Target-URI": page.url,
         "WARC-Date": page.fetched_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -74,13 +74,13 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
     }
     fields = {
         "WARC-Type": "conversion",
-        "WARC-Record-ID": record.new_record_id(),
+        "WARC-Record-ID": record.make_record_id(),
         **about,
         "WARC-Refers-To": response_id,
         "Content-Type": "application/json",
     }
     fields_block = orjson.dumps(dict(page.fields), option=orjson.OPT_UTC_Z)
-    return record.encode(response, _http_block(page)), record.encode(fields, fields_block)
+    return record.encode(response, _build_http_block(page)), record.encode(fields, fields_block)
 
 
 def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
@@ -92,7 +92,7 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
         return StoredPage(
             url=found.headers["warc-target-uri"],
             status=int(describe_status.split(b" ")[1]),
-            headers=tuple(_original(line) for line in lines),
+            headers=tuple(_restore_header(line) for line in lines),
             body=body,
             fetched_at=datetime.fromisoformat(found.headers["warc-date"]),
             fields=fields,
@@ -113,7 +113,7 @@ def decode_fields(member: bytes) -> tuple[str, dict[str, Any]]:
     return found.headers.get("warc-target-uri", ""), fields
 
 
-def _http_block(page: StoredPage) -> bytes:
+def _build_http_block(page: StoredPage) -> bytes:
     lines = [
         f"HTTP/1.1 {page.status} {_PHRASES.get(page.status, '')}".encode("ascii"),
         b"Content-Length: %d" % len(page.body),
@@ -125,7 +125,7 @@ def _http_block(page: StoredPage) -> bytes:
     return _BREAK.join(lines) + _HEAD_END + page.body
 
 
-def _original(line: bytes) -> tuple[bytes, bytes]:
+def _restore_header(line: bytes) -> tuple[bytes, bytes]:
     name, _, value = line.partition(b": ")
     return (name[len(_RENAMED) :] if name.lower().startswith(_RENAMED) else name), value
 
@@ -169,7 +169,7 @@ class SegmentWriter:
         response, fields = encode_page(page)
         try:
             failpoints.reach("segment.append")
-            self._mend()
+            self._cut_failed_append()
             self._torn = True
             self._write(response, self._position)
             failpoints.reach("segment.append.mid")
@@ -186,7 +186,7 @@ class SegmentWriter:
     def sync(self) -> None:
         """Syncs the file: all appended pages survive a loss of power."""
         try:
-            self._mend()
+            self._cut_failed_append()
             os.fsync(self._file)
             if self._folder_is_unsynced:
                 _sync_folder(self.path.parent)
@@ -228,7 +228,7 @@ class SegmentWriter:
             raise DamagedRecord(f"{self.path}: {size} bytes, but {committed_bytes} were committed")
         self.rewind(committed_bytes)
 
-    def _mend(self) -> None:
+    def _cut_failed_append(self) -> None:
         """Cuts off the part of a page that a failed append has written."""
         if self._torn:
             os.ftruncate(self._file, self._position)

@@ -67,7 +67,7 @@ def _encode_redirects(hops: Sequence[Hop]) -> str | None:
     return orjson.dumps([{"url": hop.url, "code": hop.code} for hop in hops]).decode() if hops else None
 
 
-def _due_ms(source: Source, group: Group, now_ms: int, failed_runs: int) -> int:
+def _compute_due_ms(source: Source, group: Group, now_ms: int, failed_runs: int) -> int:
     every_hours = source.lifecycle.recrawl_every_hours
     due_ms = lifecycle.next_due_ms(now_ms, recrawl_every_hours=every_hours, failed_runs=failed_runs)
     # The clock may have been set back: a run visits no row twice.
@@ -81,12 +81,12 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         url_id=claim.url_id,
         code=document.code,
         rule=document.rule,
-        due_ms=_due_ms(source, group, fetched_ms, 0),
+        due_ms=_compute_due_ms(source, group, fetched_ms, 0),
         fetched_ms=fetched_ms,
         redirects=_encode_redirects(document.redirects),
     )
     group.counts["fetched"] += 1
-    if claim.held and (document.page is None or (document.code == 200 and not _differs(document, source))):
+    if claim.held and (document.page is None or (document.code == 200 and not _has_changed(document, source))):
         _confirm(document, settled, source, group)
     elif claim.held and document.code == Code.EMPTY:
         # A page that lost its text does not replace a good one.
@@ -121,12 +121,12 @@ def _collect_links(document: Document, page: Page, source: Source) -> Found:
     return Found(document.claim.url_id, document.claim.depth + 1, links, near)
 
 
-def key_of(url: str | None) -> int | None:
+def build_key(url: str | None) -> int | None:
     """The key of a URL; None without one."""
     return None if url is None else urls.key(url)
 
 
-def _differs(document: Document, source: Source) -> bool:
+def _has_changed(document: Document, source: Source) -> bool:
     """Whether an indexed value differs and the page counts as changed by ``change.condition``."""
     claim = document.claim
     if claim.fields_digest == document.fields_digest:
@@ -171,7 +171,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
 def _note_urls(document: Document, group: Group) -> bool:
     """Notes a new canonical or display URL of an unchanged page; returns whether it is shown with another URL."""
     claim = document.claim
-    canonical, display = key_of(document.canonical), key_of(document.display_url)
+    canonical, display = build_key(document.canonical), build_key(document.display_url)
     if canonical != claim.canonical_key:
         group.canonicals[claim.url_id] = canonical
     if display == claim.display_key:
@@ -195,7 +195,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         return
     failed = is_failure(outcome.code, outcome.rule)
     failed_runs = claim.failed_runs + 1 if failed else 0
-    due_ms = None if outcome.code in REFUSED else _due_ms(source, group, now_ms, failed_runs)
+    due_ms = None if outcome.code in REFUSED else _compute_due_ms(source, group, now_ms, failed_runs)
     settled = _build_settled(outcome, due_ms=due_ms, failed_runs=failed_runs)
     if outcome.code == 304 and not outcome.transient:
         group.unchanged.append(settled)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import WITH_DOCUMENT, Code
-from searchcrawl.commit.decide import Group, key_of
+from searchcrawl.commit.decide import Group, build_key
 from searchcrawl.duplicates import resolution
 from searchcrawl.items import Document, Page
 from searchcrawl.store.batches import batch_table
@@ -144,8 +144,8 @@ def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocumen
         etag=document.etag,
         last_modified=document.last_modified,
         last_changed_ms=clock.to_ms(document.fetched_at),
-        canonical_key=key_of(document.canonical),
-        display_key=key_of(document.display_url),
+        canonical_key=build_key(document.canonical),
+        display_key=build_key(document.display_url),
         unavailable_ms=None if document.page is None else document.page.unavailable_ms,
     )
 

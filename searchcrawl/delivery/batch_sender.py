@@ -179,7 +179,7 @@ def free_segments(run: Run, cache: DocumentCache) -> None:
     All of them without ``cache.preserve``, else the oldest beyond ``max_gb``; none while everything is sent again.
     """
     preserve, max_bytes = run.project.cache.preserve, run.project.cache.max_bytes
-    sizes = dict(cache.segments())
+    sizes = dict(cache.list_segments())
     used = run.read(lambda transaction: _segments_in_use(transaction, run.source_id))
     if used is None:
         return

@@ -66,7 +66,7 @@ class DeliveryThread:
         return run.read(lambda transaction: batch_table.find_unfinished(transaction, run.source_id))
 
     def _is_full(self) -> bool:
-        return sum(size for _, size in self._cache.segments()) >= self._run.project.cache.max_bytes
+        return sum(size for _, size in self._cache.list_segments()) >= self._run.project.cache.max_bytes
 
     def _seal(self, *, rotate: bool = False) -> None:
         batch = delivery_queue.seal_batch(self._run, rotate=rotate)

@@ -28,7 +28,7 @@ MAX_HOPS: Final = 10
 
 
 class Lookup(Protocol):
-    """Finds stored documents of a source, as they are now; only good ones (``KeyedDocument.good``)."""
+    """Finds stored documents of a source, as they are now; only good ones (``KeyedDocument.is_good``)."""
 
     def find_survivors(self, digests: Collection[bytes]) -> Iterable[KeyedDocument]:
         """Documents with these bodies that are indexed themselves."""
@@ -86,7 +86,7 @@ def resolve(
     return _Resolution(before, after, lookup, canonicals=canonicals).run()
 
 
-def _best(documents: Iterable[KeyedDocument]) -> KeyedDocument:
+def _select_best(documents: Iterable[KeyedDocument]) -> KeyedDocument:
     return min(documents, key=lambda document: rank(document.url))
 
 
@@ -107,7 +107,7 @@ class _Resolution:
         self._touched = after.keys()
         self._documents = dict(after)
         #: documents whose result is found again
-        self._affected = {url_id for url_id, document in after.items() if document.good}
+        self._affected = {url_id for url_id, document in after.items() if document.is_good}
         #: by the id of a document: which other one is shown with its display URL; None: it is shown itself
         self._shown_instead: dict[int, int | None] = dict.fromkeys(after)
         #: by the key of a URL: its document
@@ -146,7 +146,7 @@ class _Resolution:
     def _is_shown(self, url_id: int) -> bool:
         document = self._documents[url_id]
         if url_id in self._shown_instead:
-            return document.good and self._shown_instead[url_id] is None
+            return document.is_good and self._shown_instead[url_id] is None
         return _was_shown(document)
 
     def _note(self, documents: Iterable[KeyedDocument]) -> list[int]:
@@ -170,7 +170,7 @@ class _Resolution:
             if document.display_key is not None:
                 groups.setdefault(document.display_key, []).append(document)
         for documents in groups.values():
-            winner = _best(documents)
+            winner = _select_best(documents)
             for document in documents:
                 shown = document is winner
                 self._shown_instead[document.url_id] = None if shown else winner.url_id
@@ -260,7 +260,7 @@ class _Resolution:
         )
         for digest, documents in classes.items():
             others = {other for other in self._known_survivors[digest] if other not in self._affected}
-            self._survivors[digest] = _best(self._documents[url_id] for url_id in documents | others).url_id
+            self._survivors[digest] = _select_best(self._documents[url_id] for url_id in documents | others).url_id
 
     def _find_old_digest(self, url_id: int) -> bytes | None:
         old = self._find_old(url_id)
@@ -358,7 +358,7 @@ class _Resolution:
 
 
 def _was_shown(document: KeyedDocument) -> bool:
-    return document.good and document.code != Code.DISPLAY_URL_CLASH
+    return document.is_good and document.code != Code.DISPLAY_URL_CLASH
 
 
 def _choose_state(document: KeyedDocument, code: int) -> DocumentState | None:

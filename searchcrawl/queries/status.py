@@ -204,5 +204,5 @@ def count_cache(project: Project, database: Database, name: str) -> dict[str, An
         return 0 if source_id is None else url_queries.count_cached_records(transaction, source_id)
 
     records = database.read(count)
-    sizes = [size for _, size in DocumentCache(project.cache_dir / name).segments()]
+    sizes = [size for _, size in DocumentCache(project.cache_dir / name).list_segments()]
     return {"source": name, "records": records, "segments": len(sizes), "bytes": sum(sizes)}

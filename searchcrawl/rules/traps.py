@@ -58,13 +58,16 @@ def find_patterns(url: str) -> list[Pattern]:
     There is one of level VALUES only if the URL has a number, an id or a query.
     """
     slash = url.find("/", 8)
-    origin, above = _origin(url[:slash])
+    origin, above = _split_origin(url[:slash])
     path, mark, query = url[slash:].partition("?")
     shape = replace_numbers(path)
     rest = "?*" if mark else ""
     found: list[Pattern] = []
     if mark:
-        found = [Pattern(Level.VALUES, f"{origin}{shape}?{_names(query)}"), Pattern(Level.FACETS, f"{origin}{shape}?*")]
+        found = [
+            Pattern(Level.VALUES, f"{origin}{shape}?{_join_names(query)}"),
+            Pattern(Level.FACETS, f"{origin}{shape}?*"),
+        ]
     elif shape != path or origin != url[:slash]:
         found = [Pattern(Level.VALUES, origin + shape)]
     trunk = shape.rstrip("/")
@@ -93,11 +96,11 @@ def find_cut(url: str, cuts: Container[str], proven: Container[str]) -> str | No
 def build_values_pattern(url: str) -> str | None:
     """The pattern of level VALUES; None where the URL has no number, id or query."""
     slash = url.find("/", 8)
-    origin, _ = _origin(url[:slash])
+    origin, _ = _split_origin(url[:slash])
     path, mark, query = url[slash:].partition("?")
     shape = replace_numbers(path)
     if mark:
-        return f"{origin}{shape}?{_names(query)}"
+        return f"{origin}{shape}?{_join_names(query)}"
     return None if shape == path and origin == url[:slash] else origin + shape
 
 
@@ -110,7 +113,7 @@ def replace_numbers(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _origin(origin: str) -> tuple[str, str]:
+def _split_origin(origin: str) -> tuple[str, str]:
     """The origin with numbers and ids of its host replaced, and the one of all hosts of its domain, or ""."""
     scheme, _, netloc = origin.partition("://")
     host, colon, port = netloc.partition(":")
@@ -124,7 +127,7 @@ def _origin(origin: str) -> tuple[str, str]:
     return f"{scheme}://{'.'.join(labels)}{colon}{port}", above
 
 
-def _names(query: str) -> str:
+def _join_names(query: str) -> str:
     """The names of the parameters, sorted, each once: their order and number do not matter."""
     if "&" not in query:
         return replace_numbers(query.partition("=")[0])

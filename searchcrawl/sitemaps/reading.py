@@ -225,13 +225,13 @@ class SitemapReading:
     async def _read(self, wanted: WantedSitemap) -> None:
         run, url = self._run, wanted.url
         row = await asyncio.to_thread(run.read, lambda transaction: sitemap_table.find(transaction, run.source_id, url))
-        if row is not None and row.good and row.run_id == run.id:
+        if row is not None and row.is_good and row.run_id == run.id:
             # This run read it before it was interrupted.
             self._undated.append(url)
             await self._enqueue_known_children(wanted, row)
             return
         validators = Validators()
-        if row is not None and row.good and not run.forced:
+        if row is not None and row.is_good and not run.forced:
             validators = Validators(etag=row.etag, last_modified=row.last_modified)
         try:
             await self._check_robots(wanted)

@@ -179,6 +179,6 @@ def test_resend_when_the_cache_preserves_nothing_then_nothing_is_given_up_before
     done = resend(filled)
 
     assert done == sent(4)
-    assert list(filled.cache.segments()) == []
+    assert list(filled.cache.list_segments()) == []
     with filled.database.read_once() as transaction:
         assert resend_table.count_without_record(transaction, filled.run.source_id) == 4

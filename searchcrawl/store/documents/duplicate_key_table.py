@@ -61,7 +61,7 @@ class KeyedDocument(NamedTuple):
         return identity.key(self.url)
 
     @property
-    def good(self) -> bool:
+    def is_good(self) -> bool:
         """Whether the page was fetched well, and no later visit brought evidence against it."""
         if self.code == _CLASH:
             return True
@@ -126,7 +126,7 @@ class DuplicateKeys:
             values,
             lambda part: _KEYED_DOCUMENTS.where(*conditions, among(self._transaction, one_of, part)),
         )
-        return [document for document in found if document.good]
+        return [document for document in found if document.is_good]
 
 
 def _select(

@@ -33,7 +33,7 @@ class SitemapRow:
     run_id: int | None
 
     @property
-    def good(self) -> bool:
+    def is_good(self) -> bool:
         """Whether its list is known."""
         return self.code in _GOOD
 

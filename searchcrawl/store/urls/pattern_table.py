@@ -40,7 +40,7 @@ def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern
         return
     columns = ("pages", "new_permille", "cut", "cut_limit", "shares", "runs")
     values = [
-        {"source_id": source_id, "key": _key(row.text), "pattern": row.text}
+        {"source_id": source_id, "key": _hash_text(row.text), "pattern": row.text}
         | {column: getattr(row, column) for column in columns}
         for row in rows
     ]
@@ -94,7 +94,7 @@ def count_urls(transaction: Transaction, source_id: int, texts: Sequence[str]) -
     """How many URLs patterns have; 0 for those that are not known."""
     found = dict.fromkeys(texts, 0)
     for part in split(texts):
-        keys = [_key(text) for text in part]
+        keys = [_hash_text(text) for text in part]
         query = select(patterns.c.pattern, patterns.c.urls).where(
             patterns.c.source_id == source_id, among(transaction, patterns.c.key, keys)
         )
@@ -111,7 +111,7 @@ def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, i
                 index_elements=["source_id", "key"], set_={"urls": statement.excluded.urls}
             ),
             [
-                {"source_id": source_id, "key": _key(text), "pattern": text, "urls": number}
+                {"source_id": source_id, "key": _hash_text(text), "pattern": text, "urls": number}
                 for text, number in numbers.items()
             ],
         )
@@ -128,7 +128,7 @@ def mark_full(transaction: Transaction, source_id: int, texts: Collection[str], 
                 where=patterns.c.cut.is_(None),
             ),
             [
-                {"source_id": source_id, "key": _key(text), "pattern": text, "cut": key, "cut_limit": limit}
+                {"source_id": source_id, "key": _hash_text(text), "pattern": text, "cut": key, "cut_limit": limit}
                 for text in texts
             ],
         )
@@ -157,5 +157,5 @@ def list_urls(transaction: Transaction, source_id: int, *, without: Sequence[int
         after = rows[-1].id
 
 
-def _key(text: str) -> int:
+def _hash_text(text: str) -> int:
     return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) - (1 << 63)

@@ -117,13 +117,13 @@ def test_delete_when_a_segment_was_read_then_its_file_goes_and_the_others_stay(c
 
 
 def test_segments_when_there_are_some_then_numbers_and_sizes_are_told(cache: DocumentCache) -> None:
-    assert list(cache.segments()) == []
+    assert list(cache.list_segments()) == []
 
     for number in (10, 2, 123_456_789):
         stored(cache, number, number)
     (cache.folder / "notes.txt").write_text("not ours", encoding="utf-8")
 
-    assert list(cache.segments()) == [
+    assert list(cache.list_segments()) == [
         (number, (cache.folder / f"{number:08d}.warc.gz").stat().st_size) for number in (2, 10, 123_456_789)
     ]
 

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from searchcrawl.cache.record import decode, encode, new_record_id
+from searchcrawl.cache.record import decode, encode, make_record_id
 from searchcrawl.exceptions import DamagedRecord
 
 HEADERS = {"WARC-Type": "conversion", "WARC-Target-URI": "http://a.example/ü"}
@@ -67,4 +67,4 @@ def test_decode_when_the_record_is_of_another_type_then_it_is_damaged() -> None:
 
 
 def test_new_record_id_when_asked_twice_then_it_differs() -> None:
-    assert new_record_id() != new_record_id()
+    assert make_record_id() != make_record_id()

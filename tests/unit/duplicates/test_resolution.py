@@ -75,7 +75,7 @@ class Table:
         return {
             names[m.url_id]: (m.code, None if m.duplicate_of is None else names[m.duplicate_of])
             for m in self._all()
-            if m.good
+            if m.is_good
         }
 
     def _apply(self, changes: Changes) -> None:
@@ -94,14 +94,14 @@ class Table:
         return list(self.members.values())
 
     def _good(self, members: Iterable[KeyedDocument]) -> list[KeyedDocument]:
-        found = [member for member in members if member.good]
+        found = [member for member in members if member.is_good]
         self.read += len(found)
         return found
 
 
 def from_scratch(table: Table) -> dict[str, Result]:
     """The rules of the module's docstring, applied to all documents at once."""
-    good = {m.url_id: m for m in table.members.values() if m.good}
+    good = {m.url_id: m for m in table.members.values() if m.is_good}
     clashing: dict[int, int] = {}
     for member in good.values():
         same = [m for m in good.values() if m.display_key is not None and m.display_key == member.display_key]

@@ -130,7 +130,7 @@ def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known
         batch_table.note_removed(transaction, ids[1:])
 
     assert [(one.url_id, one.code) for one in surplus] == [(ids[1], code)]
-    assert under_way.good
+    assert under_way.is_good
     assert states(database, ids) == [PRESENT, WITHHELD]
     assert document(database, ids[1]).duplicate_of == ids[0]
 
@@ -230,5 +230,5 @@ def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database:
     with database.read_once() as transaction:
         found = duplicate_key_table.load(transaction, ids)
 
-    assert [found[url_id].good for url_id in ids] == [False, True]
+    assert [found[url_id].is_good for url_id in ids] == [False, True]
     assert found[ids[0]].state == QUARANTINED

@@ -68,7 +68,7 @@ def test_find_when_a_reading_failed_then_the_validators_are_kept(database: Datab
 
     found = find(database, URL)
     assert found == SitemapRow(id=sitemap, url=URL, code=503, etag='"1"', last_modified="then", run_id=RUN)
-    assert not found.good
+    assert not found.is_good
 
 
 @pytest.mark.parametrize(
