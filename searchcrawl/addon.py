@@ -26,12 +26,11 @@ from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExt
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
-from searchcrawl.http.conditional_middleware import ConditionalMiddleware
 from searchcrawl.http.decompression_middleware import DecompressionMiddleware
-from searchcrawl.http.headers_middleware import HeadersMiddleware
-from searchcrawl.http.outcome_middleware import OutcomeMiddleware
+from searchcrawl.http.headers_middleware import ConditionalMiddleware, HeadersMiddleware
 from searchcrawl.http.proxy_middleware import ProxyMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
+from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.login.login_middleware import LoginMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run

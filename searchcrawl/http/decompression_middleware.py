@@ -12,8 +12,7 @@ from scrapy.utils.asyncio import run_in_thread
 
 from searchcrawl.codes import Code
 from searchcrawl.http.content_coding import ACCEPTED, BrokenCoding, DecodedTooLarge, decode_body, parse_codings
-from searchcrawl.http.outcome_middleware import PAGES
-from searchcrawl.http.visit_end import build_visit_end, find_claim
+from searchcrawl.http.visit_end import PAGES, build_visit_end, find_claim
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of

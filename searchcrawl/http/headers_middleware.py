@@ -1,15 +1,21 @@
-"""Sets User-Agent and Accept, and the headers of the source for the origins that they are meant for (X-N7)."""
+"""Sets the headers of requests: who asks, those of the source (X-N7), and conditions, with what a 304 to them means (D2, L5)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.http import Response
 
-from searchcrawl import urls
-from searchcrawl.http.visit_end import find_claim, find_redirects
+from searchcrawl import clock, urls
+from searchcrawl.codes import Code
+from searchcrawl.html.metas import read_robots_directives
+from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.index_filter import NOINDEX_RULE, IndexFilter, read_last_modified
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -47,3 +53,80 @@ def _is_own_origin(request: Request) -> bool:
     if claim is None:
         return bool(request.meta.get("own_headers"))
     return not find_redirects(request) or urls.parse(request.url).origin == urls.parse(claim.url).origin
+
+
+class ConditionalMiddleware:
+    """Sends the validators of the last good body with a row's own URL, never with a redirect's target.
+
+    A 304 to them ends the visit with 304; one without a condition is a failure that is tried again. ``index_filter`` decides again
+    how old a page is that has not changed: one that has become too old ends with 952, as does one whose 304 says
+    noindex to ``user_agent`` (None: nobody listens).
+    """
+
+    def __init__(self, index_filter: IndexFilter | None = None, *, user_agent: str | None = None) -> None:
+        self._filter = index_filter if index_filter is not None and index_filter.depends_on_time else None
+        self._user_agent = user_agent
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ConditionalMiddleware:
+        run = stages_of(crawler).get(Run)
+        agent = run.source.robots.user_agent or run.project.user_agent
+        return cls(run.index_filter, user_agent=agent if run.source.keep.meta_robots else None)
+
+    def process_request(self, request: Request) -> None:
+        claim = find_claim(request)
+        if claim is None or find_redirects(request):
+            return
+        if self._filter is not None and claim.code == Code.NOT_INDEXED and not self._refusal(claim.last_modified):
+            # Too old before, and not by now: a 304 would not bring the page.
+            return
+        if claim.etag is not None:
+            _set(request, b"If-None-Match", claim.etag)
+        if claim.last_modified is not None:
+            _set(request, b"If-Modified-Since", claim.last_modified)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if response.status != 304:
+            return response
+        claim = find_claim(request)
+        if claim is None:
+            return response
+        if b"If-None-Match" not in request.headers and b"If-Modified-Since" not in request.headers:
+            raise build_visit_end(request, claim, 304, error="304 without a condition", transient=True)
+        tags = response.headers.getlist(b"X-Robots-Tag")
+        if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
+            raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=NOINDEX_RULE)
+        last_modified = _text(response.headers.get(b"Last-Modified"))
+        refusal = self._refusal(last_modified or claim.last_modified) if self._filter is not None else None
+        if refusal is not None:
+            raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=refusal.text)
+        outcome = replace(
+            build_visit_end(request, claim, 304).outcome,
+            etag=_text(response.headers.get(b"ETag")),
+            last_modified=last_modified,
+        )
+        raise VisitEnded(outcome)
+
+    def _says_noindex(self, tags: Sequence[str]) -> bool:
+        agent = self._user_agent
+        return (
+            agent is not None
+            and read_robots_directives(metas=(), headers=tags, user_agent=agent, now=clock.now()).noindex
+        )
+
+    def _refusal(self, last_modified: str | None) -> Decision | None:
+        return (
+            None
+            if self._filter is None
+            else self._filter.refuse_unchanged(read_last_modified(last_modified), clock.now_ms())
+        )
+
+
+def _set(request: Request, name: bytes, value: str) -> None:
+    # A validator that is not plain text can't be sent back as it came (RFC 9110 §5.5).
+    if value.isascii() and value.isprintable():
+        request.headers[name] = value
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")

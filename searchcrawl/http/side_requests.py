@@ -23,8 +23,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import decode_prefix, parse_codings
 from searchcrawl.http.library_internals import is_closing
-from searchcrawl.http.outcome_middleware import describe_failure
-from searchcrawl.http.visit_end import find_failure, join_lines
+from searchcrawl.http.visit_end import describe_failure, find_failure, join_lines
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
 

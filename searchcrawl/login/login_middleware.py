@@ -16,10 +16,9 @@ from scrapy.http import Response
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.http.outcome_middleware import describe_status
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import META_KEY, REDIRECTS, SideRequests
-from searchcrawl.http.visit_end import build_visit_end, find_claim, find_redirects, join_lines
+from searchcrawl.http.visit_end import build_visit_end, describe_status, find_claim, find_redirects, join_lines
 from searchcrawl.login import http_auth
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FormSettings, LoginFailed

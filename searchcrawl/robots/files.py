@@ -13,8 +13,8 @@ from searchcrawl import clock, urls
 from searchcrawl.codes import UNREACHABLE, Code
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.outcome_middleware import describe_status
 from searchcrawl.http.side_requests import ENDLESS, Limits, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.http.visit_end import describe_status
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run

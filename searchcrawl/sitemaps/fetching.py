@@ -11,7 +11,6 @@ from searchcrawl import urls
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.html.content_type import parse_content_type
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.outcome_middleware import PAGES, describe_status
 from searchcrawl.http.side_requests import (
     REDIRECTS,
     CrawlEnds,
@@ -21,6 +20,7 @@ from searchcrawl.http.side_requests import (
     SideRequestFailed,
     SideRequests,
 )
+from searchcrawl.http.visit_end import PAGES, describe_status
 from searchcrawl.items import ListedUrl, SitemapEnd, SitemapPart
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser

@@ -18,8 +18,8 @@ from searchcrawl.html.encoding import decode
 from searchcrawl.html.page import has_password_field, parse_html
 from searchcrawl.html.page_text import collapse_lines
 from searchcrawl.http.content_coding import BrokenCoding
-from searchcrawl.http.outcome_middleware import PAGES
 from searchcrawl.http.side_requests import ENDLESS, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
+from searchcrawl.http.visit_end import PAGES
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.run import Run

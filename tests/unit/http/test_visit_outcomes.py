@@ -21,8 +21,14 @@ from scrapy.http import HtmlResponse, Response
 
 from searchcrawl.http.decompression_middleware import DecompressionMiddleware
 from searchcrawl.http.headers_middleware import HeadersMiddleware
-from searchcrawl.http.outcome_middleware import OutcomeMiddleware
-from searchcrawl.http.visit_end import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress, VisitEnded
+from searchcrawl.http.visit_end import (
+    BodyTooLarge,
+    BrokenHeader,
+    CertificateRefused,
+    ForbiddenAddress,
+    OutcomeMiddleware,
+    VisitEnded,
+)
 from searchcrawl.items import Outcome
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
 

@@ -10,7 +10,7 @@ from scrapy import Request
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
-from searchcrawl.http.conditional_middleware import ConditionalMiddleware
+from searchcrawl.http.headers_middleware import ConditionalMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim, Hop, Link
