@@ -1,8 +1,9 @@
-"""Builds the stages of one crawl, and says which of them uses which: each gets the others as arguments.
+"""Builds the stages of one crawl: each gets those that it uses as arguments of its constructor.
 
-The add-on calls ``compose`` before Scrapy makes its components, which then take their stage from ``Stages``.
-Stages that use each other are joined by what is made first: the writer's queue, the window, the watch
-over traps, the event that lets due rows be visited again, and ``run.shutdown``.
+The add-on calls ``compose`` before Scrapy makes its components, which then get their stages from ``Stages``.
+Some stages use each other, as the frontier and the writer: they share small objects that are made first. These are
+the queue of the writer, the host registry, the watch over traps, ``run.shutdown``, and the event that is set once rows
+that are due again may be claimed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One run over one source: its id, kind, lease and counts."""
+"""One run over one source: its data, its lease, its counters and its transactions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Shutdown:
-    """Ends a crawl before everything is visited; any thread may ask for it.
+    """Ends a crawl before everything is visited; any thread may call ``stop`` and ``fail``.
 
     ``failure`` is the first error after which nothing could be written any more.
     """
@@ -50,7 +50,7 @@ class Shutdown:
         self._close: Callable[[str], None] | None = None
 
     def open(self, close: Callable[[str], None]) -> None:
-        """The crawl begins: ``close`` (reason) ends it, in whatever thread it is called."""
+        """Called when the crawl begins; ``close`` ends it for a reason, and may be called by any thread."""
         self._close = close
 
     def stop(self, reason: str) -> None:
@@ -88,14 +88,14 @@ class Run:
     index_filter: IndexFilter | None = field(init=False)
     attributes: AttributeMap | None = field(init=False)
     rewriting: Rewriting = field(init=False)
-    #: what became of the start URLs, once they were admitted
+    #: the start URLs after rewriting, once they are admitted
     starts: tuple[NormalisedUrl, ...] = ()
     shutdown: Shutdown = field(default_factory=Shutdown)
     delivery_failure: Exception | None = None
     limit: int = 0
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
-    #: until when the lease holds for sure, in monotonic seconds
+    #: in monotonic seconds: before it no other process takes the lease
     lease_until: float = float("inf")
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _saving: threading.Lock = field(default_factory=threading.Lock)
@@ -127,7 +127,7 @@ class Run:
             self.counts.update(amounts)
 
     def copy_counts(self) -> dict[str, int]:
-        """All counters, now."""
+        """All counters as they are now; any thread may call it."""
         with self._counting:
             return {name: self.counts[name] for name in COUNTS}
 
@@ -145,7 +145,7 @@ class Run:
         return self.database.write(under_lease)
 
     def write_counted(self, work: Callable[[Transaction], Mapping[str, int]]) -> None:
-        """The same for what adds to counters: ``work`` answers how much. A crash loses none of them."""
+        """As ``write``, and stores the counters with it: ``work`` returns what it adds to them. A crash loses none."""
 
         def counted(transaction: Transaction) -> Mapping[str, int]:
             added = work(transaction)
@@ -154,7 +154,7 @@ class Run:
             run_table.set_counts(transaction, self.id, sums)
             return added
 
-        # What is committed is counted before others save their sums.
+        # One thread at a time: the sums of the next one include what this one committed.
         with self._saving:
             self.count(**self.write(counted))
 
@@ -188,13 +188,13 @@ class Run:
 
 
 def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:
-    """Takes the source's lease, gives back what a dead process held, and begins or resumes a run.
+    """Takes the lease of the source, releases the rows that a dead process had claimed, and begins or resumes a run.
 
     Raises SourceBusy while another process runs the source, ConfigurationError for its rules and for a
     plug-in that cannot begin.
     """
     boundary = build_boundary(source)
-    print_now = compute_fingerprint(source, versions=versions)
+    current = compute_fingerprint(source, versions=versions)
 
     def take(transaction: Transaction) -> tuple[int, Lease]:
         source_id = run_table.find_or_add_source(transaction, source.name)
@@ -202,7 +202,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
 
     source_id, lease = database.write(take)
     reach("lease.taken")
-    row, forced = database.write(lambda transaction: _start(transaction, lease, print_now))
+    row, forced = database.write(lambda transaction: _begin_or_resume(transaction, lease, current))
     run = Run(
         project=project,
         source=source,
@@ -211,7 +211,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
         source_id=source_id,
         lease=lease,
         row=row,
-        fingerprint=print_now,
+        fingerprint=current,
         forced=forced,
     )
     run.counts.update(row.counts)
@@ -223,19 +223,19 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     return run
 
 
-def _start(transaction: Transaction, lease: Lease, print_now: str) -> tuple[RunRow, tuple[str, ...]]:
-    """The run that begins or goes on, and the keys that have changed since the last one."""
+def _begin_or_resume(transaction: Transaction, lease: Lease, current: str) -> tuple[RunRow, tuple[str, ...]]:
+    """Begins or resumes the run; returns its row, and the keys that have changed since the last run."""
     source_id = lease.source_id
     leases.check(transaction, lease)
     url_table.recover(transaction, source_id)
     made_with = run_table.find_fingerprint(transaction, source_id)
     before = run_table.find_last(transaction, source_id)
     if made_with is None:
-        run_table.set_fingerprint(transaction, source_id, print_now)
+        run_table.set_fingerprint(transaction, source_id, current)
     elif before is not None and before.fingerprint and before.end_reason != EndReason.FINISHED:
-        # An edit taken back is an edit of what that run has made already.
+        # That run made documents with its own values: also an edit that was taken back since is a change of these.
         made_with = mix_fingerprints(made_with, before.fingerprint)
         run_table.set_fingerprint(transaction, source_id, made_with)
-    forced = tuple(find_changed_keys(made_with or print_now, print_now))
-    row = run_table.start(transaction, source_id, fingerprint=print_now, now_ms=now_ms())
+    forced = tuple(find_changed_keys(made_with or current, current))
+    row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
     return row, forced
