@@ -37,7 +37,7 @@ class Claim:
 
     ``attempt`` counts the failed tries of this run, ``failed_runs`` the failed runs in a row.
     ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
-    of the last good body, None without one or where it is to be processed again; ``held`` tells
+    of the last good body, None without one or where it is to be processed again; ``has_document`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
     ``canonical_key`` and ``display_key`` are those of the document (``urls.key``), None where it has none;
     ``display_url`` is what a rewriter wants shown instead of the URL.
@@ -52,7 +52,7 @@ class Claim:
     last_modified: str | None = None
     body_digest: bytes | None = None
     fields_digest: bytes | None = None
-    held: bool = False
+    has_document: bool = False
     code: int = 0
     failed_runs: int = 0
     canonical_key: int | None = None

@@ -86,9 +86,9 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         redirects=_encode_redirects(document.redirects),
     )
     group.counts["fetched"] += 1
-    if claim.held and (document.page is None or (document.code == 200 and not _has_changed(document, source))):
+    if claim.has_document and (document.page is None or (document.code == 200 and not _has_changed(document, source))):
         _confirm(document, settled, source, group)
-    elif claim.held and document.code == Code.EMPTY:
+    elif claim.has_document and document.code == Code.EMPTY:
         # A page that lost its text does not replace a good one.
         group.settled.append(settled)
         group.counts["non_indexable"] += 1

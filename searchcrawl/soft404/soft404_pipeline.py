@@ -131,12 +131,12 @@ class PlaceholderPagePipeline:
         if "html" not in document.mimetype and not document.mimetype.startswith("text/"):
             return False
         claim = document.claim
-        return claim.held or not self._is_home(claim.url, None) or has_password_field(document.body)
+        return claim.has_document or not self._is_home(claim.url, None) or has_password_field(document.body)
 
     @staticmethod
     def _repeats_last(host: _Host, document: Document, page: Page) -> bool:
         """Whether two known pages in a row have become one: a host may begin to answer any path during a run."""
-        if host.signature is not None or host.probed_again or not document.claim.held:
+        if host.signature is not None or host.probed_again or not document.claim.has_document:
             return False
         text = hash((page.title, page.text))
         host.probed_again, host.last_text = text == host.last_text, text
@@ -163,7 +163,7 @@ class PlaceholderPagePipeline:
             return None
         # The page to which a host sends unknown paths is content, but not where it was another page before
         # and all pages have become one.
-        is_content = self._is_home(claim.url, signature) and (not claim.held or host.answers_any)
+        is_content = self._is_home(claim.url, signature) and (not claim.has_document or host.answers_any)
         if is_content and not has_password_field(document.body):
             return None
         return Outcome(

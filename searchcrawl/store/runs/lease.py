@@ -36,12 +36,12 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
     # The row is added first: a row that is not there cannot be locked, and two processes may come at once.
     statement = upsert(transaction, leases).values(source_id=source_id, holder="", fence=0, renewed_ms=None)
     transaction.execute(statement.on_conflict_do_nothing(index_elements=["source_id"]))
-    held = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
-    if held.renewed_ms is not None:
-        fresh = abs(now_ms - held.renewed_ms) < EXPIRY_MS
-        if fresh and not _is_dead(held.holder):
-            raise SourceBusy(f"source {name}: another process is running it ({_describe(held.holder)})")
-    fence = int(held.fence) + 1
+    row = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
+    if row.renewed_ms is not None:
+        fresh = abs(now_ms - row.renewed_ms) < EXPIRY_MS
+        if fresh and not _is_dead(row.holder):
+            raise SourceBusy(f"source {name}: another process is running it ({_describe(row.holder)})")
+    fence = int(row.fence) + 1
     transaction.execute(
         update(leases)
         .where(leases.c.source_id == source_id)

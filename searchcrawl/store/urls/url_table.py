@@ -243,9 +243,9 @@ def claim(
 
 
 def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
-    held = row.segment is not None or row.state in AT_HAND
+    has_document = row.segment is not None or row.state in AT_HAND
     # It belongs in the index, and its record is gone: its page is needed, so no validators are sent.
-    gone = not held and row.document_code in WITH_DOCUMENT
+    gone = not has_document and row.document_code in WITH_DOCUMENT
     # The date is over that its author set (unavailable_after): the same bytes have another result now.
     over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
     whole = forced or gone or over
@@ -262,7 +262,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         last_modified=None if whole or row.redirects else row.last_modified,
         body_digest=None if whole else row.body_digest,
         fields_digest=row.fields_digest,
-        held=held,
+        has_document=has_document,
         canonical_key=row.canonical_key,
         display_key=row.display_key,
         display_url=row.display_url,

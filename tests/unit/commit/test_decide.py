@@ -38,7 +38,7 @@ def known(body: str = "old", **values: Any) -> Claim:
     """A row whose document is in the cache, with ``body``."""
     before = document(body)
     digests = {"body_digest": before.body_digest, "fields_digest": before.fields_digest}
-    return claim(**{"held": True, "code": 200, **digests, **values})
+    return claim(**{"has_document": True, "code": 200, **digests, **values})
 
 
 def counted(group: Group) -> set[str]:

@@ -286,9 +286,9 @@ def test_group_when_copies_are_thousands_then_it_reads_and_writes_what_changes_o
 
     with database.read_once() as transaction:
         standing = transaction.execute(text("SELECT code, count(*) FROM documents GROUP BY code")).all()
-        held = transaction.execute(text("SELECT count(DISTINCT duplicate_of) FROM documents")).scalar_one()
+        survivors = transaction.execute(text("SELECT count(DISTINCT duplicate_of) FROM documents")).scalar_one()
     assert {tuple(row) for row in standing} == {(200, 1), (909, copies + 1)}
-    assert held == 1
+    assert survivors == 1
     # The same number of statements whatever the number of copies; one of them moves them all.
     assert len(asked) <= 30
     assert sum("UPDATE documents SET duplicate_of" in statement for statement in asked) == 1

@@ -1,3 +1,5 @@
+"""What the parts of sitemaps change in rows, over several transactions (L5)."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

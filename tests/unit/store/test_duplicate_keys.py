@@ -167,7 +167,7 @@ def test_claim_when_a_document_is_wanted_then_its_page_is_asked_for_whole(databa
         url_table.reopen(transaction, ids)
         claims = url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
 
-    assert [(claim.held, claim.etag, claim.body_digest) for claim in claims] == [(False, None, None)]
+    assert [(claim.has_document, claim.etag, claim.body_digest) for claim in claims] == [(False, None, None)]
     assert document(database, ids[0]).body_digest is not None
 
 
