@@ -1,9 +1,10 @@
 """An incremental enterprise search crawler that keeps a search index true.
 
-The stages, in the order in which a URL passes them: ``sources`` (what to crawl) → ``store`` (the
-URL table, the only memory) → ``frontier`` (claims what is due) → ``fetch`` → ``html`` and
-``convert`` → ``admission`` (links become rows) → ``checksum`` → ``dedup`` → ``commit`` (cache and
-rows, a group at a time) → ``index`` (delivery with receipts). ``answers`` and ``commands`` show it.
+The stages, in the order in which a URL meets them: ``sources`` (what to crawl) → ``store`` (the URL table, the only
+memory) → ``frontier`` (claims what is due) → ``robots``, ``http`` and ``login`` (the request) → ``documents``,
+``convert``, ``html`` and ``soft404`` (what the body says) → ``admission`` (links become rows), ``duplicates`` and
+``commit`` (cache and rows, a group at a time) → ``delivery`` → ``index``. ``queries``, ``operations`` and ``cli`` are for
+users. ``addon`` has the exact order, docs/explanation/architecture.md the whole picture.
 """
 
 __version__ = "0.1.0"
