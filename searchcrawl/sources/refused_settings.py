@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _BY_TABLE: Final = "the URL table is the queue and remembers what was seen"
 _BY_HOSTS: Final = "the pace of each host is kept in the database: use fetch.delay_seconds and fetch.host_concurrency"
 _BY_OURS: Final = "searchcrawl brings its own component for that"
-_REMOTE: Final = "it runs code for everybody who reaches the port"
+_REMOTE: Final = "it runs code for whoever reaches the port"
 _NO_LINE: Final = "each source has one log: use logs in searchcrawl.toml"
 
 _REASONS: Final[Mapping[str, str]] = {
