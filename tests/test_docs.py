@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
@@ -89,6 +90,22 @@ def test_ids_when_cited_then_resolve() -> None:
     ]
 
     assert strays == []
+
+
+def test_ids_when_cited_by_commits_since_the_list_then_resolve() -> None:
+    listed = "docs/explanation/requirements.md"
+    known = {name for name, _ in _ROW.findall((ROOT / listed).read_text(encoding="utf-8"))}
+    first = git("log", "--diff-filter=A", "--format=%H", "--", listed).split()
+
+    messages = git("log", "--format=%B", f"{first[-1]}..HEAD") if first else ""
+
+    assert sorted({name for line in messages.splitlines() for name in cited_ids(line)} - known) == []
+
+
+def git(*arguments: str) -> str:
+    """The output of git; empty where there is no repository."""
+    command = ["git", "-c", "safe.directory=*", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True).stdout
 
 
 @pytest.mark.parametrize(
