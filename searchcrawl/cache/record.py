@@ -37,10 +37,7 @@ def encode(headers: Mapping[str, str], block: bytes) -> bytes:
     """Builds one gzip member (level 1) with these headers, Content-Length and WARC-Block-Digest (sha1, base32)."""
     lines = [_VERSION]
     lines += [f"{name}: {value}".encode() for name, value in headers.items()]
-    lines += [
-        f"WARC-Block-Digest: {_compute_digest(block)}".encode("ascii"),
-        b"Content-Length: %d" % len(block),
-    ]
+    lines += [f"WARC-Block-Digest: {_compute_digest(block)}".encode("ascii"), b"Content-Length: %d" % len(block)]
     # A quarter of the time of zlib at this level, and no larger. One call, as each call releases the interpreter lock.
     return isal_zlib.compress(b"".join((_BREAK.join(lines), _END, block, _END)), 1, _GZIP)
 

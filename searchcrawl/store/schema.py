@@ -63,11 +63,7 @@ hosts = Table(
     # The host is blocked until this moment, and the code that is the reason.
     Column("closed_until_ms", BigInteger, nullable=False, server_default="0"),
     Column("closed_code", Integer, nullable=False, server_default="0"),
-    Index(
-        "ix_hosts_closed_until_ms",
-        "closed_until_ms",
-        sqlite_where=text("closed_until_ms > 0"),
-    ),
+    Index("ix_hosts_closed_until_ms", "closed_until_ms", sqlite_where=text("closed_until_ms > 0")),
 )
 
 # The last robots.txt of each origin that could be fetched, compressed.
@@ -132,23 +128,10 @@ urls = Table(
         "fetch_state",
         sqlite_where=text(f"fetch_state = {FetchState.SETTLED} AND due_ms IS NOT NULL"),
     ),
-    Index(
-        "ix_urls_fetching",
-        "source_id",
-        sqlite_where=text(f"fetch_state = {FetchState.FETCHING}"),
-    ),
+    Index("ix_urls_fetching", "source_id", sqlite_where=text(f"fetch_state = {FetchState.FETCHING}")),
     # URLs that `status` warns of.
-    Index(
-        "ix_urls_warned",
-        "source_id",
-        "code",
-        sqlite_where=is_one_of("code", WARNED),
-    ),
-    Index(
-        "ix_urls_sitemap_id",
-        "sitemap_id",
-        sqlite_where=text("sitemap_id IS NOT NULL"),
-    ),
+    Index("ix_urls_warned", "source_id", "code", sqlite_where=is_one_of("code", WARNED)),
+    Index("ix_urls_sitemap_id", "sitemap_id", sqlite_where=text("sitemap_id IS NOT NULL")),
 )
 
 # Sitemaps and sitemap indexes; they are not URL rows.
@@ -241,18 +224,8 @@ documents = Table(
     ),
     # The documents of a segment that is deleted; without it all documents would be read. The segment comes first, as
     # SQLite would else use the index for each query about documents with a record.
-    Index(
-        "ix_documents_segment",
-        "segment",
-        "source_id",
-        sqlite_where=text("segment IS NOT NULL"),
-    ),
-    Index(
-        "ix_documents_pending",
-        "source_id",
-        "state",
-        sqlite_where=is_one_of("state", PENDING),
-    ),
+    Index("ix_documents_segment", "segment", "source_id", sqlite_where=text("segment IS NOT NULL")),
+    Index("ix_documents_pending", "source_id", "state", sqlite_where=is_one_of("state", PENDING)),
     # Documents in the index, and those of them without a record: `status` counts both.
     Index(
         "ix_documents_indexed",
@@ -261,41 +234,19 @@ documents = Table(
         "indexed_version",
         sqlite_where=text("indexed_version IS NOT NULL"),
     ),
-    Index(
-        "ix_documents_refused",
-        "source_id",
-        sqlite_where=text("index_error IS NOT NULL"),
-    ),
+    Index("ix_documents_refused", "source_id", sqlite_where=text("index_error IS NOT NULL")),
     Index("ix_documents_batch_id", "batch_id"),
     # The duplicates of documents that are sent; without it each part of a delivery would read all documents.
-    Index(
-        "ix_documents_duplicate_of",
-        "duplicate_of",
-        sqlite_where=text("duplicate_of IS NOT NULL"),
-    ),
+    Index("ix_documents_duplicate_of", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
     # Copies still in the index.
     Index(
         "ix_documents_surplus",
         "source_id",
         sqlite_where=text("duplicate_of IS NOT NULL AND indexed_version IS NOT NULL"),
     ),
-    Index(
-        "ix_documents_leaving",
-        "source_id",
-        sqlite_where=text("leaving = 1"),
-    ),
-    Index(
-        "ix_documents_canonical_key",
-        "source_id",
-        "canonical_key",
-        sqlite_where=text("canonical_key IS NOT NULL"),
-    ),
-    Index(
-        "ix_documents_display_key",
-        "source_id",
-        "display_key",
-        sqlite_where=text("display_key IS NOT NULL"),
-    ),
+    Index("ix_documents_leaving", "source_id", sqlite_where=text("leaving = 1")),
+    Index("ix_documents_canonical_key", "source_id", "canonical_key", sqlite_where=text("canonical_key IS NOT NULL")),
+    Index("ix_documents_display_key", "source_id", "display_key", sqlite_where=text("display_key IS NOT NULL")),
 )
 
 # The links of each page as one compact blob, written only when the page changed (docs: decisions/no-link-table).

@@ -48,6 +48,9 @@ class BatchDocument:
     display_url: str | None = None
 
 
+_BATCH_COLUMNS: Final = [documents.c[name] if name in documents.c else urls.c[name] for name in BatchDocument.__slots__]
+
+
 class RemovalCandidate(NamedTuple):
     """A document to be removed, and why."""
 
@@ -70,11 +73,7 @@ def add_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int
     number = transaction.execute(
         insert(batches)
         .values(
-            source_id=source_id,
-            run_id=run_id,
-            crawl_version=version,
-            state=int(BatchState.SEALED),
-            created_ms=now_ms,
+            source_id=source_id, run_id=run_id, crawl_version=version, state=int(BatchState.SEALED), created_ms=now_ms
         )
         .returning(batches.c.id)
     ).scalar_one()
@@ -128,22 +127,7 @@ def set_state(transaction: Transaction, number: int, state: BatchState) -> None:
 def find_without_receipt(transaction: Transaction, number: int, *, after: int, limit: int) -> list[BatchDocument]:
     """Documents of a batch that have no receipt yet, by rising id."""
     query = (
-        select(
-            documents.c.url_id,
-            urls.c.url,
-            urls.c.depth,
-            documents.c.segment,
-            documents.c.record_offset,
-            documents.c.response_bytes,
-            documents.c.fields_bytes,
-            documents.c.fields_digest,
-            documents.c.mimetype,
-            documents.c.content_length,
-            documents.c.last_modified,
-            urls.c.first_seen_ms,
-            urls.c.last_fetched_ms,
-            urls.c.display_url,
-        )
+        select(*_BATCH_COLUMNS)
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
         .join(batches, batches.c.id == documents.c.batch_id)
         .where(
@@ -242,11 +226,7 @@ def find_removals_under_way(
         .select_from(
             documents.join(urls, urls.c.id == documents.c.url_id).join(batches, batches.c.id == documents.c.batch_id)
         )
-        .where(
-            _PENDING,
-            documents.c.source_id == source_id,
-            documents.c.state == int(DocumentState.REMOVING),
-        )
+        .where(_PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.REMOVING))
         .order_by(batches.c.id, documents.c.url_id)
     )
     found: dict[int, tuple[int, SealedBatch, list[RemovalCandidate]]] = {}
@@ -310,11 +290,7 @@ def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[Rem
     query = (
         select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule, documents.c.quarantine_run)
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-        .where(
-            _PENDING,
-            documents.c.source_id == source_id,
-            documents.c.state == int(DocumentState.QUARANTINED),
-        )
+        .where(_PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.QUARANTINED))
         .order_by(documents.c.url_id)
     )
     return [(RemovalCandidate(*row[:4]), row[4]) for row in transaction.execute(query)]
@@ -360,10 +336,7 @@ def find_segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
             _PENDING,
             documents.c.source_id == source_id,
             documents.c.segment.is_not(None),
-            or_(
-                documents.c.state == int(DocumentState.CACHED),
-                documents.c.state == int(DocumentState.SENDING),
-            ),
+            or_(documents.c.state == int(DocumentState.CACHED), documents.c.state == int(DocumentState.SENDING)),
         )
         .distinct()
     )

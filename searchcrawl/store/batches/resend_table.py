@@ -78,9 +78,7 @@ def count_without_record(transaction: Transaction, source_id: int) -> int:
     return _count(
         transaction,
         and_(
-            documents.c.source_id == source_id,
-            documents.c.indexed_version.is_not(None),
-            documents.c.segment.is_(None),
+            documents.c.source_id == source_id, documents.c.indexed_version.is_not(None), documents.c.segment.is_(None)
         ),
     )
 

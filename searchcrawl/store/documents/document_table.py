@@ -126,10 +126,7 @@ _CONFIRM: Final = (
             (
                 and_(
                     # No IN: its list cannot be expanded for many rows at once.
-                    or_(
-                        documents.c.state == int(DocumentState.NONE),
-                        documents.c.state == int(DocumentState.REMOVING),
-                    ),
+                    or_(documents.c.state == int(DocumentState.NONE), documents.c.state == int(DocumentState.REMOVING)),
                     documents.c.code == 200,
                     documents.c.segment.is_not(None),
                 ),

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import (
-    Column,
-    Integer,
-    Select,
-    SmallInteger,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Column, Integer, Select, SmallInteger, and_, bindparam, case, exists, func, select, text, update
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import WITH_DOCUMENT, Code

@@ -68,6 +68,15 @@ class ListedUrl:
     duplicate_display: str | None = None
 
 
+#: The values of ListedUrl that are columns of the same name.
+_OF_ROW: Final = [name for name in ListedUrl.__slots__ if name in urls.c]
+_OF_DOCUMENT: Final = [
+    name
+    for name in ListedUrl.__slots__
+    if name in documents.c and name not in {*urls.c.keys(), "url_id", "duplicate_of"}
+]
+
+
 class IndexedRow(NamedTuple):
     """A document that is in the index, as the table knows it; ``settled``: the index has its ``fields_digest``."""
 
@@ -191,30 +200,13 @@ def _join_documents(rows: Select[Any]) -> Select[tuple[object, ...]]:
     )
     query = select(
         page.c.id.label("url_id"),
-        page.c.url,
-        page.c.depth,
-        _referrers.c.url.label("referrer"),
-        page.c.fetch_state,
-        page.c.code,
-        page.c.rule,
-        page.c.error,
-        page.c.due_ms,
-        page.c.first_seen_ms,
-        page.c.last_fetched_ms,
-        page.c.redirects,
-        page.c.found_as,
+        *(page.c[name] for name in _OF_ROW),
+        *(documents.c[name] for name in _OF_DOCUMENT),
         documents.c.state.label("document_state"),
         documents.c.code.label("document_code"),
-        documents.c.indexed_version,
-        documents.c.batch_id,
-        documents.c.fields_digest,
-        documents.c.etag,
-        documents.c.last_modified,
-        documents.c.last_changed_ms,
+        _referrers.c.url.label("referrer"),
         _survivors.c.url.label("duplicate_of"),
         _survivors.c.display_url.label("duplicate_display"),
-        page.c.display_url,
-        documents.c.index_error,
     )
     return query.select_from(joined).order_by(page.c.id)
 
@@ -341,8 +333,7 @@ _SELECTED: Final = select(
     .outerjoin(sitemaps, sitemaps.c.id == urls.c.sitemap_id)
     .outerjoin(hosts, hosts.c.id == urls.c.host_id)
     .outerjoin(
-        _canonicals,
-        and_(_canonicals.c.source_id == urls.c.source_id, _canonicals.c.key == documents.c.canonical_key),
+        _canonicals, and_(_canonicals.c.source_id == urls.c.source_id, _canonicals.c.key == documents.c.canonical_key)
     )
 )
 _QUERY: Final = _SELECTED.where(urls.c.id == bindparam("url_id"))

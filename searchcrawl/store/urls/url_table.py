@@ -6,21 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import (
-    Row,
-    Select,
-    TextClause,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import Row, Select, TextClause, and_, bindparam, case, exists, func, insert, or_, select, text, update
 
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code
 from searchcrawl.items import Claim
@@ -218,14 +204,7 @@ _CLAIM_COLUMNS: Final = (
 
 
 def claim(
-    transaction: Transaction,
-    source_id: int,
-    host_id: int,
-    *,
-    limit: int,
-    now_ms: int,
-    horizon_ms: int,
-    forced: bool,
+    transaction: Transaction, source_id: int, host_id: int, *, limit: int, now_ms: int, horizon_ms: int, forced: bool
 ) -> list[Claim]:
     """Claims up to ``limit`` rows of a host: first those to do, by rising depth, then those due again.
 
@@ -356,11 +335,7 @@ def find_with_document(transaction: Transaction, url_ids: Sequence[int]) -> set[
     """Ids of the rows whose last visit brought a document, indexed or known as a copy."""
     found: set[int] = set()
     for part in split(url_ids):
-        query = select(urls.c.id).where(
-            urls.c.id.in_(part),
-            urls.c.fetch_state == int(FetchState.SETTLED),
-            _ENDED_WELL,
-        )
+        query = select(urls.c.id).where(urls.c.id.in_(part), urls.c.fetch_state == int(FetchState.SETTLED), _ENDED_WELL)
         found.update(transaction.execute(query).scalars())
     return found
 
