@@ -98,7 +98,7 @@ def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateL
 
 
 def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtension:
-    """Adds the delivery, and what has to end after it: the heartbeat, then the report, which gives the lease back."""
+    """Adds the delivery, and what has to end after it: the heartbeat, then what writes the end of the run and gives the lease back."""
     get = crawler.settings.getfloat
     heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))))
     at_end = [heartbeat.stop]

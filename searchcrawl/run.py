@@ -228,14 +228,14 @@ def _begin_or_resume(transaction: Transaction, lease: Lease, current: str) -> tu
     source_id = lease.source_id
     leases.check(transaction, lease)
     url_table.recover(transaction, source_id)
-    made_with = run_table.find_fingerprint(transaction, source_id)
+    stored_fingerprint = run_table.find_fingerprint(transaction, source_id)
     before = run_table.find_last(transaction, source_id)
-    if made_with is None:
+    if stored_fingerprint is None:
         run_table.set_fingerprint(transaction, source_id, current)
     elif before is not None and before.fingerprint and before.end_reason != EndReason.FINISHED:
         # That run made documents with its own values: also an edit that was taken back since is a change of these.
-        made_with = mix_fingerprints(made_with, before.fingerprint)
-        run_table.set_fingerprint(transaction, source_id, made_with)
-    forced = tuple(find_changed_keys(made_with or current, current))
+        stored_fingerprint = mix_fingerprints(stored_fingerprint, before.fingerprint)
+        run_table.set_fingerprint(transaction, source_id, stored_fingerprint)
+    forced = tuple(find_changed_keys(stored_fingerprint or current, current))
     row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
     return row, forced

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 class Found(NamedTuple):
     """The links of one page, or of the start list (``page_id`` None); their URLs get ``depth``.
 
-    Links in ``near`` (canonical ones) get the depth of the page itself, one less. ``discarded`` are those that a
+    Links in ``canonicals`` (canonical ones) get the depth of the page itself, one less. ``discarded`` are those that a
     rewriter discards (K1). ``links`` that are not ``is_normalised`` are as they were found. ``referrer_id`` is the row
     that led to them, where that is not the page.
     """
@@ -39,7 +39,7 @@ class Found(NamedTuple):
     page_id: int | None
     depth: int
     links: Sequence[Link]
-    near: Sequence[Link] = ()
+    canonicals: Sequence[Link] = ()
     discarded: Sequence[NormalisedUrl] = ()
     is_normalised: bool = False
     referrer_id: int | None = None
@@ -188,10 +188,10 @@ class Admission:
         """Collects the keys of each page's links by page id, and the links that have to be looked up by key."""
         pages: dict[int, list[int]] = {}
         wanted: dict[int, _WantedLink] = {}
-        for page_id, depth, links, near, _, _, referrer_id in found:
+        for page_id, depth, links, canonicals, _, _, referrer_id in found:
             keys = self._collect_links(page_id or referrer_id, depth, links, wanted)
-            if near:
-                keys += self._collect_links(page_id, depth - 1, near, wanted)
+            if canonicals:
+                keys += self._collect_links(page_id, depth - 1, canonicals, wanted)
             if page_id is not None:
                 pages[page_id] = keys
         for key in wanted:

@@ -28,21 +28,21 @@ logger = logging.getLogger(__name__)
 TRAP_AFTER: Final = "scope.trap_after"
 MAX_URLS: Final = "scope.max_urls_per_pattern"
 #: A pattern is cut where its last pages brought a smaller share of new text than this.
-_LEAST_NEW: Final = 0.05
-#: A pattern that brings a larger share than this is proven: it stays when a wider pattern is cut.
-_PROVEN: Final = 0.15
-#: Of a pattern that brings at least this share, only one page in _PAGES_A_LOOK is compared in full.
-_RICH: Final = 0.5
-_PAGES_A_LOOK: Final = 48
+_CUT_RATIO: Final = 0.05
+#: A pattern that brings a larger share than this is productive: it stays when a wider pattern is cut.
+_PRODUCTIVE_RATIO: Final = 0.15
+#: Of a pattern that brings at least this share, only one page in _PAGES_PER_COMPARISON is compared in full.
+_MOSTLY_NEW_RATIO: Final = 0.5
+_PAGES_PER_COMPARISON: Final = 48
 #: The stored form of a share of 1.
-_WHOLE: Final = 255
+_STORED_ONE: Final = 255
 #: A pattern counts its first pages for the next wider pattern too: at most ``trap_after`` divided by this number,
 #: by the level of the wider one; and no fewer than _LEAST_PART below the level of hosts.
 _LEAST_PART: Final = 5
 _PART_OF: Final = {Level.FACETS: 8, Level.BRANCH: 8, Level.HOST: 20, Level.HOSTS: 20}
 #: The first pages of a pattern, ``trap_after`` divided by this, are not compared: most patterns have no more.
 _SKIPPED_PART: Final = 10
-#: A host is cut, but for its proven patterns, after this many times ``trap_after`` pages of different parts.
+#: A host is cut, but for its productive patterns, after this many times ``trap_after`` pages of different parts.
 _HOST_FACTOR: Final = 10
 #: A pattern of a suspected host is cut after fewer pages, but not after fewer than this.
 _FEWEST_PAGES: Final = 10
@@ -63,7 +63,7 @@ class _Pattern:
     #: each in 1/255, rounded up
     shares: bytearray = field(default_factory=bytearray)
     #: pages still to be compared roughly
-    unasked: int = 0
+    pages_until_comparison: int = 0
 
     @property
     def mean(self) -> float:
@@ -72,7 +72,7 @@ class _Pattern:
 
     def mean_of(self, last: int) -> float:
         """The mean share of the ``last`` pages."""
-        return sum(self.shares[-last:]) / (_WHOLE * last) if last else 1.0
+        return sum(self.shares[-last:]) / (_STORED_ONE * last) if last else 1.0
 
 
 class TrapWatch:
@@ -91,9 +91,9 @@ class TrapWatch:
         self._known_lines = KnownLines()
         self._patterns: dict[str, _Pattern] = {}
         self._watched: OrderedDict[str, _Pattern] = OrderedDict()
-        self._suspects: set[str] = set()
+        self._suspected_hosts: set[str] = set()
         self._cuts: set[str] = set()
-        self._proven: set[str] = set()
+        self._productive: set[str] = set()
         self._pending: dict[str, StoredPattern] = {}
         self._counts: dict[str, int] = {}
         self._counted: set[str] = set()
@@ -127,7 +127,7 @@ class TrapWatch:
 
     def find_cut(self, url: str) -> Decision | None:
         """The cut pattern that a URL belongs to, as a refusal; None where there is none."""
-        text = find_cut(url, self._cuts, self._proven) if self._cuts else None
+        text = find_cut(url, self._cuts, self._productive) if self._cuts else None
         return None if text is None else Decision(False, text, self._file, TRAP_AFTER)
 
     def split_refused(
@@ -206,20 +206,20 @@ class TrapWatch:
 
     def _observe_page(self, page: PageText) -> None:
         patterns = find_patterns(page.url)
-        suspected = any(name in self._suspects for level, name in patterns if level >= Level.HOST)
-        unseen = 0 if suspected else self._trap_after // _SKIPPED_PART
+        suspected = any(name in self._suspected_hosts for level, name in patterns if level >= Level.HOST)
+        skipped = 0 if suspected else self._trap_after // _SKIPPED_PART
         for number, (level, name) in enumerate(patterns, 1):
             if name in self._cuts or (name in self._pending and self._pending[name].cut):
                 return
             pattern = self._find_or_add(name)
             pattern.pages += 1
             share = 0.0
-            if pattern.pages > unseen:
+            if pattern.pages > skipped:
                 share = self._compare(name, pattern, page)
                 self._decide(level, name, pattern, suspected=suspected)
-            if level >= Level.HOST and share >= _RICH and number > 1:
+            if level >= Level.HOST and share >= _MOSTLY_NEW_RATIO and number > 1:
                 # The narrower pattern, which the page belongs to, brings new text.
-                self._prove(patterns[number - 2].text)
+                self._note_productive(patterns[number - 2].text)
             if number < len(patterns) and pattern.pages > self._limit_part(patterns[number].level):
                 return
 
@@ -237,42 +237,42 @@ class TrapWatch:
             self._watch(name, pattern, new_content)
             return 1.0
         self._watched.move_to_end(name)
-        share = pattern.new_content.measure(page, roughly=pattern.unasked > 0)
+        share = pattern.new_content.measure(page, roughly=pattern.pages_until_comparison > 0)
         if share is None:
-            pattern.unasked -= 1
-            share = pattern.shares[-1] / _WHOLE if pattern.shares else 1.0
+            pattern.pages_until_comparison -= 1
+            share = pattern.shares[-1] / _STORED_ONE if pattern.shares else 1.0
         else:
-            pattern.unasked = _PAGES_A_LOOK - 1 if share >= _RICH else 0
-        pattern.shares.append(math.ceil(_WHOLE * share))
+            pattern.pages_until_comparison = _PAGES_PER_COMPARISON - 1 if share >= _MOSTLY_NEW_RATIO else 0
+        pattern.shares.append(math.ceil(_STORED_ONE * share))
         del pattern.shares[: -self._trap_after]
         return share
 
     def _decide(self, level: Level, name: str, pattern: _Pattern, *, suspected: bool) -> None:
-        """Decides after a page whether its pattern is cut, proven or watched further."""
+        """Decides after a page whether its pattern is cut, productive or watched further."""
         step = max(1, self._trap_after // _PART_OF[Level.FACETS])
         enough = self._trap_after
         if level >= Level.HOST:
-            self._update_suspects(name, pattern)
+            self._update_suspected_hosts(name, pattern)
             if pattern.pages < _HOST_FACTOR * self._trap_after:
                 return
         elif suspected:
             enough = min(max(step, _FEWEST_PAGES), self._trap_after)
-        if len(pattern.shares) >= enough and pattern.mean_of(enough) < _LEAST_NEW:
+        if len(pattern.shares) >= enough and pattern.mean_of(enough) < _CUT_RATIO:
             self._note(name, pattern, cut=True)
             self._watched.pop(name, None)
             del self._patterns[name]
-        elif len(pattern.shares) >= step and pattern.mean >= _PROVEN:
-            if name not in self._proven:
+        elif len(pattern.shares) >= step and pattern.mean >= _PRODUCTIVE_RATIO:
+            if name not in self._productive:
                 self._note(name, pattern)
         elif pattern.pages % step == 0:
             self._note(name, pattern, whole=True)
 
-    def _update_suspects(self, name: str, pattern: _Pattern) -> None:
+    def _update_suspected_hosts(self, name: str, pattern: _Pattern) -> None:
         """A host is suspected while most of its patterns bring nothing: they are then cut after fewer pages."""
-        if len(pattern.shares) == self._trap_after and pattern.mean < _LEAST_NEW:
-            self._suspects.add(name)
-        elif pattern.mean >= _PROVEN:
-            self._suspects.discard(name)
+        if len(pattern.shares) == self._trap_after and pattern.mean < _CUT_RATIO:
+            self._suspected_hosts.add(name)
+        elif pattern.mean >= _PRODUCTIVE_RATIO:
+            self._suspected_hosts.discard(name)
 
     def _note(self, name: str, pattern: _Pattern, *, cut: bool = False, whole: bool = False) -> None:
         new_content = pattern.new_content
@@ -290,27 +290,27 @@ class TrapWatch:
         pattern = self._patterns.get(name)
         if pattern is None:
             if len(self._patterns) >= _MAX_PATTERNS:
-                self._make_room()
+                self._drop_rare_patterns()
             pattern = self._patterns[name] = _Pattern()
         return pattern
 
-    def _make_room(self) -> None:
+    def _drop_rare_patterns(self) -> None:
         met_again = {name: pattern for name, pattern in self._patterns.items() if pattern.pages > 1}
         self._patterns = met_again if len(met_again) < _MAX_PATTERNS // 2 else dict(self._watched)
 
     def _watch(self, name: str, pattern: _Pattern, new_content: NewContent) -> None:
         if len(self._watched) >= _MAX_WATCHED:
-            # A proven pattern is given up first.
+            # A productive pattern is given up first.
             names = self._watched
             self._watched.pop(
-                next((name for name in names if name in self._proven), next(iter(names)))
+                next((name for name in names if name in self._productive), next(iter(names)))
             ).new_content = None
         pattern.new_content = new_content
         self._watched[name] = pattern
 
-    def _prove(self, name: str) -> None:
-        if name not in self._proven and len(self._proven) < _MAX_PATTERNS:
-            self._proven.add(name)
+    def _note_productive(self, name: str) -> None:
+        if name not in self._productive and len(self._productive) < _MAX_PATTERNS:
+            self._productive.add(name)
 
     def _load_row(self, row: StoredPattern) -> None:
         if row.cut == TRAP_AFTER:
@@ -321,8 +321,8 @@ class TrapWatch:
             pattern.pages = row.pages
             pattern.shares[:] = row.shares
             self._watch(row.text, pattern, NewContent(row.runs))
-        elif row.new_permille >= 1000 * _PROVEN:
-            self._proven.add(row.text)
+        elif row.new_permille >= 1000 * _PRODUCTIVE_RATIO:
+            self._productive.add(row.text)
 
     # The transaction of a group
 
@@ -338,12 +338,12 @@ class TrapWatch:
         for row in self._pending.values():
             if row.cut:
                 self._cuts.add(row.text)
-                self._proven.discard(row.text)
+                self._productive.discard(row.text)
                 _warn_of_trap(row)
             elif row.shares is None:
-                self._prove(row.text)
+                self._note_productive(row.text)
             else:
-                self._proven.discard(row.text)
+                self._productive.discard(row.text)
         self._pending = {}
         for text in sorted(self._full - self._warned):
             self._warned.add(text)

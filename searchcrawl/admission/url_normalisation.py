@@ -62,6 +62,6 @@ def _is_normal(found: Found, identity: Identity) -> bool:
 
 
 def _normalise(found: Found, rewriting: Rewriting, pages: Mapping[int, str]) -> Found:
-    page_id, depth, links, near, *_ = found
+    page_id, depth, links, canonicals, *_ = found
     kept, discarded = rewriting.normalise_links(links, None if page_id is None else pages.get(page_id))
-    return Found(page_id, depth, kept, near, discarded, is_normalised=True)
+    return Found(page_id, depth, kept, canonicals, discarded, is_normalised=True)

@@ -57,11 +57,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
 
     console = console_for_answers()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    held = [tuple(row) for row in rows]
+    listed = [tuple(row) for row in rows]
     for number, column in enumerate(columns):
-        numeric = bool(held) and all(isinstance(row[number], int | float | None) for row in held)
+        numeric = bool(listed) and all(isinstance(row[number], int | float | None) for row in listed)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in held:
+    for row in listed:
         table.add_row(*(Text("" if cell is None else to_one_line(str(cell))) for cell in row))
     if title is not None:
         # As a title of the table it would be folded to the width of the columns.

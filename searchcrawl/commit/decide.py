@@ -29,7 +29,7 @@ class Group:
     ``stored`` documents are new or changed. ``unchanged`` are rows whose document is what it was: they get the
     code of the document again. Of documents that are unchanged otherwise, ``canonicals`` and ``displays`` are the
     new keys by row id, and ``new_bodies`` are those whose body may have other bytes. ``recovered`` are unchanged
-    documents whose last visit had failed. ``leaving`` are rows with evidence against their document,
+    documents whose last visit had failed. ``with_evidence`` are rows with evidence against their document,
     ``released`` are claims given back without a visit.
     """
 
@@ -41,7 +41,7 @@ class Group:
     new_bodies: list[int] = field(default_factory=list)
     unchanged: list[Settled] = field(default_factory=list)
     recovered: list[int] = field(default_factory=list)
-    leaving: list[int] = field(default_factory=list)
+    with_evidence: list[int] = field(default_factory=list)
     released: list[int] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -116,9 +116,9 @@ def _collect_links(document: Document, page: Page, source: Source) -> Found:
     """The links of a page. Its canonical link counts also where robots may not follow its links."""
     follow = source.scope.follow_links
     canonical = document.canonical_link or (Link(document.canonical) if document.canonical is not None else None)
-    near = (canonical,) if canonical is not None and follow else ()
+    canonicals = (canonical,) if canonical is not None and follow else ()
     links = page.links if follow and not page.nofollow else ()
-    return Found(document.claim.url_id, document.claim.depth + 1, links, near)
+    return Found(document.claim.url_id, document.claim.depth + 1, links, canonicals)
 
 
 def build_key(url: str | None) -> int | None:
@@ -206,7 +206,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         return
     group.settled.append(settled)
     if lifecycle.is_evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
-        group.leaving.append(claim.url_id)
+        group.with_evidence.append(claim.url_id)
     if outcome.links:
         group.found.append(Found(claim.url_id, claim.depth, outcome.links, is_normalised=True))
     # A 951 for an unreadable robots.txt is a failure, although the code is one of a refusal.

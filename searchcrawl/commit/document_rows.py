@@ -34,7 +34,7 @@ def write_documents(
     duplicate_key_table.set_keys(transaction, "canonical_key", group.canonicals)
     duplicate_key_table.set_keys(transaction, "display_key", group.displays)
     document_table.confirm(transaction, group.confirmed)
-    document_table.mark_leaving(transaction, group.leaving)
+    document_table.mark_evidence(transaction, group.with_evidence)
     codes = document_table.find_codes(transaction, [visit.url_id for visit in group.unchanged])
     group.settled.extend(
         replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
@@ -58,7 +58,7 @@ def _find_known(group: Group) -> set[int]:
     """Ids of the rows that may have had a document before, and of which something differs now."""
     # A row that was never fetched has no document.
     stored = {document.claim.url_id for document in group.stored if document.claim.code}
-    return stored.union(group.leaving, group.recovered, group.canonicals, group.displays, group.new_bodies)
+    return stored.union(group.with_evidence, group.recovered, group.canonicals, group.displays, group.new_bodies)
 
 
 def _resolve_duplicates(
@@ -77,7 +77,7 @@ def _resolve_duplicates(
     duplicate_key_table.set_results(transaction, found.changes)
     duplicate_key_table.move_duplicates(transaction, found.moved)
     lost = set(document_table.send_again(transaction, sorted(found.resend)))
-    lost |= {change.url_id for change in found.changes if change.state == DocumentState.WANTED}
+    lost |= {change.url_id for change in found.changes if change.state == DocumentState.RECORD_LOST}
     codes = {change.url_id: change.code for change in found.changes}
     visited = {visit.url_id for visit in group.settled}
     group.settled[:] = [

@@ -84,7 +84,10 @@ class DisplayChanges:
     def write(self, transaction: Transaction, found: Sequence[Found]) -> dict[int, int | None]:
         """Writes the display URLs of links; returns the new keys, by row id, of known rows that had another one."""
         said = {
-            urls.key(link.url): link.display for one in found for link in (*one.links, *one.near) if not link.nofollow
+            urls.key(link.url): link.display
+            for one in found
+            for link in (*one.links, *one.canonicals)
+            if not link.nofollow
         }
         self._written = {key: shown for key, shown in said.items() if self._noted.get(key, _UNKNOWN) != shown}
         rows = review_table.find_displays(transaction, self._source_id, list(self._written))

@@ -115,7 +115,7 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews:
         group.settled.append(Settled(url_id=row.id, code=code, rule=rule, error=error, due_ms=None, fetched_ms=None))
         group.counts["rejected"] += 1
         if lifecycle.is_evidence(code, rule, run.source.lifecycle.remove_on):
-            group.leaving.append(row.id)
+            group.with_evidence.append(row.id)
     review_table.set_rules(transaction, again)
     document_rows.write_documents(transaction, run.source_id, group, {})
     discovered, rejected = admission.admit(transaction, reviews.moved)

@@ -31,12 +31,17 @@ class ConvertPipeline:
     """
 
     def __init__(
-        self, stats: StatsCollector, *, user_agent: str, default_charset: str, wanted: frozenset[str] = frozenset()
+        self,
+        stats: StatsCollector,
+        *,
+        user_agent: str,
+        default_charset: str,
+        attribute_origins: frozenset[str] = frozenset(),
     ) -> None:
         self._stats = stats
         self._user_agent = user_agent
         self._default_charset = default_charset
-        self._wanted = wanted
+        self._attribute_origins = attribute_origins
         self._pool = ConversionPool()
 
     @classmethod
@@ -46,7 +51,7 @@ class ConvertPipeline:
             crawler.stats,
             user_agent=run.source.robots.user_agent or run.project.user_agent,
             default_charset=run.source.fetch.default_charset,
-            wanted=run.attributes.wanted if run.attributes is not None else frozenset(),
+            attribute_origins=run.attributes.attribute_origins if run.attributes is not None else frozenset(),
         )
 
     def process_item(self, item: object) -> object:
@@ -84,7 +89,7 @@ class ConvertPipeline:
             headers=document.headers,
             default_charset=self._default_charset,
             user_agent=self._user_agent,
-            wanted=self._wanted,
+            attribute_origins=self._attribute_origins,
         )
 
     def _add_page(self, document: Document, converter: Converter, page: Page) -> Document:

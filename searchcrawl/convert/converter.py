@@ -30,7 +30,7 @@ class ConversionContext:
     """What a converter knows of a body beside its bytes; it is pickled for a worker process.
 
     ``url`` is the identity that gave the body, ``headers`` are those of the answer, ``default_charset`` is for texts
-    that do not say theirs, ``user_agent`` is the name that robots directives may address, ``wanted`` are the origins
+    that do not say theirs, ``user_agent`` is the name that robots directives may address, ``attribute_origins`` are the origins
     of mapped attributes (``html.attributes``).
     """
 
@@ -38,7 +38,7 @@ class ConversionContext:
     headers: Headers = ()
     default_charset: str = "windows-1252"
     user_agent: str = ""
-    wanted: frozenset[str] = frozenset()
+    attribute_origins: frozenset[str] = frozenset()
 
     @property
     def content_type(self) -> str:

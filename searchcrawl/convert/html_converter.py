@@ -29,7 +29,7 @@ def convert_html(body: bytes, context: ConversionContext) -> Page:
         default_charset=context.default_charset,
         robots_headers=context.robots_tags,
         user_agent=context.user_agent,
-        wanted=context.wanted,
+        attribute_origins=context.attribute_origins,
     )
 
 

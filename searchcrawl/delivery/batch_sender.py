@@ -64,12 +64,14 @@ class BatchSender:
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return taken, failed
 
-    def send_removals(self, batch: SealedBatch, leaving: Sequence[RemovalCandidate], *, counted: bool = False) -> int:
+    def send_removals(
+        self, batch: SealedBatch, candidates: Sequence[RemovalCandidate], *, counted: bool = False
+    ) -> int:
         """Sends removals; how many the index acknowledged. ``counted``: in the run too, but for copies."""
         self._check_index()
         done = 0
-        for start in range(0, len(leaving), _REMOVALS_A_PART):
-            done += self._send_removals(batch, leaving[start : start + _REMOVALS_A_PART], counted=counted)
+        for start in range(0, len(candidates), _REMOVALS_A_PART):
+            done += self._send_removals(batch, candidates[start : start + _REMOVALS_A_PART], counted=counted)
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return done
 

@@ -24,8 +24,8 @@ def remove_copies(sender: BatchSender) -> int:
     run = sender.run
 
     def seal(transaction: Transaction) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
-        surplus = batch_table.find_surplus_copies(transaction, run.source_id)
-        return (_seal(transaction, run, surplus), surplus) if surplus else None
+        copies = batch_table.find_removable_copies(transaction, run.source_id)
+        return (_seal(transaction, run, copies), copies) if copies else None
 
     sealed = run.write(seal)
     return 0 if sealed is None else _send(sender, *sealed)
@@ -43,7 +43,7 @@ def finish_removals(sender: BatchSender) -> int:
     """Sends the removals again that a dead process had begun, and removes the copies that it left; how many."""
     run = sender.run
     begun = run.read(lambda transaction: batch_table.find_removals_under_way(transaction, run.source_id))
-    removed = sum(_send(sender, batch, leaving) for _, batch, leaving in begun)
+    removed = sum(_send(sender, batch, candidates) for _, batch, candidates in begun)
     # It may have died between the receipt of a survivor and the removal of its copies.
     return removed + remove_copies(sender)
 
@@ -51,48 +51,48 @@ def finish_removals(sender: BatchSender) -> int:
 def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
     """Seals the removals into a batch; where they are too many, puts all of them into quarantine instead."""
     lifecycle = run.source.lifecycle
-    leaving = _keep_with_evidence(transaction, batch_table.find_leaving(transaction, run.source_id))
-    if not leaving:
+    candidates = _keep_with_evidence(transaction, batch_table.find_removal_candidates(transaction, run.source_id))
+    if not candidates:
         return None
     documents = document_table.count_totals(transaction, run.source_id)["documents"]
     allowed = is_within_limits(
-        len(leaving),
+        len(candidates),
         documents,
         max_delete_percent=lifecycle.max_delete_percent,
         max_delete_documents=lifecycle.max_delete_documents,
     )
     if allowed:
-        return _seal(transaction, run, leaving), leaving
-    batch_table.quarantine(transaction, [row.url_id for row in leaving], run.id)
+        return _seal(transaction, run, candidates), candidates
+    batch_table.quarantine(transaction, [row.url_id for row in candidates], run.id)
     logger.warning(
         "%d of %d documents would leave the index: they wait in quarantine (searchcrawl quarantine list %s)",
-        len(leaving),
+        len(candidates),
         documents,
         run.source.name,
     )
     return None
 
 
-def _seal(transaction: Transaction, run: Run, leaving: list[RemovalCandidate]) -> SealedBatch:
+def _seal(transaction: Transaction, run: Run, candidates: list[RemovalCandidate]) -> SealedBatch:
     return batch_table.seal_removals(
-        transaction, run.source_id, run.id, clock.now_ms(), [row.url_id for row in leaving]
+        transaction, run.source_id, run.id, clock.now_ms(), [row.url_id for row in candidates]
     )
 
 
-def _send(sender: BatchSender, batch: SealedBatch, leaving: list[RemovalCandidate]) -> int:
-    removed = sender.send_removals(batch, leaving, counted=True)
+def _send(sender: BatchSender, batch: SealedBatch, candidates: list[RemovalCandidate]) -> int:
+    removed = sender.send_removals(batch, candidates, counted=True)
     sender.commit(batch)
     return removed
 
 
-def _keep_with_evidence(transaction: Transaction, leaving: list[RemovalCandidate]) -> list[RemovalCandidate]:
+def _keep_with_evidence(transaction: Transaction, candidates: list[RemovalCandidate]) -> list[RemovalCandidate]:
     """Without documents that moved, inside the boundary, to a page that was not fetched yet."""
-    moved = [row.url_id for row in leaving if row.code in REDIRECTS and row.rule is None]
+    moved = [row.url_id for row in candidates if row.code in REDIRECTS and row.rule is None]
     targets = outlink_table.load(transaction, moved)
     wanted = sorted({target for ids in targets.values() for target in ids})
     fetched = url_table.find_with_document(transaction, wanted)
     return [
         row
-        for row in leaving
+        for row in candidates
         if row.url_id not in moved or any(target in fetched for target in targets.get(row.url_id, ()))
     ]

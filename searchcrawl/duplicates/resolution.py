@@ -365,7 +365,7 @@ def _choose_state(document: KeyedDocument, code: int) -> DocumentState | None:
     """The state of a document whose result changes; None keeps its own."""
     if code == 200:
         # Without a record its page is fetched again.
-        return DocumentState.CACHED if document.cached else DocumentState.WANTED
+        return DocumentState.CACHED if document.cached else DocumentState.RECORD_LOST
     under_way = document.code in COPIES and document.state == DocumentState.REMOVING
     if under_way or (document.code == code == Code.DISPLAY_URL_CLASH):
         return None

@@ -64,12 +64,12 @@ def find_exit_code(run: Run, reason: str) -> Exit:
         return Exit.STORE_FAILED
     if run.delivery_failure is not None:
         return Exit.INDEX_AWAY
-    held = run.read(lambda transaction: document_table.count_totals(transaction, run.source_id)["quarantined"])
+    quarantined = run.read(lambda transaction: document_table.count_totals(transaction, run.source_id)["quarantined"])
     if reason != EndReason.FINISHED:
         return Exit.ENDED_EARLY
     if _every_start_failed(run):
         return Exit.NO_START
-    return Exit.QUARANTINE if held else Exit.DONE
+    return Exit.QUARANTINE if quarantined else Exit.DONE
 
 
 def _every_start_failed(run: Run) -> bool:

@@ -208,7 +208,7 @@ class Claiming:
             self._names.update(host_table.find_names(transaction, missing))
 
     def _claim(self, hosts: list[int]) -> int:
-        wanted = {host: self._window.count_wanted(self._names[host]) for host in hosts}
+        wanted = {host: self._window.count_room(self._names[host]) for host in hosts}
         wanted = {host: rows for host, rows in wanted.items() if rows}
         self._scan.held_back |= len(wanted) < len(hosts)
         if not wanted:

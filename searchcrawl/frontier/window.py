@@ -65,7 +65,7 @@ class Window:
         """How many claims were handed out and have not ended."""
         return len(self._in_flight)
 
-    def count_wanted(self, name: str) -> int:
+    def count_room(self, name: str) -> int:
         """How many more rows of a host are wanted now."""
         with self._lock:
             entry = self._by_host.get(name)

@@ -17,21 +17,23 @@ _MAX_LISTED: Final = 1_000
 Found = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def read_attributes(metas: Sequence[LexborNode], scripts: Sequence[LexborNode], wanted: frozenset[str]) -> Found:
-    """The texts of each wanted origin; ``scripts`` may hold other elements as well.
+def read_attributes(
+    metas: Sequence[LexborNode], scripts: Sequence[LexborNode], attribute_origins: frozenset[str]
+) -> Found:
+    """The texts of each attribute_origins origin; ``scripts`` may hold other elements as well.
 
     The name of a meta element is its ``name``, ``property`` or ``http-equiv``.
     """
     found: dict[str, list[str]] = {}
     for node in metas:
         for origin, text in _read_meta(node):
-            if origin in wanted and text:
+            if origin in attribute_origins and text:
                 found.setdefault(origin, []).append(text)
-    if any(origin.startswith("jsonld:") for origin in wanted):
+    if any(origin.startswith("jsonld:") for origin in attribute_origins):
         for node in scripts:
             for key, value in _read_script(node):
                 origin = f"jsonld:{key.strip().lower()}"
-                if origin in wanted:
+                if origin in attribute_origins:
                     found.setdefault(origin, []).extend(filter(None, map(collapse, _list_texts(value))))
     return tuple((origin, tuple(texts)) for origin, texts in found.items())
 

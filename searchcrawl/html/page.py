@@ -81,12 +81,12 @@ def parse_html(
     default_charset: str,
     robots_headers: Sequence[str],
     user_agent: str,
-    wanted: frozenset[str] = frozenset(),
+    attribute_origins: frozenset[str] = frozenset(),
 ) -> Page:
     """The page of ``body``, which was fetched from ``url`` (an identity); never raises.
 
     ``content_type`` is the header's value, ``robots_headers`` the values of X-Robots-Tag,
-    ``user_agent`` the name that meta elements and these headers may address, ``wanted`` the origins
+    ``user_agent`` the name that meta elements and these headers may address, ``attribute_origins`` the origins
     of mapped attributes (``html.attributes``).
     """
     text, charset = decode(body, content_type=content_type, default_charset=default_charset)
@@ -99,7 +99,7 @@ def parse_html(
         charset=charset,
         robots_headers=robots_headers,
         user_agent=user_agent,
-        wanted=wanted,
+        attribute_origins=attribute_origins,
     )
 
 
@@ -111,7 +111,7 @@ def parse_page(
     charset: str = "utf-8",
     robots_headers: Sequence[str] = (),
     user_agent: str = "",
-    wanted: frozenset[str] = frozenset(),
+    attribute_origins: frozenset[str] = frozenset(),
 ) -> Page:
     """As ``parse_html``, for a body that was decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, where there is one."""
     parser = parse_tree(text, utf8=utf8)
@@ -124,7 +124,7 @@ def parse_page(
     return Page(
         title=collapse(found.title or ""),
         # Before the text is read, which removes the scripts.
-        found=read_attributes(found.metas, found.silent, wanted) if wanted else (),
+        found=read_attributes(found.metas, found.silent, attribute_origins) if attribute_origins else (),
         text=_read_text(parser, found.silent),
         description=collapse(fields.get("description", "")),
         author=collapse(fields.get("author") or fields.get("dc.creator", "")),

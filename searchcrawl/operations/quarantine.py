@@ -66,9 +66,9 @@ def approve(
         batches = run.write(lambda transaction: _seal_waiting(transaction, run))
         documents = removed = 0
         with open_sender(run, receiver, retry_seconds=retry_seconds) as sender:
-            for batch, leaving in batches:
-                documents += len(leaving)
-                removed += sender.send_removals(batch, leaving)
+            for batch, candidates in batches:
+                documents += len(candidates)
+                removed += sender.send_removals(batch, candidates)
                 sender.commit(batch)
         return _build_answer(source, documents, removed)
 
@@ -78,7 +78,9 @@ def _seal_waiting(transaction: Transaction, run: Run) -> list[tuple[SealedBatch,
     waiting = [row.url_id for row, _ in batch_table.find_quarantined(transaction, run.source_id)]
     if waiting:
         batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), waiting)
-    return [(batch, leaving) for _, batch, leaving in batch_table.find_removals_under_way(transaction, run.source_id)]
+    return [
+        (batch, candidates) for _, batch, candidates in batch_table.find_removals_under_way(transaction, run.source_id)
+    ]
 
 
 def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _RETRY_SECONDS: Final = 60.0
 
 #: Is called with the number of documents that were sent so far, and with that of all.
-ReportProgress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
 def flush(
@@ -34,7 +34,7 @@ def flush(
     receiver: Receiver,
     *,
     retry_seconds: float = _RETRY_SECONDS,
-    report: ReportProgress | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Sends what waits for the index, also what a dead process began; without anything, the index is not asked.
 
@@ -47,7 +47,7 @@ def flush(
         if run is not None and run.read(lambda transaction: delivery_queue.is_waiting(transaction, run.source_id)):
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
-            sent = _send(run, receiver, retry_seconds, report)
+            sent = _send(run, receiver, retry_seconds, on_progress)
     return {"source": source.name, **sent._asdict()}
 
 
@@ -58,7 +58,7 @@ def resend(
     receiver: Receiver,
     *,
     retry_seconds: float = _RETRY_SECONDS,
-    report: ReportProgress | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Sends all documents that should be in the index again, with new versions, and what waits; raises as ``flush``.
 
@@ -72,14 +72,18 @@ def resend(
                 receiver.ping()
             lost = run.read(lambda transaction: resend_table.count_without_record(transaction, run.source_id))
             delivery_queue.request_resend(run)
-            sent = _send(run, receiver, retry_seconds, report).plus(Sent(failed=lost))
+            sent = _send(run, receiver, retry_seconds, on_progress).plus(Sent(failed=lost))
             if lost:
                 logger.error("%s: %d documents of the index are no longer in the cache", source.name, lost)
     return {"source": source.name, **sent._asdict()}
 
 
-def _send(run: Run, receiver: Receiver, retry_seconds: float, report: ReportProgress | None) -> Sent:
-    on_sent = None if report is None else _add_up(report, run.read(partial(_count_waiting, source_id=run.source_id)))
+def _send(run: Run, receiver: Receiver, retry_seconds: float, on_progress: ProgressCallback | None) -> Sent:
+    on_sent = (
+        None
+        if on_progress is None
+        else _add_up(on_progress, run.read(partial(_count_waiting, source_id=run.source_id)))
+    )
     # A run that was cut off will be continued: what is sent now is counted as its own.
     counts_into_run = run.row.ended_ms is None
     with open_sender(
@@ -94,12 +98,12 @@ def _count_waiting(transaction: Transaction, *, source_id: int) -> int:
     )
 
 
-def _add_up(report: ReportProgress, total: int) -> Callable[[int], None]:
+def _add_up(on_progress: ProgressCallback, total: int) -> Callable[[int], None]:
     done = 0
 
     def add(number: int) -> None:
         nonlocal done
         done += number
-        report(done, max(total, done))
+        on_progress(done, max(total, done))
 
     return add

@@ -189,10 +189,10 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str, *, n
     named = inputs.rewriting.normalise(url) if facts is None else NormalisedUrl(url)
     if named.url != url:
         url, _, facts = _find_facts(transaction, source_id, named.url)
-    run, made_with, running = None, None, False
+    run, stored_fingerprint, running = None, None, False
     if source_id is not None:
         run = run_table.find_last(transaction, source_id)
-        made_with = run_table.find_fingerprint(transaction, source_id)
+        stored_fingerprint = run_table.find_fingerprint(transaction, source_id)
         running = lease.is_held(transaction, source_id, now_ms)
     return Context(
         inputs=inputs,
@@ -200,7 +200,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str, *, n
         facts=facts,
         run=run,
         running=running,
-        changed=find_changed_keys(made_with or inputs.fingerprint, inputs.fingerprint),
+        changed=find_changed_keys(stored_fingerprint or inputs.fingerprint, inputs.fingerprint),
         robots=_read_robots(transaction, project, source, url) if source.robots.obey else None,
         shown_as=shown_as,
         discarded=build_reason("rewrite", named.decision, source) if named.code else None,

@@ -117,10 +117,10 @@ def _find_state(run: RunRow, *, executing: bool) -> str:
     return "failed" if run.end_reason == EndReason.STORE_FAILED else "stopped"
 
 
-def _find_recrawl_reason(made_with: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
+def _find_recrawl_reason(stored_fingerprint: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
     """Why the next run visits everything without validators (D9); None where it does not."""
     now = compute_fingerprint(source, versions=versions)
-    changed = find_changed_keys(made_with or now, now)
+    changed = find_changed_keys(stored_fingerprint or now, now)
     return f"changed: {', '.join(changed)}" if changed else None
 
 

@@ -62,7 +62,7 @@ _STATE_BY_DOCUMENT: Final = {
     DocumentState.PRESENT: UrlState.INDEXED,
     DocumentState.WITHHELD: UrlState.DUPLICATE,
     DocumentState.QUARANTINED: UrlState.INDEXED,
-    DocumentState.WANTED: UrlState.TODO,
+    DocumentState.RECORD_LOST: UrlState.TODO,
 }
 
 

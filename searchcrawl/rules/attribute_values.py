@@ -43,13 +43,13 @@ class Reading(NamedTuple):
 class AttributeMap:
     """What in the pages and headers of a source becomes which attribute.
 
-    ``wanted`` are the origins that are in pages. ``unreadable`` counts the values that were left out, by attribute.
+    ``attribute_origins`` are the origins that are in pages. ``unreadable`` counts the values that were left out, by attribute.
     """
 
     def __init__(self, mapped: Iterable[Mapped], *, desc_fallback: bool = False) -> None:
         self.mapped = tuple(mapped)
         self.desc_fallback = desc_fallback
-        self.wanted = frozenset(each.origin for each in self.mapped if not each.origin.startswith("header:"))
+        self.attribute_origins = frozenset(each.origin for each in self.mapped if not each.origin.startswith("header:"))
         self.unreadable: Counter[str] = Counter()
         self._headers = frozenset(
             each.origin.partition(":")[2].encode() for each in self.mapped if each.origin.startswith("header:")

@@ -83,12 +83,12 @@ def find_patterns(url: str) -> list[Pattern]:
     return found
 
 
-def find_cut(url: str, cuts: Container[str], proven: Container[str]) -> str | None:
-    """The pattern of ``cuts`` that ``url`` belongs to; None also where a narrower pattern of it is ``proven``."""
+def find_cut(url: str, cuts: Container[str], productive: Container[str]) -> str | None:
+    """The pattern of ``cuts`` that ``url`` belongs to; None also where a narrower pattern of it is ``productive``."""
     for _, text in find_patterns(url):
         if text in cuts:
             return text
-        if text in proven:
+        if text in productive:
             return None
     return None
 

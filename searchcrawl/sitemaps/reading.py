@@ -248,7 +248,7 @@ class SitemapReading:
             committed = self._expect_end(url)
             parsed = await self._in_thread(lambda: parse(wanted, sitemap, self._sender.send))
             await committed
-            self._report(wanted, parsed)
+            self._log_end(wanted, parsed)
             for child in parsed.children:
                 self._enqueue(build_child(wanted, child))
 
@@ -277,9 +277,9 @@ class SitemapReading:
         committed = self._expect_end(wanted.url)
         await self._in_thread(lambda: self._sender.send(SitemapPart(url=wanted.url, end=end)))
         await committed
-        self._report(wanted, Parsed(end=end))
+        self._log_end(wanted, Parsed(end=end))
 
-    def _report(self, wanted: WantedSitemap, parsed: Parsed) -> None:
+    def _log_end(self, wanted: WantedSitemap, parsed: Parsed) -> None:
         """Notes and logs how a reading ended; a /sitemap.xml that nobody names may be missing."""
         end = parsed.end
         if end.code in SUCCESS:

@@ -20,8 +20,8 @@ class StateFacts:
     meaning: str
     #: a delivery has to act on the document, or an operator has to approve its removal
     pending: bool = False
-    #: the document belongs in the index, or is a copy of one that does
-    wanted: bool = False
+    #: the document belongs in the index, or it is a copy of one that does
+    indexable: bool = False
     #: the cache or the index has the document: a visit without changes keeps it
     at_hand: bool = False
 
@@ -56,7 +56,7 @@ class DocumentState(_State):
         "the document waits to be sent",
         "The document is in the cache, and in no delivery yet.",
         pending=True,
-        wanted=True,
+        indexable=True,
         at_hand=True,
     )
     SENDING = StateFacts(
@@ -64,21 +64,21 @@ class DocumentState(_State):
         "the document is being sent",
         "The document is in a sealed delivery, and has no receipt yet.",
         pending=True,
-        wanted=True,
+        indexable=True,
         at_hand=True,
     )
     PRESENT = StateFacts(
         3,
         "the document is there as it is",
         "The index has acknowledged the document as the cache has it.",
-        wanted=True,
+        indexable=True,
         at_hand=True,
     )
     WITHHELD = StateFacts(
         4,
         "the document is kept in the cache, and not sent",
         "The document is in the cache and is not sent: it is a copy of another one, or the index refused it.",
-        wanted=True,
+        indexable=True,
         at_hand=True,
     )
     REMOVING = StateFacts(
@@ -91,12 +91,12 @@ class DocumentState(_State):
         pending=True,
         at_hand=True,
     )
-    WANTED = StateFacts(
+    RECORD_LOST = StateFacts(
         7,
         "to be sent, and its copy is gone: it is fetched again",
         "The document is to be sent, but the cache has lost it: its page is fetched again. The index may hold an "
         "earlier version.",
-        wanted=True,
+        indexable=True,
     )
 
 
@@ -119,7 +119,7 @@ class Transition(NamedTuple):
 
 _F, _D, _B = FetchState, DocumentState, BatchState
 #: A document in the index may leave it from each of these.
-_MAY_LEAVE: Final = (_D.NONE, _D.CACHED, _D.SENDING, _D.PRESENT, _D.WITHHELD, _D.WANTED)
+_MAY_LEAVE: Final = (_D.NONE, _D.CACHED, _D.SENDING, _D.PRESENT, _D.WITHHELD, _D.RECORD_LOST)
 
 FETCH_TRANSITIONS: Final = (
     Transition((), _F.TODO, "a page, a sitemap or the start list names a new URL that may be requested", "admission"),
@@ -141,27 +141,32 @@ DOCUMENT_TRANSITIONS: Final = (
     Transition((), _D.NONE, "a page was fetched for the first time and is not to be indexed", "commit"),
     Transition(tuple(_D), _D.CACHED, "the page has changed", "commit"),
     Transition(tuple(_D), _D.NONE, "the page has changed and is not to be indexed any more", "commit"),
-    Transition((_D.CACHED, _D.WITHHELD, _D.WANTED), _D.NONE, "evidence against what the index does not hold", "commit"),
     Transition(
-        (_D.CACHED, _D.SENDING, _D.PRESENT, _D.WANTED), _D.WITHHELD, "another page is indexed in its place", "commit"
+        (_D.CACHED, _D.WITHHELD, _D.RECORD_LOST), _D.NONE, "evidence against what the index does not hold", "commit"
+    ),
+    Transition(
+        (_D.CACHED, _D.SENDING, _D.PRESENT, _D.RECORD_LOST),
+        _D.WITHHELD,
+        "another page is indexed in its place",
+        "commit",
     ),
     Transition((_D.WITHHELD, _D.REMOVING), _D.CACHED, "no other page is indexed in its place any more", "commit"),
-    Transition((_D.WITHHELD, _D.REMOVING), _D.WANTED, "the same, and its record is gone", "commit"),
+    Transition((_D.WITHHELD, _D.REMOVING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
     Transition((_D.WITHHELD,), _D.PRESENT, "a copy in the index has evidence of its own against it", "commit"),
     Transition((_D.NONE, _D.REMOVING), _D.CACHED, "the page is back as it was, and its record is there", "commit"),
     Transition((_D.QUARANTINED,), _D.PRESENT, "the page is back as it was: the removal is dropped", "commit"),
     Transition((_D.QUARANTINED,), _D.CACHED, "the same, with a version that the index does not have yet", "commit"),
     Transition((_D.PRESENT, _D.SENDING), _D.CACHED, "an indexed value besides the text has changed", "commit"),
-    Transition((_D.PRESENT, _D.SENDING), _D.WANTED, "the same, and its record is gone", "commit"),
+    Transition((_D.PRESENT, _D.SENDING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
     Transition(
-        (_D.NONE, _D.CACHED), _D.WANTED, "the page is the document that it was, and its record is gone", "commit"
+        (_D.NONE, _D.CACHED), _D.RECORD_LOST, "the page is the document that it was, and its record is gone", "commit"
     ),
     Transition((_D.CACHED,), _D.SENDING, "a delivery is sealed", "commit and delivery"),
     Transition((_D.PRESENT,), _D.SENDING, "everything is sent again", "delivery"),
     Transition((_D.WITHHELD,), _D.CACHED, "everything is sent again, what the index refused included", "delivery"),
     Transition((_D.SENDING,), _D.PRESENT, "the index acknowledges the document", "delivery"),
     Transition((_D.SENDING,), _D.WITHHELD, "the index refuses the document", "delivery"),
-    Transition((_D.CACHED, _D.SENDING), _D.WANTED, "the record cannot be read", "delivery"),
+    Transition((_D.CACHED, _D.SENDING), _D.RECORD_LOST, "the record cannot be read", "delivery"),
     Transition(_MAY_LEAVE, _D.REMOVING, "the run ends, and its removals are within the limits", "delivery"),
     Transition(_MAY_LEAVE, _D.QUARANTINED, "the run ends, and its removals pass a limit", "delivery"),
     Transition((_D.QUARANTINED,), _D.REMOVING, "an operator approves the removal", "operations"),
@@ -179,7 +184,7 @@ BATCH_TRANSITIONS: Final = (
 #: Documents that wait for a delivery, or for an operator's approval.
 PENDING: Final = frozenset(state.value for state in DocumentState if state.facts.pending)
 #: Documents that belong in the index, or are copies of one that does.
-WANTED: Final = frozenset(state.value for state in DocumentState if state.facts.wanted)
+INDEXABLE: Final = frozenset(state.value for state in DocumentState if state.facts.indexable)
 #: Documents that the cache or the index has.
 AT_HAND: Final = frozenset(state.value for state in DocumentState if state.facts.at_hand)
 

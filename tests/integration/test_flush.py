@@ -132,7 +132,7 @@ def test_flush_when_removals_were_under_way_then_they_are_finished_and_undecided
     filled.fetch(*NAMES)
     filled.send()
     with filled.database.write_once() as transaction:
-        document_table.mark_leaving(transaction, [filled.ids["/a"], filled.ids["/b"]])
+        document_table.mark_evidence(transaction, [filled.ids["/a"], filled.ids["/b"]])
         batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), [filled.ids["/a"]])
     filled.end(exit_code=6)
 
@@ -150,7 +150,7 @@ def test_redelivery_when_told_of_its_progress_then_hears_how_many_of_how_many(fi
     heard: list[tuple[int, int]] = []
 
     redelivery.resend(
-        filled.project, filled.source, filled.database, filled.index, report=lambda *numbers: heard.append(numbers)
+        filled.project, filled.source, filled.database, filled.index, on_progress=lambda *numbers: heard.append(numbers)
     )
 
     assert heard == [(1, 5), (5, 5)]

@@ -73,7 +73,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
     filled.send()
     filled.hold_back("/a", "/b")
     with filled.database.write_once() as transaction:
-        document_table.mark_leaving(transaction, [filled.ids["/c"]])
+        document_table.mark_evidence(transaction, [filled.ids["/c"]])
     filled.end(exit_code=9)
     empty_the_index(filled)
 
@@ -87,7 +87,9 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
         "/b",
     ]
     with filled.database.read_once() as transaction:
-        assert [row.url_id for row in batch_table.find_leaving(transaction, filled.run.source_id)] == [filled.ids["/c"]]
+        assert [row.url_id for row in batch_table.find_removal_candidates(transaction, filled.run.source_id)] == [
+            filled.ids["/c"]
+        ]
 
 
 def test_resend_when_the_index_had_refused_a_document_then_it_is_tried_again(filled: CachedStore) -> None:

@@ -88,7 +88,7 @@ class CrawlCommand(Command):
             log.on_failure(run.shutdown.fail)
         if not self._crawl(spider, {**arguments, "run": run}):
             raise StoreError(f"the crawl of {args[0]} could not begin: see its log in {spider.project.logs_dir}")
-        return self._report(run, as_json=opts.json)
+        return self._print_result(run, as_json=opts.json)
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
@@ -137,7 +137,7 @@ class CrawlCommand(Command):
         # Asked in this order: a crawler that did not begin has no engine to ask for.
         return not process.bootstrap_failed and crawler.engine is not None
 
-    def _report(self, run: Run, *, as_json: bool) -> int:
+    def _print_result(self, run: Run, *, as_json: bool) -> int:
         # Why documents wait was said when the delivery stopped.
         if isinstance(run.shutdown.failure, SearchcrawlError):
             print_error(run.shutdown.failure)

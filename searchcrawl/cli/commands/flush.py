@@ -49,8 +49,10 @@ class Command(BaseCommand):
         install_run_log(project, source)
         retry_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         try:
-            with use_index(project) as index, progress_bar(source.name) as report:
-                done = redelivery.flush(project, source, database, index, retry_seconds=retry_seconds, report=report)
+            with use_index(project) as index, progress_bar(source.name) as on_progress:
+                done = redelivery.flush(
+                    project, source, database, index, retry_seconds=retry_seconds, on_progress=on_progress
+                )
         except SourceBusy as error:
             print_error(error)
             return exit_of(error)

@@ -32,8 +32,10 @@ class Command(BaseCommand):
         with (
             closing(Database(project.database_url, project.root)) as database,
             use_index(project) as index,
-            progress_bar(source.name) as report,
+            progress_bar(source.name) as on_progress,
         ):
-            done = redelivery.resend(project, source, database, index, retry_seconds=retry_seconds, report=report)
+            done = redelivery.resend(
+                project, source, database, index, retry_seconds=retry_seconds, on_progress=on_progress
+            )
         show_sent(done, as_json=opts.json)
         return Exit.DONE

@@ -16,8 +16,8 @@ from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import PENDING, BatchState, DocumentState
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
-_LEAVING: Final = text("documents.leaving = 1")
-_SURPLUS: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
+_HAS_EVIDENCE: Final = text("documents.leaving = 1")
+_IS_INDEXED_COPY: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
 
 
 class SealedBatch(NamedTuple):
@@ -209,7 +209,7 @@ def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
             .values(
                 state=case(
                     (documents.c.state == int(DocumentState.QUARANTINED), documents.c.state),
-                    else_=int(DocumentState.WANTED),
+                    else_=int(DocumentState.RECORD_LOST),
                 ),
                 batch_id=None,
                 segment=None,
@@ -236,13 +236,13 @@ def find_removals_under_way(
     return list(found.values())
 
 
-def find_leaving(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
+def find_removal_candidates(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
     """Documents in the index with evidence against them, whose removal is neither sealed nor in quarantine."""
     query = (
         select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
         .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
         .where(
-            _LEAVING,
+            _HAS_EVIDENCE,
             documents.c.source_id == source_id,
             documents.c.indexed_version.is_not(None),
             documents.c.state.not_in([int(DocumentState.REMOVING), int(DocumentState.QUARANTINED)]),
@@ -252,7 +252,7 @@ def find_leaving(transaction: Transaction, source_id: int) -> list[RemovalCandid
     return [RemovalCandidate(*row) for row in transaction.execute(query)]
 
 
-def find_surplus_copies(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
+def find_removable_copies(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
     """Copies and non-canonical pages in the index whose survivor is in the index too."""
     survivor = documents.alias("survivor")
     query = (
@@ -263,7 +263,7 @@ def find_surplus_copies(transaction: Transaction, source_id: int) -> list[Remova
             )
         )
         .where(
-            _SURPLUS,
+            _IS_INDEXED_COPY,
             IS_COPY,
             documents.c.source_id == source_id,
             survivor.c.indexed_version > 0,

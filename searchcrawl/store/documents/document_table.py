@@ -24,7 +24,7 @@ _STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
 #: The document of another page is indexed instead. No IN: its list cannot be expanded for many rows at once.
 IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(COPIES & WITH_DOCUMENT)))
 _CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
-_LEAVING: Final = text("documents.leaving = 1")
+_HAS_EVIDENCE: Final = text("documents.leaving = 1")
 
 #: The receipt of a document that is taken out of its delivery. A document under way may have reached the index, and
 #: the answer may be lost with the process: then it may be in the index, in an unknown version (0).
@@ -187,7 +187,7 @@ def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
             documents.c.code == 200,
             documents.c.segment.is_(None),
             or_(
-                documents.c.state.in_([int(DocumentState.CACHED), int(DocumentState.WANTED)]),
+                documents.c.state.in_([int(DocumentState.CACHED), int(DocumentState.RECORD_LOST)]),
                 and_(documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None)),
             ),
         )
@@ -204,7 +204,7 @@ def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, in
     return found
 
 
-def mark_leaving(transaction: Transaction, url_ids: Sequence[int]) -> None:
+def mark_evidence(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes evidence against documents; those neither in the index nor in a delivery are dropped at once."""
     for part in split(url_ids):
         here = documents.c.url_id.in_(part)
@@ -245,13 +245,15 @@ def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
                 documents.c.leaving == 0,
             )
             .values(
-                state=case((documents.c.segment.is_(None), int(DocumentState.WANTED)), else_=int(DocumentState.CACHED)),
+                state=case(
+                    (documents.c.segment.is_(None), int(DocumentState.RECORD_LOST)), else_=int(DocumentState.CACHED)
+                ),
                 indexed_version=MAYBE_INDEXED,
                 batch_id=None,
             )
             .returning(documents.c.url_id, documents.c.state)
         )
-        wanted += [url_id for url_id, state in rows if state == DocumentState.WANTED]
+        wanted += [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]
     return wanted
 
 

@@ -13,7 +13,7 @@ from searchcrawl.store.documents.document_table import IS_COPY, MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import among, split
-from searchcrawl.store.states import WANTED, DocumentState
+from searchcrawl.store.states import INDEXABLE, DocumentState
 
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
 #: The URLs of its duplicates are part of an indexed document; of thousands of copies the first ones are listed.
@@ -54,7 +54,7 @@ class KeyedDocument(NamedTuple):
             return True
         # A copy is removed from the index because of another document, which is no evidence against it.
         copy = self.state == DocumentState.REMOVING and self.duplicate_of is not None
-        return self.code in WITH_DOCUMENT and not self.leaving and (copy or self.state in WANTED)
+        return self.code in WITH_DOCUMENT and not self.leaving and (copy or self.state in INDEXABLE)
 
 
 _KEYED_DOCUMENTS: Final = select(

@@ -113,7 +113,7 @@ def test_links_when_one_of_many_is_new_then_only_that_one_is_looked_up(database:
 def test_canonical_when_a_page_names_it_then_it_is_as_near_as_the_page(database: Database, tested: Admission) -> None:
     admit(database, tested, Found(None, 3, links("page")))
 
-    admit(database, tested, Found(id_of(database, "page"), 4, links("below", "best"), near=links("best")))
+    admit(database, tested, Found(id_of(database, "page"), 4, links("below", "best"), canonicals=links("best")))
 
     assert depths(database) == {"page": 3, "below": 4, "best": 3}
 
@@ -123,7 +123,7 @@ def test_canonical_when_the_page_comes_nearer_then_so_does_what_it_names(
     database: Database, tested: Admission, linked: Sequence[str]
 ) -> None:
     admit(database, tested, Found(None, 5, links("page")))
-    admit(database, tested, Found(id_of(database, "page"), 6, links("below", *linked), near=links("best")))
+    admit(database, tested, Found(id_of(database, "page"), 6, links("below", *linked), canonicals=links("best")))
     store(database, "page", canonical="best")
 
     admit(database, tested, Found(None, 1, links("page")))

@@ -25,11 +25,13 @@ def test_found_when_nothing_is_to_be_stripped_then_it_is_what_it_was() -> None:
 
 
 def test_found_when_links_become_one_then_it_is_there_once_and_what_is_near_stays() -> None:
-    near = (Link(f"{SITE}canonical"),)
+    canonicals = (Link(f"{SITE}canonical"),)
 
-    (named,) = normalise_found([Found(1, 2, links("a?sid=1", "b", "a?sid=2"), near)], STRIPPING, {1: f"{SITE}page"})
+    (named,) = normalise_found(
+        [Found(1, 2, links("a?sid=1", "b", "a?sid=2"), canonicals)], STRIPPING, {1: f"{SITE}page"}
+    )
 
-    assert (named.page_id, named.depth, named.links, named.near) == (1, 2, links("a", "b"), near)
+    assert (named.page_id, named.depth, named.links, named.canonicals) == (1, 2, links("a", "b"), canonicals)
 
 
 def test_found_when_rewritten_then_discarded_links_are_apart() -> None:

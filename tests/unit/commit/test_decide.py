@@ -101,7 +101,7 @@ def test_document_when_it_lost_its_text_then_the_known_one_stays() -> None:
 
     group = decided(document("", claim=row, code=Code.EMPTY))
 
-    assert (group.stored, group.leaving) == ([], [])
+    assert (group.stored, group.with_evidence) == ([], [])
     assert [one.code for one in group.settled] == [911]
 
 
@@ -142,7 +142,7 @@ def test_answer_304_when_the_page_failed_before_then_its_copies_are_looked_at_ag
 def test_outcome_when_it_is_evidence_then_the_document_is_to_leave(code: int, rule: str | None) -> None:
     row = known()
 
-    assert decided(outcome(code, rule=rule, claim=row)).leaving == [row.url_id]
+    assert decided(outcome(code, rule=rule, claim=row)).with_evidence == [row.url_id]
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_outcome_when_it_is_evidence_then_the_document_is_to_leave(code: int, ru
 def test_outcome_when_it_is_no_evidence_then_the_document_stays(code: int, rule: str | None) -> None:
     group = decided(outcome(code, rule=rule, claim=known()))
 
-    assert (group.leaving, group.stored, group.confirmed) == ([], [], [])
+    assert (group.with_evidence, group.stored, group.confirmed) == ([], [], [])
 
 
 def test_outcome_when_remove_on_names_other_codes_then_these_count() -> None:
     group = decided(outcome(404, claim=claim(1)), outcome(451, claim=claim(2)), lifecycle={"remove_on": [451]})
 
-    assert group.leaving == [2]
+    assert group.with_evidence == [2]
 
 
 def _tries(attempts: Sequence[int], **values: Any) -> list[tuple[FetchState, int | None]]:

@@ -108,7 +108,7 @@ class World:
         if batch is not None:
             self._send(batch)
         with self.database.write_once() as transaction:
-            surplus = batch_table.find_surplus_copies(transaction, 1)
+            surplus = batch_table.find_removable_copies(transaction, 1)
             if surplus:
                 batch_table.seal_removals(transaction, 1, 1, self.now_ms, [one.url_id for one in surplus])
         self._acknowledge_removals()
@@ -132,7 +132,7 @@ class World:
 
     def _remove(self) -> None:
         with self.database.write_once() as transaction:
-            leaving = [one.url_id for one in batch_table.find_leaving(transaction, 1)]
+            leaving = [one.url_id for one in batch_table.find_removal_candidates(transaction, 1)]
             if leaving:
                 batch_table.seal_removals(transaction, 1, 1, self.now_ms, leaving)
         self._acknowledge_removals()
@@ -339,7 +339,7 @@ def test_removal_when_a_copy_is_on_its_way_out_and_its_survivor_is_gone_then_it_
     world.visit([claims[f"{SITE}b"]])
     with database.write_once() as transaction:
         batch_table.note_accepted(transaction, *_sealed(transaction))
-        surplus = [one.url_id for one in batch_table.find_surplus_copies(transaction, 1)]
+        surplus = [one.url_id for one in batch_table.find_removable_copies(transaction, 1)]
         batch_table.seal_removals(transaction, 1, 1, world.now_ms, surplus)
 
     # While its removal is under way.

@@ -193,7 +193,7 @@ def test_resolve_when_a_record_is_gone_then_who_takes_the_place_is_wanted() -> N
 
     changes = table.visit(("a", None, None, None))
 
-    assert [(change.url_id, change.state) for change in changes.changes] == [(2, DocumentState.WANTED)]
+    assert [(change.url_id, change.state) for change in changes.changes] == [(2, DocumentState.RECORD_LOST)]
 
 
 def test_resolve_when_a_copy_comes_or_goes_then_its_survivor_is_sent_again() -> None:

@@ -87,9 +87,9 @@ def test_wanted_when_claims_wait_then_no_more_than_there_is_room_for(now: list[f
     slow, quick = build_window(delay_seconds=1.0), build_window()
     quick.fill(HOST, [claim() for _ in range(WINDOW_ROWS - 10)])
 
-    assert slow.count_wanted(HOST) == 2
-    assert quick.count_wanted(HOST) == 0
-    assert quick.count_wanted(OTHER) == 10
+    assert slow.count_room(HOST) == 2
+    assert quick.count_room(HOST) == 0
+    assert quick.count_room(OTHER) == 10
 
 
 def test_drain_when_the_run_ends_then_what_waits_comes_out_and_nothing_goes_any_more(now: list[float]) -> None:

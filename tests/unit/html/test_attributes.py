@@ -12,7 +12,7 @@ from searchcrawl.html.page import parse_page
 
 
 def found(html: str, *wanted: str) -> dict[str, tuple[str, ...]]:
-    return dict(parse_page(html, url="http://a.test/", wanted=frozenset(wanted)).found)
+    return dict(parse_page(html, url="http://a.test/", attribute_origins=frozenset(wanted)).found)
 
 
 def script(content: Any, kind: str = "application/ld+json") -> str:

@@ -98,9 +98,11 @@ def test_values_pattern_when_only_the_host_has_a_number_then_it_is_one() -> None
 
 def test_cut_when_a_narrower_pattern_is_proven_then_it_is_spared() -> None:
     cuts = {f"{SITE}/**", f"{SITE}/maze/**", f"{SITE}/good/bad/*"}
-    proven = {f"{SITE}/good/**", f"{SITE}/maze/{{n}}"}
+    productive = {f"{SITE}/good/**", f"{SITE}/maze/{{n}}"}
 
-    found = {path: find_cut(SITE + path, cuts, proven) for path in ("/maze/x/y", "/maze/7", "/good/x/y", "/good/bad/x")}
+    found = {
+        path: find_cut(SITE + path, cuts, productive) for path in ("/maze/x/y", "/maze/7", "/good/x/y", "/good/bad/x")
+    }
 
     assert found == {
         "/maze/x/y": f"{SITE}/maze/**",

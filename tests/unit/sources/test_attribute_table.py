@@ -51,7 +51,7 @@ def test_attributes_when_mapped_then_origins_are_in_lower_case_and_types_are_kno
         Mapped("jsonld:datepublished", "issued", "date"),
         Mapped("meta:revised", "last_modified", "date"),
     )
-    assert attributes.wanted == {"meta:dc.creator", "jsonld:datepublished", "meta:revised"}
+    assert attributes.attribute_origins == {"meta:dc.creator", "jsonld:datepublished", "meta:revised"}
 
 
 def test_attributes_when_nothing_is_said_then_there_are_none_and_the_fingerprint_is_as_it_was(root: Path) -> None:

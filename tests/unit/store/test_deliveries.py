@@ -53,12 +53,12 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 def leaving(database: Database) -> list[int]:
     with database.read_once() as transaction:
-        return [row.url_id for row in batch_table.find_leaving(transaction, SOURCE)]
+        return [row.url_id for row in batch_table.find_removal_candidates(transaction, SOURCE)]
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
     with database.write_once() as transaction:
-        document_table.mark_leaving(transaction, ids)
+        document_table.mark_evidence(transaction, ids)
 
 
 def confirm(database: Database, ids: Sequence[int], *, send_again: bool = False) -> None:
@@ -285,7 +285,7 @@ def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(da
     with database.write_once() as transaction:
         duplicate_key_table.set_results(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
     with database.read_once() as transaction:
-        surplus = [row.url_id for row in batch_table.find_surplus_copies(transaction, SOURCE)]
+        surplus = [row.url_id for row in batch_table.find_removable_copies(transaction, SOURCE)]
         duplicates = duplicate_key_table.find_duplicates(transaction, ids)
 
     assert surplus == ids[1:]
@@ -300,7 +300,7 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     with database.write_once() as transaction:
         duplicate_key_table.set_results(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
     with database.read_once() as transaction:
-        assert batch_table.find_surplus_copies(transaction, SOURCE) == []
+        assert batch_table.find_removable_copies(transaction, SOURCE) == []
 
 
 def test_unfinished_when_a_process_died_then_batches_go_on_from_where_they_stood(database: Database) -> None:
@@ -341,5 +341,5 @@ def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_i
         batch_table.mark_records_lost(transaction, ids)
 
     found = document(database, ids[0])
-    assert (found.state, found.segment, found.body_digest) == (DocumentState.WANTED, None, b"newer")
+    assert (found.state, found.segment, found.body_digest) == (DocumentState.RECORD_LOST, None, b"newer")
     assert found.indexed_version is not None

@@ -22,7 +22,7 @@ NONE, CACHED, PRESENT, WITHHELD = (
     DocumentState.PRESENT,
     DocumentState.WITHHELD,
 )
-REMOVING, QUARANTINED, WANTED = DocumentState.REMOVING, DocumentState.QUARANTINED, DocumentState.WANTED
+REMOVING, QUARANTINED, RECORD_LOST = DocumentState.REMOVING, DocumentState.QUARANTINED, DocumentState.RECORD_LOST
 
 
 def key(name: str) -> int:
@@ -54,7 +54,7 @@ def stand(database: Database, url_id: int, code: int, other: int | None, state: 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
     with database.write_once() as transaction:
-        document_table.mark_leaving(transaction, ids)
+        document_table.mark_evidence(transaction, ids)
 
 
 def test_heads_when_a_body_is_there_several_times_then_only_who_stands_for_it_and_does_not_leave(
@@ -109,8 +109,8 @@ def test_standing_when_a_display_url_is_anothers_then_the_document_of_the_index_
         stand(database, url_id, Code.DISPLAY_URL_CLASH, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        leaving = [one.url_id for one in batch_table.find_leaving(transaction, SOURCE)]
-        surplus = batch_table.find_surplus_copies(transaction, SOURCE)
+        leaving = [one.url_id for one in batch_table.find_removal_candidates(transaction, SOURCE)]
+        surplus = batch_table.find_removable_copies(transaction, SOURCE)
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, leaving)
         batch_table.note_removed(transaction, leaving)
 
@@ -124,7 +124,7 @@ def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known
     stand(database, ids[1], code, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        surplus = batch_table.find_surplus_copies(transaction, SOURCE)
+        surplus = batch_table.find_removable_copies(transaction, SOURCE)
         batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus])
         under_way = duplicate_key_table.load(transaction, ids)[ids[1]]
         batch_table.note_removed(transaction, ids[1:])
@@ -157,7 +157,7 @@ def test_resend_when_the_record_is_gone_then_the_page_is_wanted(database: Databa
         lost = document_table.send_again(transaction, ids)
 
     assert lost == ids[:1]
-    assert states(database, ids) == [WANTED, CACHED]
+    assert states(database, ids) == [RECORD_LOST, CACHED]
 
 
 def test_claim_when_a_document_is_wanted_then_its_page_is_asked_for_whole(database: Database) -> None:
@@ -217,14 +217,17 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
         stand(database, sending, code, other, WITHHELD)
 
     with database.read_once() as transaction:
-        going = [*batch_table.find_surplus_copies(transaction, SOURCE), *batch_table.find_leaving(transaction, SOURCE)]
+        going = [
+            *batch_table.find_removable_copies(transaction, SOURCE),
+            *batch_table.find_removal_candidates(transaction, SOURCE),
+        ]
     assert [one.url_id for one in going] == [sending]
 
 
 def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database: Database) -> None:
     ids = present(database, "a", "b", body=b"same")
     with database.write_once() as transaction:
-        document_table.mark_leaving(transaction, ids[:1])
+        document_table.mark_evidence(transaction, ids[:1])
         batch_table.quarantine(transaction, ids[:1], 1)
 
     with database.read_once() as transaction:

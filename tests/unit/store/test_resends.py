@@ -92,7 +92,7 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     ids = present(database, ["a", "b"])
     with database.write_once() as transaction:
         run = run_table.start(transaction, SOURCE, fingerprint="", now_ms=NOW_MS)
-        document_table.mark_leaving(transaction, ids)
+        document_table.mark_evidence(transaction, ids)
         batch_table.quarantine(transaction, ids[:1], run.id)
     begin(database)
 
@@ -105,7 +105,7 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     assert shipped(database, chunk) == []
     with database.read_once() as transaction:
         assert [row.url_id for row, _ in batch_table.find_quarantined(transaction, SOURCE)] == ids[:1]
-        assert [row.url_id for row in batch_table.find_leaving(transaction, SOURCE)] == ids[1:]
+        assert [row.url_id for row in batch_table.find_removal_candidates(transaction, SOURCE)] == ids[1:]
 
 
 def test_seal_when_a_waiting_removal_is_refused_then_it_still_waits_and_is_not_sent_for_ever(

@@ -10,7 +10,7 @@ from searchcrawl.store.states import BatchState, DocumentState, FetchState, Tran
 
 def test_sets_when_derived_then_they_are_those_of_the_indexes() -> None:
     assert {1, 2, 5, 6} == states.PENDING
-    assert {1, 2, 3, 4, 7} == states.WANTED
+    assert {1, 2, 3, 4, 7} == states.INDEXABLE
     assert {1, 2, 3, 4, 6} == states.AT_HAND
 
 
