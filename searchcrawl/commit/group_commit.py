@@ -103,7 +103,7 @@ class Listeners:
 class GroupCommit:
     """The writer of one run: a thread that makes the items of ``waiting`` durable.
 
-    ``in_flight`` answers how many requests are under way.
+    ``in_flight`` returns how many requests are under way.
     """
 
     def __init__(

@@ -27,6 +27,8 @@ class StateFacts:
 
 
 class _State(IntEnum):
+    """A state, with its ``facts``."""
+
     facts: StateFacts
 
     def __new__(cls, facts: StateFacts) -> Self:
@@ -130,7 +132,12 @@ FETCH_TRANSITIONS: Final = (
     Transition((_F.FETCHING,), _F.TODO, "the visit failed and is tried again after a pause", "commit"),
     Transition((_F.FETCHING,), _F.TODO, "the run ends before the request is sent: the claim is released", "frontier"),
     Transition((_F.FETCHING,), _F.TODO, "a process died: the next run of the source releases its claims", "run"),
-    Transition((_F.SETTLED,), _F.TODO, "a refused URL is allowed now: found nearer, or rules were edited", "admission"),
+    Transition(
+        (_F.SETTLED,),
+        _F.TODO,
+        "a refused URL is allowed now: found nearer, or rules were edited",
+        "admission and commit",
+    ),
     Transition((_F.SETTLED,), _F.TODO, "the document is to be sent and its record is gone", "commit"),
     Transition((_F.SETTLED,), _F.TODO, "the record cannot be read for a delivery", "delivery"),
     Transition((_F.TODO, _F.SETTLED), _F.SETTLED, "edited rules refuse a known URL", "commit"),
