@@ -9,7 +9,7 @@ from pathlib import Path
 from alembic import command
 from sqlalchemy import Connection, MetaData, Table, func, inspect, make_url, select, text
 
-from searchcrawl.store.engine import postgresql_engine, sqlite_engine
+from searchcrawl.store.engine.dialect import load_dialect
 from searchcrawl.store.engine.migration import configure_alembic
 
 
@@ -17,8 +17,7 @@ from searchcrawl.store.engine.migration import configure_alembic
 def opened(url: str, root: Path) -> Iterator[Connection]:
     """A transaction in a store as it is: nothing is migrated."""
     parsed = make_url(url)
-    is_file = parsed.get_backend_name() == "sqlite"
-    engine = sqlite_engine.open_engine(parsed, root) if is_file else postgresql_engine.open_engine(parsed)
+    engine = load_dialect(parsed).build_engine(parsed, root)
     try:
         with engine.begin() as connection:
             yield connection

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import Any, Final
 
-from sqlalchemy import BigInteger, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import BigInteger, Insert, and_, bindparam, case, func, or_, select, text, update
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.schema import documents
-from searchcrawl.store.statements import is_one_of, split, upsert
+from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import PENDING, DocumentState
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects.sqlite import Insert
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
@@ -65,18 +64,10 @@ class StoredDocument:
     unavailable_ms: int | None = None
 
 
-#: The statement by dialect: building it takes longer than writing a page with it.
-_STORE: Final[dict[str, Insert]] = {}
-
-
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
     """Writes new and changed documents; receipts of earlier versions are kept."""
     if not stored:
         return
-    dialect = transaction.dialect.name
-    statement = _STORE.get(dialect)
-    if statement is None:
-        statement = _STORE[dialect] = _build_upsert(transaction)
     rows = [
         {
             **{name: getattr(document, name) for name in StoredDocument.__slots__},
@@ -89,24 +80,27 @@ def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocum
         }
         for document in stored
     ]
-    transaction.execute(statement, rows)
+    transaction.execute(_build_upsert(dialect_of(transaction)), rows)
 
 
-def _build_upsert(transaction: Transaction) -> Insert:
-    statement = upsert(transaction, documents)
+# Kept: building it takes longer than writing a page with it.
+@cache
+def _build_upsert(dialect: Dialect) -> Insert:
+    return dialect.upsert(documents, ["url_id"], _build_changes)
+
+
+def _build_changes(new: Any) -> dict[str, Any]:
     replaced: dict[str, Any] = {
-        name: statement.excluded[name]
+        name: new[name]
         for name in (*StoredDocument.__slots__, "leaving", "duplicate_of", "index_error", "quarantine_run")
         if name not in {"url_id", "state"}
     }
     # A document in the index that may not be indexed any more is marked, and removed at the end of the run.
-    replaced["state"] = statement.excluded.state
-    replaced["leaving"] = case(
-        (and_(statement.excluded.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0
-    )
+    replaced["state"] = new.state
+    replaced["leaving"] = case((and_(new.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0)
     replaced["indexed_version"] = MAYBE_INDEXED
     replaced["batch_id"] = None
-    return statement.on_conflict_do_update(index_elements=["url_id"], set_=replaced)
+    return replaced
 
 
 _CONFIRM: Final = (

@@ -11,8 +11,9 @@ from searchcrawl import urls as identity
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.store.documents.document_table import IS_COPY, MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import among, split
+from searchcrawl.store.statements import split
 from searchcrawl.store.states import INDEXABLE, DocumentState
 
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
@@ -74,7 +75,9 @@ _KEYED_DOCUMENTS: Final = select(
 def load(transaction: Transaction, url_ids: Collection[int]) -> dict[int, KeyedDocument]:
     """Loads the documents of these rows by id, good or not."""
     found = _select(
-        transaction, url_ids, lambda part: _KEYED_DOCUMENTS.where(among(transaction, documents.c.url_id, part))
+        transaction,
+        url_ids,
+        lambda part: _KEYED_DOCUMENTS.where(dialect_of(transaction).is_among(documents.c.url_id, part)),
     )
     return {document.url_id: document for document in found}
 
@@ -111,7 +114,7 @@ class DuplicateKeys:
         found = _select(
             self._transaction,
             values,
-            lambda part: _KEYED_DOCUMENTS.where(*conditions, among(self._transaction, one_of, part)),
+            lambda part: _KEYED_DOCUMENTS.where(*conditions, dialect_of(self._transaction).is_among(one_of, part)),
         )
         return [document for document in found if document.is_good]
 
@@ -211,8 +214,7 @@ class Copy(NamedTuple):
 
 def find_duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, list[Copy]]:
     """Copies and non-canonical pages by the id of their survivor, sorted by URL, the first MOST_DUPLICATES of each."""
-    # Each database sorts text in an order of its own; this is the order of the code points in both.
-    ordered = urls.c.url.collate("BINARY" if transaction.dialect.name == "sqlite" else "C")
+    ordered = dialect_of(transaction).collate_by_code_points(urls.c.url)
     place = func.row_number().over(partition_by=documents.c.duplicate_of, order_by=ordered)
     found: dict[int, list[Copy]] = {}
     for part in split(url_ids):

@@ -11,22 +11,20 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, make_url, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
+from searchcrawl.store.engine.dialect import load_dialect
 from searchcrawl.store.engine.migration import HEAD, create_tables, find_revision, migrate
-from searchcrawl.store.engine.outage_retry import OutageRetry, classify_error
+from searchcrawl.store.engine.outage_retry import OutageRetry
 
 #: The open transaction that the functions of the table modules take; only Database makes one.
 Transaction = Connection
 
 T = TypeVar("T")
-
-#: The key of the lock: two processes must not migrate one database at once. Any number that no other program uses.
-_MIGRATING: Final = 7_231_960_451_882_003
 
 
 class Database:
@@ -41,16 +39,17 @@ class Database:
 
     def __init__(self, url: str, root: Path, *, patience_seconds: float = 0.0) -> None:
         parsed = make_url(url)
+        self._dialect = load_dialect(parsed)
         self.outage_retry = OutageRetry(patience_seconds)
         #: As messages show it, without a password.
         self.name = parsed.render_as_string()
         self._writing = threading.Lock()
         self._closed = False
         with self._translate_errors():
-            self._engine = _open_engine(parsed, root)
-        self._writer, self._reader = _set_isolation(self._engine)
+            self._engine = self._dialect.build_engine(parsed, root)
+        self._reader, self._writer = self._dialect.build_reader_and_writer(self._engine)
         #: Where the file of an SQLite database is.
-        self.folder = _find_folder(self._engine.url)
+        self.folder = self._dialect.find_folder(self._engine.url)
         # Only a lock is waited for: a store that cannot be reached at the start may have a wrong address.
         try:
             self.outage_retry.attempt(self._migrate, only=StoreLocked)
@@ -74,7 +73,7 @@ class Database:
                     return unknown[1]
                 unknown = None
                 result = work(transaction)
-                number = _find_number(transaction)
+                number = self._dialect.find_transaction_number(transaction)
                 if number is not None:
                     unknown = (number, result)
             return result
@@ -129,12 +128,12 @@ class Database:
             yield
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
-            raise classify_error(error)(f"store {self.name}: {_describe(cause)}") from error
+            kind = self._dialect.classify_error(error) if isinstance(error, DBAPIError) else StoreError
+            raise kind(f"store {self.name}: {self._dialect.describe_error(cause)}") from error
 
     def _was_committed(self, transaction: Transaction, number: str) -> bool:
-        """Whether an earlier transaction was committed whose end is unknown; used for PostgreSQL only."""
-        query = text("SELECT pg_xact_status(CAST(:number AS xid8))")
-        status = transaction.execute(query, {"number": number}).scalar()
+        """Whether an earlier transaction was committed whose end is unknown."""
+        status = self._dialect.find_transaction_status(transaction, number)
         if status == "in progress":
             raise StoreAway(f"store {self.name}: a transaction of a lost connection has not ended yet")
         if status not in {"committed", "aborted"}:
@@ -146,54 +145,10 @@ class Database:
             if find_revision(connection) == HEAD:
                 return
         with self.write_once() as connection:
-            _lock_migration(connection)
+            self._dialect.lock_migration(connection)
             # Another process may have migrated it meanwhile.
             revision = find_revision(connection)
             if revision is None:
                 create_tables(connection)
             elif revision != HEAD:
                 migrate(connection, self.name)
-
-
-def _open_engine(url: URL, root: Path) -> Engine:
-    if url.get_backend_name() == "sqlite":
-        from searchcrawl.store.engine.sqlite_engine import open_engine as open_sqlite  # noqa: PLC0415  # one of two
-
-        return open_sqlite(url, root)
-    from searchcrawl.store.engine.postgresql_engine import open_engine as open_postgresql  # noqa: PLC0415  # one of two
-
-    return open_postgresql(url)
-
-
-def _set_isolation(engine: Engine) -> tuple[Engine, Engine]:
-    """Returns the engine with the options of writing transactions, and with those of reading ones."""
-    if engine.dialect.name == "sqlite":
-        return engine.execution_options(immediate=True), engine
-    reading: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-    return engine, engine.execution_options(**reading)
-
-
-def _find_folder(url: URL) -> Path | None:
-    is_file = url.get_backend_name() == "sqlite" and url.database not in {None, "", ":memory:"}
-    return Path(str(url.database)).parent if is_file else None
-
-
-def _find_number(transaction: Transaction) -> str | None:
-    """The number of a transaction in PostgreSQL; None for SQLite, where a commit that failed was not made."""
-    if transaction.dialect.name == "sqlite":
-        return None
-    return str(transaction.exec_driver_sql("SELECT pg_current_xact_id()::text").scalar_one())
-
-
-def _describe(cause: BaseException) -> str:
-    # Further lines of a message of PostgreSQL can quote rows.
-    diagnosis = getattr(cause, "diag", None)
-    primary = getattr(diagnosis, "message_primary", None)
-    return str(primary or cause)
-
-
-def _lock_migration(connection: Connection) -> None:
-    """Waits until no other process migrates this database, however long a migration takes."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SET LOCAL lock_timeout = 0"))
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})

@@ -42,8 +42,7 @@ def create_tables(connection: Connection) -> None:
 
     Raises the driver's error where the database has a table of the same name: another program made it.
     """
-    if connection.dialect.name != "sqlite":
-        _copy_index_conditions(connection.dialect.name)
+    _copy_index_conditions(connection.dialect.name)
     metadata.create_all(connection, checkfirst=False)
     reach("migrate.mid")
     VERSIONS.create(connection, checkfirst=False)
@@ -76,7 +75,7 @@ def configure_alembic() -> Config:
 
 
 def _copy_index_conditions(dialect: str) -> None:
-    """Gives partial indexes the conditions that they have in SQLite; to declare both would load both dialects."""
+    """Gives partial indexes the conditions that they have in SQLite; to declare them for all would load all dialects."""
     for table in metadata.tables.values():
         for index in table.indexes:
             condition = index.dialect_options["sqlite"]["where"]

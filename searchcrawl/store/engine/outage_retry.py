@@ -1,4 +1,4 @@
-"""Which errors of a database may pass by themselves, and trying again while they last (X-S4, X-S9)."""
+"""Repeats transactions while the store is locked or out of reach (X-S4, X-S9)."""
 
 from __future__ import annotations
 
@@ -8,45 +8,14 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
-
 from searchcrawl import clock
-from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
+from searchcrawl.exceptions import StoreAway, StoreError
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0
-#: SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL (a race for the log's locks); extended codes are in the higher bytes.
-_SQLITE_LOCKED: Final = frozenset({5, 6, 15})
-#: lock_not_available, deadlock_detected, serialization_failure
-_LOCKED: Final = frozenset({"55P03", "40P01", "40001"})
-#: too_many_connections, operator intervention (the server is told to stop, or starts), idle transactions ended
-_REFUSED: Final = frozenset({"53300", "57P01", "57P02", "57P03", "57P05", "25P03"})
-#: Connection exceptions.
-_CONNECTION_CLASS: Final = "08"
-
-
-def classify_error(error: SQLAlchemyError) -> type[StoreError]:
-    """Returns StoreLocked or StoreAway where the same transaction may work later, else StoreError.
-
-    A full disk, damage, missing tables or rights do not pass by themselves.
-    """
-    if not isinstance(error, DBAPIError):
-        return StoreError
-    cause = error.orig
-    code = getattr(cause, "sqlite_errorcode", None)
-    if code is not None:
-        return StoreLocked if code & 0xFF in _SQLITE_LOCKED else StoreError
-    state = getattr(cause, "sqlstate", None)
-    if state in _LOCKED:
-        return StoreLocked
-    if state in _REFUSED or (state or "").startswith(_CONNECTION_CLASS) or error.connection_invalidated:
-        return StoreAway
-    # A connection that could not be made, or was cut: there is no answer with a state. SQLite always has a code.
-    is_unanswered = hasattr(cause, "sqlstate") and state is None and isinstance(error, OperationalError)
-    return StoreAway if is_unanswered else StoreError
 
 
 class OutageRetry:

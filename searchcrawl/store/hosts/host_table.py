@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 from sqlalchemy import select, text, update
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import hosts
-from searchcrawl.store.statements import split, upsert
+from searchcrawl.store.statements import split
 
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
 _LONGEST: Final = 300
@@ -30,8 +31,7 @@ def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int
     # other.
     missing = [name for name in wanted if name not in found]
     if missing:
-        statement = upsert(transaction, hosts).on_conflict_do_nothing(index_elements=["name"])
-        transaction.execute(statement, [{"name": name} for name in missing])
+        transaction.execute(dialect_of(transaction).upsert(hosts, ["name"]), [{"name": name} for name in missing])
         found |= _find_ids(transaction, missing)
     return {name: found[short] for name, short in stored.items()}
 

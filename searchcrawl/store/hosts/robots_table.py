@@ -8,8 +8,8 @@ from isal import isal_zlib
 from sqlalchemy import delete, select
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import robots_copies
-from searchcrawl.store.statements import upsert
 
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
 _LONGEST: Final = 300
@@ -19,10 +19,10 @@ def save(transaction: Transaction, origin: str, body: bytes, fetched_ms: int) ->
     """Stores what ``scheme://host[:port]`` answered, compressed, in place of what it answered before."""
     if len(origin) > _LONGEST:
         return
-    statement = upsert(transaction, robots_copies)
-    values = {"body": statement.excluded.body, "fetched_ms": statement.excluded.fetched_ms}
     transaction.execute(
-        statement.on_conflict_do_update(index_elements=["origin"], set_=values),
+        dialect_of(transaction).upsert(
+            robots_copies, ["origin"], lambda new: {"body": new.body, "fetched_ms": new.fetched_ms}
+        ),
         {"origin": origin, "body": isal_zlib.compress(body, 1), "fetched_ms": fetched_ms},
     )
 

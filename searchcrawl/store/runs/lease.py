@@ -11,8 +11,8 @@ from sqlalchemy import bindparam, select, update
 
 from searchcrawl.exceptions import LeaseLost, SourceBusy
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import leases
-from searchcrawl.store.statements import upsert
 
 BEAT_SECONDS: Final = 5.0
 EXPIRY_MS: Final = 30_000
@@ -34,8 +34,8 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
     Raises SourceBusy while a living process holds it.
     """
     # The row is added first: a row that is not there cannot be locked, and two processes may come at once.
-    statement = upsert(transaction, leases).values(source_id=source_id, holder="", fence=0, renewed_ms=None)
-    transaction.execute(statement.on_conflict_do_nothing(index_elements=["source_id"]))
+    statement = dialect_of(transaction).upsert(leases, ["source_id"])
+    transaction.execute(statement.values(source_id=source_id, holder="", fence=0, renewed_ms=None))
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
     if row.renewed_ms is not None:
         fresh = abs(now_ms - row.renewed_ms) < EXPIRY_MS

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from sqlalchemy import func, insert, literal, select, update
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import runs, segments, sources, urls
-from searchcrawl.store.statements import scanned, upsert
+from searchcrawl.store.statements import scanned
 from searchcrawl.store.states import EndReason, RunKind
 
 
@@ -35,7 +36,7 @@ def find_or_add_source(transaction: Transaction, name: str) -> int:
     if found is not None:
         return found
     # Another process may add it at the same time.
-    transaction.execute(upsert(transaction, sources).values(name=name).on_conflict_do_nothing(index_elements=["name"]))
+    transaction.execute(dialect_of(transaction).upsert(sources, ["name"]).values(name=name))
     return int(transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar_one())
 
 
@@ -150,12 +151,10 @@ def find_open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
 def set_segment(transaction: Transaction, source: int, number: int, committed_bytes: int) -> None:
     """Notes how many bytes of a segment are committed: after a crash it is cut back to them."""
     values = {"source_id": source, "number": number, "committed_bytes": committed_bytes}
-    statement = upsert(transaction, segments).values(values)
-    transaction.execute(
-        statement.on_conflict_do_update(
-            index_elements=["source_id", "number"], set_={"committed_bytes": committed_bytes}
-        )
+    statement = dialect_of(transaction).upsert(
+        segments, ["source_id", "number"], lambda _new: {"committed_bytes": committed_bytes}
     )
+    transaction.execute(statement.values(values))
 
 
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:

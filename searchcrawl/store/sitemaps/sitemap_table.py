@@ -11,8 +11,9 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, fu
 from searchcrawl import urls as identities
 from searchcrawl.codes import READ, SUCCESS, CodeClass, facts_of
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import sitemaps, urls
-from searchcrawl.store.statements import scanned, split, upsert
+from searchcrawl.store.statements import scanned, split
 from searchcrawl.store.urls.url_table import DUE
 
 #: Codes of a sitemap whose list is known: read, or not modified.
@@ -71,14 +72,12 @@ def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, pare
     keys = {identities.key(url): url for url in wanted}
     if not keys:
         return []
-    statement = upsert(transaction, sitemaps)
+    dialect, key_columns = dialect_of(transaction), ["source_id", "key"]
     if parent_id is None:
-        statement = statement.on_conflict_do_nothing(index_elements=["source_id", "key"])
+        statement = dialect.upsert(sitemaps, key_columns)
     else:
-        statement = statement.on_conflict_do_update(
-            index_elements=["source_id", "key"],
-            set_={"parent_id": statement.excluded.parent_id},
-            where=sitemaps.c.id != parent_id,
+        statement = dialect.upsert(
+            sitemaps, key_columns, lambda new: {"parent_id": new.parent_id}, where=sitemaps.c.id != parent_id
         )
     rows = [{"source_id": source_id, "key": key, "url": url, "parent_id": parent_id} for key, url in keys.items()]
     transaction.execute(statement, rows)

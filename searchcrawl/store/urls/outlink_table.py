@@ -9,8 +9,9 @@ from isal import isal_zlib
 from sqlalchemy import select
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import outlinks
-from searchcrawl.store.statements import split, upsert
+from searchcrawl.store.statements import split
 
 
 def encode(url_ids: Sequence[int]) -> bytes:
@@ -34,9 +35,8 @@ def decode(blob: bytes) -> list[int]:
 def store(transaction: Transaction, links: Mapping[int, Sequence[int]]) -> None:
     """Replaces the links of pages, given by page id."""
     if links:
-        statement = upsert(transaction, outlinks)
         transaction.execute(
-            statement.on_conflict_do_update(index_elements=["url_id"], set_={"links": statement.excluded.links}),
+            dialect_of(transaction).upsert(outlinks, ["url_id"], lambda new: {"links": new.links}),
             [{"url_id": page, "links": encode(targets)} for page, targets in links.items()],
         )
 

@@ -10,8 +10,9 @@ import xxhash
 from sqlalchemy import or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import patterns, urls
-from searchcrawl.store.statements import among, scanned, split, upsert
+from searchcrawl.store.statements import scanned, split
 
 #: URLs that are read by one query.
 _URLS_AT_ONCE: Final = 20_000
@@ -44,9 +45,10 @@ def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern
         | {column: getattr(row, column) for column in columns}
         for row in rows
     ]
-    statement = upsert(transaction, patterns)
-    changed = {column: statement.excluded[column] for column in columns}
-    transaction.execute(statement.on_conflict_do_update(index_elements=["source_id", "key"], set_=changed), values)
+    statement = dialect_of(transaction).upsert(
+        patterns, ["source_id", "key"], lambda new: {column: new[column] for column in columns}
+    )
+    transaction.execute(statement, values)
 
 
 def load(transaction: Transaction, source_id: int, *, with_shares: bool = False) -> list[StoredPattern]:
@@ -96,7 +98,7 @@ def count_urls(transaction: Transaction, source_id: int, texts: Sequence[str]) -
     for part in split(texts):
         keys = [_hash_text(text) for text in part]
         query = select(patterns.c.pattern, patterns.c.urls).where(
-            patterns.c.source_id == source_id, among(transaction, patterns.c.key, keys)
+            patterns.c.source_id == source_id, dialect_of(transaction).is_among(patterns.c.key, keys)
         )
         found.update({row.pattern: row.urls for row in transaction.execute(query)})
     return found
@@ -105,11 +107,8 @@ def count_urls(transaction: Transaction, source_id: int, texts: Sequence[str]) -
 def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, int]) -> None:
     """Writes how many URLs patterns have."""
     if numbers:
-        statement = upsert(transaction, patterns)
         transaction.execute(
-            statement.on_conflict_do_update(
-                index_elements=["source_id", "key"], set_={"urls": statement.excluded.urls}
-            ),
+            dialect_of(transaction).upsert(patterns, ["source_id", "key"], lambda new: {"urls": new.urls}),
             [
                 {"source_id": source_id, "key": _hash_text(text), "pattern": text, "urls": number}
                 for text, number in numbers.items()
@@ -120,11 +119,11 @@ def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, i
 def mark_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
     """Marks patterns as cut that have as many URLs as ``key`` allows; those cut by another key stay as they are."""
     if texts:
-        statement = upsert(transaction, patterns)
         transaction.execute(
-            statement.on_conflict_do_update(
-                index_elements=["source_id", "key"],
-                set_={"cut": statement.excluded.cut, "cut_limit": statement.excluded.cut_limit},
+            dialect_of(transaction).upsert(
+                patterns,
+                ["source_id", "key"],
+                lambda new: {"cut": new.cut, "cut_limit": new.cut_limit},
                 where=patterns.c.cut.is_(None),
             ),
             [

@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 from sqlalchemy import bindparam, select, update
 
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import urls
-from searchcrawl.store.statements import among, scanned, split
+from searchcrawl.store.statements import scanned, split
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
@@ -93,7 +94,7 @@ def find_displays(transaction: Transaction, source_id: int, keys: Sequence[int])
     found: list[DisplayRow] = []
     for part in split(keys):
         query = select(urls.c.id, urls.c.key, urls.c.url, urls.c.display_url).where(
-            urls.c.source_id == source_id, among(transaction, urls.c.key, part)
+            urls.c.source_id == source_id, dialect_of(transaction).is_among(urls.c.key, part)
         )
         found.extend(DisplayRow._make(row) for row in transaction.execute(query))
     return found

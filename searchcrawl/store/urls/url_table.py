@@ -11,8 +11,9 @@ from sqlalchemy import Row, Select, TextClause, and_, bindparam, case, exists, f
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code
 from searchcrawl.items import Claim
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import among, split
+from searchcrawl.store.statements import split
 from searchcrawl.store.states import AT_HAND, FetchState
 
 # No IN: its list cannot be expanded for many rows at once.
@@ -79,7 +80,9 @@ def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) ->
     found: list[KnownUrl] = []
     for part in split(keys):
         columns = (urls.c.id, urls.c.key, urls.c.depth, urls.c.fetch_state, urls.c.code, urls.c.rule)
-        query = select(*columns).where(urls.c.source_id == source_id, among(transaction, urls.c.key, part))
+        query = select(*columns).where(
+            urls.c.source_id == source_id, dialect_of(transaction).is_among(urls.c.key, part)
+        )
         found.extend(KnownUrl(*row) for row in transaction.execute(query))
     return found
 

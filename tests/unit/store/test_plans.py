@@ -8,12 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, event, select
+from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from searchcrawl.store.batches import batch_table, resend_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.engine.dialect import load_dialect
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
 from searchcrawl.store.sitemaps import sitemap_table
@@ -118,6 +119,7 @@ def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_s
 
 
 def test_scanned_when_the_store_keeps_statistics_then_the_column_is_not_hidden() -> None:
+    load_dialect(make_url("sqlite://"))
     query = select(urls.c.id).where(scanned(urls.c.source_id) == 1)
 
     assert "WHERE +urls.source_id = " in str(query.compile(dialect=sqlite.dialect()))

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select, text, update
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
-from searchcrawl.store.engine import sqlite_engine
+from searchcrawl.store.engine import sqlite_dialect
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.schema import sources
 from tests.postgres_server import PASSWORD, USER, RunningPostgres
@@ -47,7 +47,7 @@ def name_of_source(database: Database) -> str:
 
 
 def test_write_when_another_process_holds_the_file_then_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_engine, "_BUSY_TIMEOUT_SECONDS", 0)
+    monkeypatch.setattr(sqlite_dialect, "_BUSY_TIMEOUT_SECONDS", 0)
     with closing(Database(FILE, tmp_path)) as database, closing(sqlite3.connect(tmp_path / "store.db")) as other:
         other.execute("BEGIN IMMEDIATE")
 

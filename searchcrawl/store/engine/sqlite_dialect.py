@@ -1,0 +1,103 @@
+"""SQLite as the store: a file with one writer at a time, and readers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, Insert, Table, create_engine, event
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+
+from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
+from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
+from searchcrawl.store.statements import scanned
+
+#: A writer that may wait longer tries again (``OutageRetry``).
+_BUSY_TIMEOUT_SECONDS: Final = 5
+#: SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL (a race for the log's locks); extended codes are in the higher bytes.
+_LOCKED: Final = frozenset({5, 6, 15})
+
+
+class SqliteDialect(Dialect):
+    """An SQLite file, through the driver of Python."""
+
+    def build_engine(self, url: URL, root: Path) -> Engine:
+        """Makes the folder of the file as well. A connection with the option ``immediate`` begins with the write lock."""
+        if url.database and url.database != ":memory:":
+            path = root / url.database
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StoreError(f"store {url.render_as_string()}: {error}") from error
+            url = url.set(database=str(path))
+        engine = create_engine(
+            url,
+            connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "isolation_level": None, "check_same_thread": False},
+            pool_size=8,
+            # Error messages must not quote the text of pages.
+            hide_parameters=True,
+        )
+        event.listen(engine, "connect", _configure)
+        event.listen(engine, "begin", _begin)
+        return engine
+
+    def build_reader_and_writer(self, engine: Engine) -> tuple[Engine, Engine]:
+        return engine, engine.execution_options(immediate=True)
+
+    def find_folder(self, url: URL) -> Path | None:
+        return Path(url.database).parent if url.database and url.database != ":memory:" else None
+
+    def lock_migration(self, transaction: Connection) -> None:
+        """Does nothing: a writing transaction has the file's write lock."""
+
+    def find_transaction_number(self, transaction: Connection) -> str | None:
+        return None
+
+    def classify_error(self, error: DBAPIError) -> type[StoreError]:
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        if code is not None:
+            return StoreLocked if code & 0xFF in _LOCKED else StoreError
+        return StoreAway if error.connection_invalidated else StoreError
+
+    def describe_error(self, cause: BaseException) -> str:
+        return str(cause)
+
+    def upsert(self, table: Table, key: Sequence[str], changes: Changes | None = None, where: Any = None) -> Insert:
+        return add_on_conflict(insert(table), key, changes, where)
+
+    def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
+        return column.in_(values)
+
+    def collate_by_code_points(self, column: Column[str]) -> ColumnElement[str]:
+        return column.collate("BINARY")
+
+
+DIALECT: Final = SqliteDialect()
+
+
+@compiles(scanned, "sqlite")
+def _compile_hidden_column(element: scanned, compiler: SQLCompiler, **options: Any) -> str:
+    return f"+{compiler.process(element.clauses, **options)}"
+
+
+def _configure(connection: object, _record: object) -> None:
+    cursor = connection.cursor()  # type: ignore[attr-defined]  # the driver's own connection
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # NORMAL: commits survive the death of processes; after a power cut the last ones are lost, and done again.
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    # At 32 MB of log instead of 4: pages that many groups change are copied once, which halves the bytes written.
+    cursor.execute("PRAGMA wal_autocheckpoint = 8000")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA cache_size = -32000")
+    cursor.execute("PRAGMA temp_store = MEMORY")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    # The driver's implicit transactions start too late to be safe.
+    immediate = connection.get_execution_options().get("immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")

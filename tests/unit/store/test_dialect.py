@@ -1,0 +1,43 @@
+"""How the dialect of a store is found, and that no other module tests which database it has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.store.engine import dialect as dialects
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.dialect import dialect_of, load_dialect
+
+_STORE = Path(dialects.__file__).parent.parent
+
+
+def test_load_when_the_database_is_unknown_then_key_and_value_are_named_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Database("mariadb+pymysql://me:secret@db.test/pages", tmp_path)
+
+    assert str(caught.value) == (
+        "searchcrawl.toml: store.url: must be the URL of postgresql or sqlite (got mariadb+pymysql://me:***@db.test/pages)"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(dialects._MODULES))
+def test_load_when_the_database_is_known_then_its_dialect_has_all_operations(name: str) -> None:
+    found = load_dialect(make_url(f"{name}://"))
+
+    assert not type(found).__abstractmethods__
+
+
+def test_dialect_of_when_asked_in_a_transaction_then_it_is_that_of_the_url(database: Database) -> None:
+    with database.read_once() as transaction:
+        assert dialect_of(transaction) is database._dialect
+
+
+def test_modules_when_searched_then_none_compares_the_name_of_a_dialect() -> None:
+    comparison = re.compile(r"(dialect\.name|get_backend_name\(\))\s*(==|!=|in\b|not in\b)")
+
+    assert [path.name for path in _STORE.rglob("*.py") if comparison.search(path.read_text("utf-8"))] == []
