@@ -36,10 +36,12 @@ class Reference(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        # The code may have changed where the page has not.
+        self.env.note_reread()
         return self.parse_text_to_nodes(PAGES[self.arguments[0]](), allow_section_headings=True)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Registers the directive; the pages that use it are made anew with each build."""
+    """Registers the directive."""
     app.add_directive("reference", Reference)
     return {"parallel_read_safe": True}
