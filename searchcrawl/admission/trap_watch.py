@@ -1,8 +1,8 @@
-"""Watches the patterns of a source's URLs for traps: how much new text their pages bring, and how many there are.
+"""Watches the URL patterns of a source for traps: how much new text their pages bring, and how many URLs they have.
 
-A pattern is a set of URLs that are alike but for numbers, ids and parameter values (rules.traps). One whose last
-pages brought almost no new text is cut: its URLs that were never fetched are refused with 961 (L8, F5). A link costs
-nothing as long as no pattern is cut or limited.
+A pattern is a set of URLs that differ only in numbers, ids and parameter values (rules.traps). If the last pages of a
+pattern brought almost no new text, the pattern is cut: its URLs that were never fetched are refused with 961 (L8, F5).
+Links cost nothing as long as no pattern is cut or limited. The "ratio" is the new-content ratio of a page.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ logger = logging.getLogger(__name__)
 
 TRAP_AFTER: Final = "scope.trap_after"
 MAX_URLS: Final = "scope.max_urls_per_pattern"
-#: A pattern is cut where its last pages brought a smaller share of new text than this.
+#: A pattern is cut if the mean ratio of its last pages is below this.
 _CUT_RATIO: Final = 0.05
-#: A pattern that brings a larger share than this is productive: it stays when a wider pattern is cut.
+#: A pattern with a mean ratio of at least this is productive: it stays when a wider pattern is cut.
 _PRODUCTIVE_RATIO: Final = 0.15
-#: Of a pattern that brings at least this share, only one page in _PAGES_PER_COMPARISON is compared in full.
+#: If a page has at least this ratio, the next _PAGES_PER_COMPARISON - 1 pages of its pattern are compared roughly.
 _MOSTLY_NEW_RATIO: Final = 0.5
 _PAGES_PER_COMPARISON: Final = 48
-#: The stored form of a share of 1.
+#: The ratio 1 in its stored form, a byte.
 _STORED_ONE: Final = 255
-#: A pattern counts its first pages for the next wider pattern too: at most ``trap_after`` divided by this number,
-#: by the level of the wider one; and no fewer than _LEAST_PART below the level of hosts.
+#: The first pages of a pattern are also counted for the next wider pattern, the later ones are not. Their number is
+#: ``trap_after`` divided by this, by the level of the wider pattern. Below the level HOST it is at least _LEAST_PART.
 _LEAST_PART: Final = 5
 _PART_OF: Final = {Level.FACETS: 8, Level.BRANCH: 8, Level.HOST: 20, Level.HOSTS: 20}
-#: The first pages of a pattern, ``trap_after`` divided by this, are not compared: most patterns have no more.
+#: The first pages of a pattern are not compared: most patterns have no more. Their number is ``trap_after`` divided by
+#: this.
 _SKIPPED_PART: Final = 10
-#: A host is cut, but for its productive patterns, after this many times ``trap_after`` pages of different parts.
+#: A host is cut only after this many times ``trap_after`` pages; its productive patterns stay.
 _HOST_FACTOR: Final = 10
-#: A pattern of a suspected host is cut after fewer pages, but not after fewer than this.
+#: A host whose mean ratio is low is suspected. Its patterns are cut after fewer pages, but not after fewer than this.
 _FEWEST_PAGES: Final = 10
 _MAX_PATTERNS: Final = 20_000
-#: Patterns whose known text is kept in memory, half a megabyte each at most.
+#: The number of patterns whose text is kept in memory, at most half a megabyte each.
 _MAX_WATCHED: Final = 128
 _MAX_COUNTS: Final = 100_000
 _MAX_WARNINGS: Final = 20
@@ -55,23 +56,23 @@ _MAX_WARNINGS: Final = 20
 
 @dataclass(slots=True)
 class _Pattern:
-    """How many pages of a pattern came, and the share of new text in each of the last ones."""
+    """The number of pages of a pattern, and the ratios of the last ones."""
 
     pages: int = 0
-    #: compares pages with what the pattern has brought; None while it is not watched
+    #: compares a page with earlier pages of the pattern; None while the pattern is not watched
     new_content: NewContent | None = None
-    #: each in 1/255, rounded up
+    #: the ratios of the last pages, each as a byte (255 is 1), rounded up
     shares: bytearray = field(default_factory=bytearray)
-    #: pages still to be compared roughly
+    #: how many more pages are compared roughly before one is compared in full
     pages_until_comparison: int = 0
 
     @property
     def mean(self) -> float:
-        """The mean share of new text in the last pages; 1 where none is known."""
+        """The mean ratio of the last pages; 1 if none is known."""
         return self.mean_of(len(self.shares))
 
     def mean_of(self, last: int) -> float:
-        """The mean share of the ``last`` pages."""
+        """The mean ratio of the ``last`` pages."""
         return sum(self.shares[-last:]) / (_STORED_ONE * last) if last else 1.0
 
 
@@ -106,7 +107,10 @@ class TrapWatch:
         return bool(self._cuts or self._max_urls)
 
     def open(self, transaction: Transaction, *, recount: bool = False) -> None:
-        """Loads what earlier runs found; forgets cuts made by other limits, and counts URLs again with ``recount``."""
+        """Loads what earlier runs found, and forgets cuts that were made with other limits.
+
+        With ``recount`` the URLs of each pattern are counted again.
+        """
         for key, limit in ((TRAP_AFTER, self._trap_after), (MAX_URLS, self._max_urls)):
             pattern_table.forget_cuts(transaction, self._source_id, key=key, limit=limit)
         self.recall(transaction)
@@ -114,19 +118,19 @@ class TrapWatch:
             self._recount(transaction)
 
     def recall(self, transaction: Transaction) -> None:
-        """Loads what earlier runs found, and writes nothing; cuts made by other limits are ignored."""
+        """Loads what earlier runs found, without writing; ignores cuts that were made with other limits."""
         if self._trap_after:
             for row in pattern_table.load(transaction, self._source_id, with_shares=True):
                 self._load_row(row)
 
     def refuse(self, claim: Claim) -> Decision | None:
-        """Why a row is not to be requested; None where it may. Start URLs and rows fetched before always may."""
+        """Returns why a row must not be requested, or None; start URLs and rows fetched before are allowed."""
         if not claim.depth or claim.code not in NEVER_REQUESTED:
             return None
         return self.find_cut(claim.url)
 
     def find_cut(self, url: str) -> Decision | None:
-        """The cut pattern that a URL belongs to, as a refusal; None where there is none."""
+        """Returns the refusal by the cut pattern that a URL belongs to; None if it belongs to none."""
         text = find_cut(url, self._cuts, self._productive) if self._cuts else None
         return None if text is None else Decision(False, text, self._file, TRAP_AFTER)
 
@@ -138,7 +142,7 @@ class TrapWatch:
         for claim in claims:
             decision = self.refuse(claim)
             if decision is None and self._max_urls and claim.code in NEVER_REQUESTED and claim.code and claim.depth:
-                # It was refused before and not counted; it is counted now.
+                # A URL that was refused before was not counted then.
                 decision = self._count_claim(transaction, claim.url)
             if decision is None:
                 allowed.append(claim)
@@ -149,7 +153,7 @@ class TrapWatch:
     # Admission
 
     def prepare(self, transaction: Transaction, urls: Iterable[str]) -> None:
-        """Loads the numbers of URLs of these patterns; to be called before ``admit`` for new URLs."""
+        """Loads how many URLs the patterns of ``urls`` have; to be called before ``admit`` for new URLs."""
         if self._max_urls:
             texts = {text for text in map(build_values_pattern, urls) if text is not None} - self._counts.keys()
             self._counts |= pattern_table.count_urls(transaction, self._source_id, sorted(texts))
@@ -179,7 +183,7 @@ class TrapWatch:
             pattern_table.mark_full(transaction, self._source_id, [text], key=MAX_URLS, limit=self._max_urls)
             return self._build_refusal(text)
         pattern_table.set_counts(transaction, self._source_id, {text: number + 1})
-        # The number in memory is older than the one in the table now.
+        # The table has a newer number now than the memory.
         self._counts.pop(text, None)
         return None
 
@@ -218,20 +222,20 @@ class TrapWatch:
                 share = self._compare(name, pattern, page)
                 self._decide(level, name, pattern, suspected=suspected)
             if level >= Level.HOST and share >= _MOSTLY_NEW_RATIO and number > 1:
-                # The narrower pattern, which the page belongs to, brings new text.
+                # The page also belongs to the narrower pattern before this one, so that one brings new text.
                 self._note_productive(patterns[number - 2].text)
             if number < len(patterns) and pattern.pages > self._limit_part(patterns[number].level):
                 return
 
     def _limit_part(self, level: Level) -> int:
-        """How many pages a narrower pattern counts for a wider one of this level."""
+        """How many pages of a narrower pattern are also counted for a wider one of this level."""
         part = self._trap_after // _PART_OF[level]
         return part if level >= Level.HOST else max(part, _LEAST_PART)
 
     def _compare(self, name: str, pattern: _Pattern, page: PageText) -> float:
-        """The share of text in the page that is new to the pattern."""
+        """The ratio of a page among the pages of the pattern."""
         if pattern.new_content is None:
-            # The other pages are compared with the first one.
+            # The first page: later pages are compared with it.
             new_content = NewContent()
             new_content.measure(page)
             self._watch(name, pattern, new_content)
@@ -248,7 +252,7 @@ class TrapWatch:
         return share
 
     def _decide(self, level: Level, name: str, pattern: _Pattern, *, suspected: bool) -> None:
-        """Decides after a page whether its pattern is cut, productive or watched further."""
+        """Decides after a page whether its pattern is cut, productive, or only watched further."""
         step = max(1, self._trap_after // _PART_OF[Level.FACETS])
         enough = self._trap_after
         if level >= Level.HOST:
@@ -268,7 +272,7 @@ class TrapWatch:
             self._note(name, pattern, whole=True)
 
     def _update_suspected_hosts(self, name: str, pattern: _Pattern) -> None:
-        """A host is suspected while most of its patterns bring nothing: they are then cut after fewer pages."""
+        """Suspects a host while its mean ratio is low; its patterns are then cut after fewer pages."""
         if len(pattern.shares) == self._trap_after and pattern.mean < _CUT_RATIO:
             self._suspected_hosts.add(name)
         elif pattern.mean >= _PRODUCTIVE_RATIO:
@@ -300,7 +304,7 @@ class TrapWatch:
 
     def _watch(self, name: str, pattern: _Pattern, new_content: NewContent) -> None:
         if len(self._watched) >= _MAX_WATCHED:
-            # A productive pattern is given up first.
+            # A productive pattern is the first that is no longer watched.
             names = self._watched
             self._watched.pop(
                 next((name for name in names if name in self._productive), next(iter(names)))
@@ -334,7 +338,7 @@ class TrapWatch:
         pattern_table.mark_full(transaction, self._source_id, fresh, key=MAX_URLS, limit=self._max_urls)
 
     def note_commit(self) -> None:
-        """Applies what was written: cuts refuse URLs from now on."""
+        """Applies what was committed: from now on, cut patterns refuse URLs."""
         for row in self._pending.values():
             if row.cut:
                 self._cuts.add(row.text)

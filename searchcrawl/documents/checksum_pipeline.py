@@ -16,7 +16,7 @@ from searchcrawl.stages import stages_of
 
 
 class BodyDigestPipeline:
-    """Gives each document the digest of its body, and of the headers and the filter that decide what becomes of it."""
+    """Gives each document the digest of its body, its headers and the rule that refuses it."""
 
     def __init__(self, attributes: AttributeMap | None) -> None:
         self._attributes = attributes
@@ -29,7 +29,7 @@ class BodyDigestPipeline:
     def process_item(self, item: object) -> object:
         if not isinstance(item, Document):
             return item
-        # A page that names itself as canonical is the same as one that names none.
+        # A page whose canonical link leads to itself is the same as one without a canonical link.
         canonical = item.canonical if item.canonical != item.claim.url else None
         digest = compute_body_digest(
             item.body,
@@ -53,10 +53,10 @@ class FieldsDigestPipeline:
 def compute_body_digest(
     body: bytes, *, robots_tags: str = "", canonical: str = "", attributes: str = "", refusal: str | None = None
 ) -> bytes:
-    """sha256 of a body, and of what decides what becomes of the same bytes.
+    """The sha256 of a body, and of everything else that decides what is made of these bytes.
 
-    That are the X-Robots-Tag headers, a canonical link, the headers that become attributes, and the index filter
-    that refuses the document: it is read again when another filter refuses it, or none.
+    These are the X-Robots-Tag headers, the canonical link, the headers that become attributes, and the rule of the
+    index filter that refuses the document. So a page is read again when another rule refuses it, or none does any more.
     """
     digest = hashlib.sha256(body)
     for label, text in ((b"\0", robots_tags), (b"\0canonical ", canonical), (b"\0attributes ", attributes)):

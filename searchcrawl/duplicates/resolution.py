@@ -47,7 +47,7 @@ class Lookup(Protocol):
 
 
 class Change(NamedTuple):
-    """The new code, survivor and state of a document; with the state None it keeps its own."""
+    """The new code, survivor and state of a document; with the state None its state stays."""
 
     url_id: int
     code: int
@@ -57,11 +57,12 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Changes:
-    """What a group of visits changes in the results of duplicate resolution.
+    """What one resolution changes in the stored results.
 
-    ``moved`` are (old survivor, new survivor): all duplicates of the old one that ``changes`` do not name are now
-    those of the new one. ``resend`` are survivors of other documents than before: the list of their duplicates is
-    indexed, so they are sent again. ``duplicates`` are documents that have become one.
+    ``changes`` are the documents that get another code, state or survivor. ``moved`` are pairs (old survivor, new
+    survivor): all duplicates of the old one become duplicates of the new one, except those in ``changes``. ``resend``
+    are survivors whose list of duplicates has changed: the list is part of the indexed document, so they are sent
+    again. ``duplicates`` are documents that are duplicates now and were none before.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -80,8 +81,8 @@ def resolve(
 ) -> Changes:
     """Finds what changes for all documents of a source when some of them change.
 
-    ``before`` and ``after`` are the changed documents by row id; new ones are in ``after`` only. ``lookup`` sees
-    the documents as they are in ``after``. Without ``canonicals`` no document of the source names another one.
+    ``before`` and ``after`` are the changed documents by row id; new ones are in ``after`` only. ``lookup`` sees the
+    documents as they are in ``after``. ``canonicals`` tells whether any document of the source names another one.
     """
     return _Resolution(before, after, lookup, canonicals=canonicals).run()
 
@@ -91,7 +92,7 @@ def _select_best(documents: Iterable[KeyedDocument]) -> KeyedDocument:
 
 
 class _Resolution:
-    """One call of ``resolve``: the documents that were read so far, and what is known of their new results."""
+    """One call of ``resolve``: the documents that were read so far, and their new results as far as they are known."""
 
     def __init__(
         self,
@@ -106,9 +107,9 @@ class _Resolution:
         self._before = before
         self._touched = after.keys()
         self._documents = dict(after)
-        #: documents whose result is found again
+        #: documents whose result is computed anew
         self._affected = {url_id for url_id, document in after.items() if document.is_good}
-        #: by the id of a document: which other one is shown with its display URL; None: it is shown itself
+        #: by the id of a document: the document that is shown with its display URL; None if it is that document itself
         self._shown_instead: dict[int, int | None] = dict.fromkeys(after)
         #: by the key of a URL: its document
         self._targets: dict[int, int | None] = {}
@@ -117,7 +118,8 @@ class _Resolution:
         #: by body: the new survivor, and those that are stored as survivors
         self._survivors: dict[bytes, int] = {}
         self._known_survivors: dict[bytes, set[int]] = {}
-        #: documents whose naming ones were added, that have lost their copies, and whose copies were added
+        #: Documents by what was done with them: the pages that name them as canonical were added; they are no survivor
+        #: any more; their copies were added.
         self._naming_added: set[int] = set()
         self._without_copies: set[int] = set()
         self._copies_added: set[int] = set()
@@ -137,7 +139,7 @@ class _Resolution:
         return self._before.get(url_id) if url_id in self._touched else self._documents[url_id]
 
     def _find_old_survivor(self, url_id: int) -> int | None:
-        """The document that was indexed in place of this one, or itself; None where none was."""
+        """The document that was indexed in place of this one, or itself; None if neither was indexed."""
         old = self._find_old(url_id)
         if old is None or not _was_shown(old):
             return None
@@ -180,7 +182,7 @@ class _Resolution:
     # Step 2: canonical links
 
     def _find_changed_links(self) -> list[int]:
-        """Documents whose canonical link, or links to them, count now and did not before, or the other way round."""
+        """Finds the documents whose canonical links, from them or to them, begin or cease to count."""
         changed = []
         for url_id in self._affected | set(self._touched):
             old, new = self._find_old(url_id), self._documents[url_id]
@@ -190,7 +192,7 @@ class _Resolution:
         return changed
 
     def _add_naming(self, url_ids: Iterable[int], *, levels: int = MAX_HOPS + 1) -> bool:
-        """Adds the documents whose chains of canonical links lead through these; returns whether any is new."""
+        """Adds the documents whose chains of canonical links pass through these; returns whether any is new."""
         frontier = set(url_ids)
         grown = False
         for _ in range(levels if self._canonicals else 0):
@@ -283,11 +285,12 @@ class _Resolution:
                     self._known_survivors[digest].add(url_id)
 
     def _find_survivor(self, url_id: int) -> int:
-        """The document that is indexed in place of a shown one now, or itself."""
+        """The document that is indexed now in place of a shown one, or itself."""
         end = self._ends.get(url_id, url_id)
         stored = self._documents[end]
         if end not in self._affected and stored.duplicate_of is not None:
-            # A copy that is not affected: it has the survivor that is stored, or that one's.
+            # The end of the chain is a copy that is not affected: its stored survivor counts, or the survivor of that
+            # one.
             end = stored.duplicate_of
         if end not in self._affected:
             return end
@@ -295,13 +298,16 @@ class _Resolution:
         return end if digest is None else self._survivors[digest]
 
     def _find_successor(self, url_id: int | None) -> int | None:
-        """The new survivor of the duplicates of an old one; the same where it is not affected, or not shown any more."""
+        """The new survivor for the duplicates of an old one.
+
+        It is the old one itself if that is not affected, or is not shown any more.
+        """
         if url_id is None or url_id not in self._affected or not self._is_shown(url_id):
             return url_id
         return self._find_survivor(url_id) if self._find_old_survivor(url_id) == url_id else url_id
 
     def _add_affected(self) -> bool:
-        """Adds the documents that the results found so far affect; returns whether any is new."""
+        """Adds the documents that are affected by the results so far; returns whether any is new."""
         losing = {
             other
             for digest, survivor in self._survivors.items()
@@ -362,9 +368,9 @@ def _was_shown(document: KeyedDocument) -> bool:
 
 
 def _choose_state(document: KeyedDocument, code: int) -> DocumentState | None:
-    """The state of a document whose result changes; None keeps its own."""
+    """The new state of a document whose result changes; None if its state stays."""
     if code == 200:
-        # Without a record its page is fetched again.
+        # Without a record in the cache, the page has to be fetched again.
         return DocumentState.CACHED if document.cached else DocumentState.RECORD_LOST
     under_way = document.code in COPIES and document.state == DocumentState.REMOVING
     if under_way or (document.code == code == Code.DISPLAY_URL_CLASH):

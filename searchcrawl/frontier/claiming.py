@@ -49,10 +49,11 @@ class _Scan:
 class Claiming:
     """Claims rows of one run, host by host, in a thread of its own; ``traps`` refuses some of them.
 
-    ``filled`` is called when claims may go, ``exhausted`` once when nothing is left: a scan found no row that began
-    after the commit of the last outstanding row. ``failed`` is called with the error of the store. ``may_claim``
-    says whether the cache has room, ``may_revisit`` whether rows that are due again may be claimed. All five are
-    called in this thread. The reactor calls ``start`` and ``runs_low``; any thread ``hold`` and ``note_committed``.
+    ``filled`` is called when there are claims to hand out. ``exhausted`` is called once, when nothing is left: all
+    claimed rows were committed, and a scan that began after that found no row. ``failed`` is called with the error of
+    the store. ``may_claim`` says whether the cache has room, ``may_revisit`` whether rows that are due again may be
+    claimed. All five are called in this thread. The reactor calls ``start`` and ``runs_low``; any thread may call
+    ``hold`` and ``note_committed``.
     """
 
     def __init__(
@@ -178,7 +179,7 @@ class Claiming:
             self._filled()
         if self._cursor:
             return 0.0
-        # What was held back is claimed once the window runs low.
+        # Rows that did not fit are claimed once the window runs low.
         return _IDLE_SECONDS if scan.claimed or scan.held_back else self._idle_seconds(began_idle=scan.began_idle)
 
     def _find_hosts(self, transaction: Transaction) -> list[int]:

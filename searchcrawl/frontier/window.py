@@ -66,7 +66,7 @@ class Window:
         return len(self._in_flight)
 
     def count_room(self, name: str) -> int:
-        """How many more rows of a host are wanted now."""
+        """How many more rows of a host fit into the window now; 0 if they are too few for a transaction."""
         with self._lock:
             entry = self._by_host.get(name)
             waiting = len(entry.claims) if entry else 0

@@ -17,11 +17,12 @@ from searchcrawl.politeness.host_cap import HostCap
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.store.hosts.host_table import HostBlock, HostReport
 
-#: Seconds after its start at which an unused slot is reserved anew: other processes count the delay from its start.
+#: A slot that was not used this many seconds after its start is reserved anew: other processes count the delay from its
+#: start.
 _LATE_SECONDS: Final = 0.05
 #: Seconds until the next try of a side request that waits for other requests to end.
 _RETRY_SECONDS: Final = 0.05
-#: The same at most, where it waits for a delay.
+#: The longest such pause of a side request that waits for a delay.
 _LONGEST_WAIT_SECONDS: Final = 1.0
 
 
@@ -65,9 +66,9 @@ class HostRegistry:
         self.update_delay()
 
     def share(self, wake: Callable[[], None]) -> None:
-        """From now on each request under a delay needs a slot that is reserved in the host table.
+        """Reserves a slot in the host table for each request under a delay, from now on.
 
-        ``wake`` is called under the lock when there is a slot to reserve or a report to write.
+        ``wake`` is called under the lock when there is a slot to reserve or a host failure report to write.
         """
         self._wake = wake
 
@@ -282,7 +283,7 @@ class HostRegistry:
             return reports
 
     def set_blocks(self, blocks: Iterable[HostBlock]) -> None:
-        """Sets which hosts are blocked in all processes."""
+        """Sets the pauses of hosts that hold for all processes; only a long one blocks the host for this run."""
         with self.lock:
             self._blocks = {block.name: block for block in blocks}
             for name in self._blocks:

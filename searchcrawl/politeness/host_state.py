@@ -25,7 +25,7 @@ class HostState:
     name: str
     #: requests under way
     in_flight: int = 0
-    #: nothing is sent before this moment
+    #: no request is sent before this moment
     next_at: float = 0.0
     #: the delay that its robots.txt asks for
     crawl_delay_seconds: float = 0.0
@@ -48,14 +48,15 @@ class HostState:
     long_pauses: int = 0
     #: whether it has answered anything but failures
     has_answered: bool = False
-    #: the code for which it is blocked for the rest of the run
+    #: the code for which this process blocks the host for the rest of its run; a block that other processes see is a
+    #: pause in the host table, and may end earlier
     blocked_code: int | None = None
     #: what the host table is to be told
     report: HostReport | None = None
 
     def pause(self, seconds: float, *, code: int = 0) -> None:
-        """Sends nothing for so long; the other processes learn of it."""
-        # A side request waits no longer than that, and then learns that the host is blocked.
+        """Sends nothing for this long; other processes learn of it."""
+        # A side request waits at most this long, and then learns whether the host is blocked.
         self.next_at = max(self.next_at, clock.monotonic() + min(seconds, MAX_RETRY_PAUSE_SECONDS))
         report = self._open_report()
         until_ms = clock.now_ms() + round(seconds * 1000)
@@ -71,9 +72,9 @@ class HostState:
         self.has_answered = True
 
     def record_failure(self, code: int, *, connected: bool, delay_seconds: float) -> None:
-        """A connection failed with ``code``, or the host was ``connected`` and answered that it is overloaded.
+        """Notes that a connection failed with ``code``, or that a ``connected`` host answered that it is overloaded.
 
-        The pause doubles with each failure in a row. After five in a row the host is blocked for this run; but a host
+        The pause doubles with each failure in a row. After five in a row the host is blocked for this run. But a host
         that answers 503 to some pages, and has answered others, is only requested more slowly.
         """
         self.failures += 1

@@ -1,4 +1,4 @@
-"""The state of sources and of their document caches, as ``status``, ``cache stats`` and the end of ``crawl`` show it (J1, J2)."""
+"""The state of sources and of their document caches, as ``status``, ``cache count`` and the end of ``crawl`` show it (J1, J2)."""
 
 from __future__ import annotations
 

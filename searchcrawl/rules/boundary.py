@@ -33,7 +33,7 @@ _LIMIT_CODES: Final = {
     "scope.max_urls_per_pattern": Code.TRAP_LIMIT,
     "scope.trap_after": Code.TRAP_LIMIT,
 }
-#: These say which pages are wanted, and nothing about sitemaps.
+#: Rules about pages, which do not apply to sitemaps.
 _ABOUT_PAGES: Final = (
     ".include_paths",
     ".include_urls",
@@ -54,7 +54,7 @@ def refusal_code(decision: Decision) -> Code:
 class _Origin:
     """What is decided for all URLs of one scheme, host and port.
 
-    ``decisions`` are the refusals by host and port; where there are none, the rule that includes the host.
+    ``decisions`` are the refusals by host and port. Without any refusal it is the rule that includes the host.
     """
 
     host: str
@@ -66,12 +66,12 @@ class _Origin:
 
 
 class Boundary:
-    """All rules of ``[scope]`` about single URLs, compiled once; asking is pure and thread-safe.
+    """All rules of ``[scope]`` about single URLs, compiled once. The methods are pure and thread-safe.
 
-    The length of the URL, its host, port, path, then the whole URL and the limits must each agree; an exclude
-    wins over an include. The ports of the source and of all ``hosts`` that match add up, as do their paths.
-    Limits of 0 are none. ``file`` is named in the decisions. The constructor raises ConfigurationError with the
-    key and the rule for invalid rules, and where there is neither an include nor ``allow_all`` (B5).
+    A URL is allowed if its length, host, port, path, the whole URL and the limits all allow it. An exclude wins over an
+    include. The ports of the source and of all ``hosts`` that match are joined, and so are their paths. A limit of 0 is
+    no limit. ``file`` is named in the decisions. The constructor raises ConfigurationError, with the key and the rule,
+    for an invalid rule, and for a source that has neither an include nor ``allow_all`` (B5).
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Boundary:
         self._origins: dict[str, _Origin] = {}
 
     def decide(self, url: str, depth: int | None = None) -> Decision:
-        """Whether ``url``, an identity of ``urls.resolve``, may be requested, found at ``depth``.
+        """Decides whether ``url``, an identity of ``urls.resolve`` that was found at ``depth``, may be requested.
 
-        Refused by the first rule that refuses it, allowed by the most precise that includes it. Without
-        ``depth`` that limit is not asked. Raises InvalidUrl for what is no http(s) URL.
+        A refusal has the first rule that refuses; a permission has the most precise rule that includes. Without
+        ``depth`` the limit of depth is not checked. Raises InvalidUrl for anything but an http(s) URL.
         """
         if 0 < self._max_url_length < len(url):
             return self._too_long[0]
@@ -134,10 +134,10 @@ class Boundary:
         return passed[0] if passed else decision
 
     def decide_sitemap(self, url: str) -> Decision:
-        """Whether a sitemap may be requested: its host and port are inside, and no exclude forbids it.
+        """Decides whether a sitemap may be requested: its host and port must be inside, and no exclude may forbid it.
 
-        The includes of paths and URLs and the limits on pages are not asked: ``/sitemap.xml`` may list
-        what lies below ``/docs/``. Whether a URL of its list may be requested is decided as for links.
+        The includes of paths and URLs and the limits on pages do not apply: ``/sitemap.xml`` may list pages below
+        ``/docs/``. The URLs that it lists are decided like links.
         """
         decision = self.decide(url)
         if decision.allowed or not decision.key.endswith(_ABOUT_PAGES):
@@ -145,10 +145,10 @@ class Boundary:
         return Decision(True, file=decision.file)
 
     def list_refusals(self, url: str, depth: int | None = None) -> list[Decision]:
-        """All rules that refuse ``url``, in the order in which they are asked: ``decide`` answers with the first.
+        """Lists all rules that refuse ``url``, in the order in which they are asked; ``decide`` returns the first.
 
-        Empty where it is allowed. Without all of them, and with what ``propose_include`` says of each ``NO_INCLUDE``,
-        it would be allowed.
+        The list is empty where the URL is allowed. The URL would be allowed without all rules of the list, and with the
+        include that ``propose_include`` names for each ``NO_INCLUDE``.
         """
         origin, seen, slash = self._locate(url)
         found = [
@@ -161,22 +161,23 @@ class Boundary:
         return [decision for decision in found if not decision.allowed]
 
     def list_includes(self, url: str) -> list[Decision]:
-        """The rules that include ``url``, which is allowed: without all of them it would not be.
+        """Lists the rules that include ``url``; the URL has to be allowed, and would be refused without all of them.
 
-        They are of the most precise kind of which that is true; where it is true of none, all that include
-        anything: a source without them is refused (B5).
+        Includes of URLs, paths, ports and hosts are looked at in this order. The first kind counts of which some
+        includes match and others do not: those that match are returned. If there is no such kind, all includes of hosts
+        and URLs that match are returned, with ``allow_all``: a source needs one of them (B5).
         """
         origin, seen, slash = self._locate(url)
         kinds = (self._url_rules, seen), (origin.paths, seen[slash:]), (origin.ports, origin.port)
         for rules, subject in (*kinds, (self._host_names, origin.host)):
             including = rules.list_includes(subject)
-            # Without those that match, another include would be missing; without any rule none is.
+            # If all includes of a kind match, the kind refuses nothing once they are gone.
             if 0 < len(including) < rules.include_count:
                 return including
         return [*self._host_names.list_includes(origin.host), *self._url_rules.list_includes(seen), *self._allow_all]
 
     def propose_include(self, url: str, refusal: Decision) -> Proposal | None:
-        """What to include so that this ``refusal`` ends; None where it is none for want of an include."""
+        """Returns the include that would end ``refusal``; None if no missing include is the reason."""
         origin, seen, slash = self._locate(url)
         path = seen[slash:].partition("?")[0]
         return refusal.propose_include(
@@ -197,7 +198,7 @@ class Boundary:
 
     def _compile_origin(self, text: str) -> _Origin:
         parsed = urls.parse(text)
-        # A dot at the end names the same host; it must not lead past an exclude.
+        # A name with a dot at the end is the same host; it must not get past an exclude.
         host = parsed.host.rstrip(".")
         ports, paths = self._blocks.find_rules(host)
         decisions = [*self._host_names.list_refusals(host), *ports.list_refusals(parsed.port)]
@@ -233,7 +234,7 @@ class _Blocks:
         self._refuse_both_port_lists(blocks)
 
     def _refuse_both_port_lists(self, blocks: Sequence[HostBlock]) -> None:
-        """A host has one list of ports (B3), however many blocks name it."""
+        """Refuses blocks that name the same host and give it both lists of ports (B3)."""
         for number, block in enumerate(blocks):
             for other in blocks[:number]:
                 if other.host.strip().lower() == block.host.strip().lower():
@@ -255,7 +256,7 @@ class _Blocks:
     def _add_up(self, blocks: Sequence[_Block]) -> tuple[PortRules, PathRules]:
         ports = [decision for block in (self._source, *blocks) for decision in block.ports]
         paths = [rule for block in blocks for rule in block.paths]
-        # A missing port is added to the most precise list, a missing path to the first.
+        # The proposal for a missing port names the last list of ports (the most precise), for a path the first list.
         port_keys = [decision.key for decision in ports if decision.allowed]
         path_keys = [decision.key for _, decision in paths if decision.allowed]
         return (
@@ -309,7 +310,7 @@ class _Limits:
         }
 
     def find(self, target: str, depth: int | None) -> list[Decision]:
-        """The limits that a path and query, found at ``depth``, passes."""
+        """Lists the limits that a path with its query exceeds, if it was found at ``depth``."""
         passed: list[Decision] = []
         path, mark, query = target.partition("?")
         if mark:
@@ -327,11 +328,11 @@ class _Limits:
         return passed
 
     def _repeats(self, path: str) -> bool:
-        """Whether a segment is in the path too often, be it side by side or apart."""
+        """Whether a segment occurs too often in the path, side by side or apart."""
         segments = path.split("/")
         if len(set(segments)) > len(segments) - self._max_repeated:
             return False
         counts = Counter(segments)
-        # Doubled slashes and the ones at the ends are no segments.
+        # Doubled slashes, and the slashes at both ends, make empty segments.
         del counts[""]
         return max(counts.values(), default=0) > self._max_repeated

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-#: The rule of a refusal by an include list none of whose entries matches.
+#: The rule of a refusal because a list of includes has no entry that matches.
 NO_INCLUDE: Final = "no include matches"
 
 
@@ -25,9 +25,9 @@ class Decision:
         return f"{self.key}: {self.rule}" if self.key else self.rule
 
     def propose_include(self, values: Mapping[str, str | int]) -> Proposal | None:
-        """What to include so that a refusal for want of an include ends; None for any other decision.
+        """Returns the include that would end this refusal; None for any decision that is not ``NO_INCLUDE``.
 
-        ``values`` are the URL's own by the last part of the key of each include list.
+        ``values`` has the host, port, path and URL by the name of the include list (the last part of its key).
         """
         return Proposal(self.key, values[self.key.rpartition(".")[2]]) if self.rule == NO_INCLUDE else None
 
@@ -47,15 +47,15 @@ class Proposal:
 class RuleList:
     """The include and exclude rules of one kind; a subclass says in ``find`` which of them match.
 
-    ``decisions`` has one Decision a rule, excludes first, each in the order written. ``include_key`` names the
-    list to which an include that is missing would be added. False without any rule.
+    ``decisions`` has one Decision for each rule: first the excludes, then the includes, each in the order of the file.
+    ``include_key`` is the key of the list to which a missing include would be added. A list without rules is false.
     """
 
     __slots__ = ("_no_include", "decisions", "include_count")
 
     def __init__(self, decisions: Iterable[Decision], include_key: str, file: str) -> None:
         self.decisions = sorted(decisions, key=lambda decision: decision.allowed)
-        #: how many includes there are: without any, all is included
+        #: the number of includes; with 0 everything is included
         self.include_count = sum(decision.allowed for decision in self.decisions)
         self._no_include = Decision(False, NO_INCLUDE, file, include_key)
 
@@ -67,7 +67,7 @@ class RuleList:
         raise NotImplementedError
 
     def list_refusals(self, subject: Any) -> list[Decision]:
-        """The rules that refuse ``subject``: excludes that match, and includes of which none does."""
+        """The rules that refuse ``subject``: the excludes that match, and the missing include."""
         return [decision for decision in self.find(subject) if not decision.allowed]
 
     def list_includes(self, subject: Any) -> list[Decision]:
@@ -75,7 +75,7 @@ class RuleList:
         return [decision for decision in self.find(subject) if decision.allowed]
 
     def require_include(self, found: list[Decision]) -> list[Decision]:
-        """The rules that match, with a refusal where there are includes and none of them matches."""
+        """Adds a refusal to the rules that match, if there are includes and none of them matches."""
         if not self.include_count or (found and found[-1].allowed):
             return found
         return [*found, self._no_include]

@@ -1,7 +1,9 @@
 """Whether a fetched page is indexed: the table ``[keep]``, and what the page says of itself (B8–B10, C6). Pure.
 
-A new filter is a key of ``[keep]`` (``sources.config.Keep``) and an argument of IndexFilter with a line in one of its
-two lists: in ``_list_timed`` where a page that does not change may get another answer on another day, else in ``_list``.
+A new filter needs a key of ``[keep]`` (``Keep`` in ``sources/config.py``), an argument of IndexFilter, and a line in
+``_list``. A filter may depend on the day: then it may refuse a page that has not changed. Such a filter goes into
+``_list_timed`` (which knows the dates of the page, and not its URL) and into ``depends_on_time``. For pages that answer
+304 it is asked by ``http/headers_middleware.py``: what it needs besides the dates has to be passed there too.
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ _EMPTY_RULE: Final = "empty document"
 
 
 class FetchedFacts(NamedTuple):
-    """What the filters are told of an answer.
+    """What the filters know of an answer.
 
-    ``url`` is the identity that was requested, ``name`` that of the file (empty: it has none), ``size_bytes`` that of
-    the decoded body, ``modified_ms`` the Last-Modified (None: not given).
+    ``url`` is the identity that was requested, ``name`` the name of the file (empty without one), ``size_bytes`` the
+    size of the decoded body, ``modified_ms`` the Last-Modified (None without one).
     """
 
     url: str
@@ -87,7 +89,7 @@ class IndexFilter:
 
     @property
     def depends_on_time(self) -> bool:
-        """Whether a page that does not change may be refused on another day."""
+        """Whether a filter may refuse on another day a page that has not changed."""
         return bool(self._max_age_ms)
 
     @property
@@ -96,16 +98,16 @@ class IndexFilter:
         return bool(self._names)
 
     def find_refusal(self, facts: FetchedFacts) -> Decision | None:
-        """The first filter that refuses; None where all let it pass."""
+        """Returns the first filter that refuses the page; None if all accept it."""
         return next(self._list(facts), None)
 
     def list_refusals(self, facts: FetchedFacts, *, noindex: bool = False) -> list[Decision]:
-        """Every rule that would refuse by itself, in order; ``noindex``: so does the author of the page."""
+        """Lists every rule that refuses the page; ``noindex``: its author does not want it to be indexed."""
         ours = list(self._list(facts))
         return [self._noindex, *ours] if noindex and self.meta_robots else ours
 
     def refuse_unchanged(self, modified_ms: int | None, now_ms: int) -> Decision | None:
-        """The filter that refuses a page at ``now_ms`` although it did not change (304); None where all let it pass."""
+        """Returns the filter that refuses, at ``now_ms``, a page that answered 304; None if all accept it."""
         return next(self._list_timed(modified_ms, now_ms), None)
 
     def _list(self, facts: FetchedFacts) -> Iterator[Decision]:
@@ -125,7 +127,7 @@ class IndexFilter:
 
 
 class _Wildcards(RuleList):
-    """Two lists of texts with ``*`` and ``?``: what must match, and what must not."""
+    """Two lists of texts with ``*`` and ``?``: includes and excludes."""
 
     __slots__ = ("_expressions",)
 

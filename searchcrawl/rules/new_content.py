@@ -16,25 +16,25 @@ from urllib.parse import unquote
 
 import xxhash
 
-#: A run is a word and the words before it in its line, this many together.
+#: A run is a word with the words before it in its line: so many words.
 _RUN_WORDS: Final = 10
-#: The characters of a page that are compared, and the words of its unknown lines.
+#: How many characters of a page are compared, and how many words of its unknown lines.
 _MAX_CHARACTERS: Final = 65_536
 _MAX_WORDS: Final = 256
-#: A shorter page counts as one of this many words, so that one new word is no large share of it.
+#: A shorter page is treated as one with this many words, so that one new word is not a large ratio.
 _MIN_WORDS: Final = 16
 #: Texts with fewer runs have no simhash.
 _MIN_SIMHASH_WORDS: Final = 32
-#: The simhashes of near copies differ in this many of 64 bits at most.
+#: The simhashes of near copies differ in at most this many of 64 bits.
 NEAR_BITS: Final = 6
-#: Pages with a smaller share of new runs are not compared by simhash.
+#: Pages with a smaller ratio are not compared by simhash.
 _COPY: Final = 0.05
 #: Lines of at least this many characters are compared with those of all other pages.
 _LONG_LINE: Final = 60
 _KNOWN_LINES: Final = 40_000
-#: With ``roughly`` a page that has this many characters in unknown lines is not compared.
+#: With ``roughly``, a page with this many characters in unknown lines is not compared.
 _MUCH: Final = 300
-#: How much one pattern remembers: lines, runs and copies, each at most twice this number, and simhashes.
+#: What one pattern remembers: at most twice these numbers of lines, runs and copies, and this number of simhashes.
 _LINES: Final = 2048
 _RUNS: Final = 2048
 _COPIES: Final = 1024
@@ -45,7 +45,7 @@ _ONE_BIT: Final = tuple(bytes(value >> bit & 1 for value in range(256)) for bit 
 
 
 class Recent:
-    """A bounded set of numbers, at most twice ``limit``; those not added again for long are dropped."""
+    """A bounded set of at most twice ``limit`` numbers; numbers that were not added for a long time are dropped."""
 
     def __init__(self, limit: int, known: Iterable[int] = ()) -> None:
         self._limit = limit
@@ -68,7 +68,10 @@ class Recent:
 
 
 class PageText(NamedTuple):
-    """A page as it is compared: its lines, their hashes, and the hashes of lines that a better page has too."""
+    """The text of a page for the comparison: its lines and their hashes.
+
+    ``elsewhere`` are the hashes of lines that another page has under a URL that is not longer: they count as known.
+    """
 
     url: str
     digest: bytes
@@ -78,10 +81,10 @@ class PageText(NamedTuple):
 
 
 class KnownLines:
-    """The long lines of all recent pages, each with the length of the shortest URL that has it; about 10 MB at most.
+    """The long lines of all recent pages, each with the length of its shortest URL; about 10 MB at most.
 
-    So a copy with a longer URL (with a session id) has nothing new, and an original that is found after its copies
-    has.
+    A line is new for the page with the shortest URL. So a copy with a longer URL (with a session id) has no new text,
+    and an original that is found after its copies has.
     """
 
     def __init__(self) -> None:
@@ -89,7 +92,7 @@ class KnownLines:
         self._old: dict[int, int] = {}
 
     def add_page(self, url: str, text: str, digest: bytes) -> PageText:
-        """Adds the lines of a page; returns it as it is compared. ``digest`` is the digest of its text."""
+        """Adds the lines of a page, and returns the page for the comparison; ``digest`` is the digest of its text."""
         lines = text[:_MAX_CHARACTERS].split("\n")
         hashes = list(map(hash, lines))
         if len(self._young) >= _KNOWN_LINES:
@@ -124,14 +127,14 @@ class NewContent:
         self._simhashes: list[int] = []
 
     def pack(self) -> bytes:
-        """The runs of words, packed: another process continues with them."""
+        """The runs of words as bytes, for the process that continues with them."""
         return array("q", self._runs.newest).tobytes()
 
     def measure(self, page: PageText, *, roughly: bool = False) -> float | None:
-        """The share of new text in ``page``, from 0 to 1; the text is known from now on.
+        """Returns the new-content ratio of a page, from 0 to 1, and remembers its text.
 
-        With ``roughly`` it returns None where the unknown lines have many characters, and compares no words: that is
-        cheaper, and enough for a pattern that has brought much new text so far.
+        With ``roughly`` it returns None for a page with many characters in unknown lines, and compares no words. That
+        is cheaper, and enough for a pattern whose pages brought much new text so far.
         """
         if not self._copies.add((int.from_bytes(page.digest[:7], "big"),)):
             return 0.0
@@ -150,7 +153,7 @@ class NewContent:
             size += len(line)
             if roughly and size >= _MUCH:
                 return None
-        # A run that a page repeats is new once.
+        # A run that occurs twice in the page counts once.
         runs = set(find_runs(new, page.url))
         if not runs:
             return 0.0
@@ -201,7 +204,7 @@ def _hash_runs(words: Sequence[str]) -> list[int]:
 
 
 def simhash(features: Sequence[int]) -> int:
-    """A number of 64 bits. The more of ``features`` (signed 64-bit numbers) two texts share, the fewer bits differ."""
+    """A number of 64 bits: the more ``features`` (signed 64-bit numbers) two texts share, the fewer bits differ."""
     packed = array("q", features).tobytes()
     half = len(features) / 2
     value = 0

@@ -60,7 +60,8 @@ hosts = Table(
     # Failures in a row in all processes, and the time of the last one: the pause grows with each.
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("failed_ms", BigInteger, nullable=False, server_default="0"),
-    # The host is blocked until this moment, and the code that is the reason.
+    # No process sends a request to the host before this moment (a back-off pause, or a longer block); the code that is
+    # the reason.
     Column("closed_until_ms", BigInteger, nullable=False, server_default="0"),
     Column("closed_code", Integer, nullable=False, server_default="0"),
     Index("ix_hosts_closed_until_ms", "closed_until_ms", sqlite_where=text("closed_until_ms > 0")),

@@ -37,7 +37,8 @@ _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 #: scrapyd names each of its jobs so.
 _JOB: Final = "_job"
-#: Each of a page's native calls hands the interpreter over; whoever has it then keeps it so long at most.
+#: Native calls of a page let another thread run in between. This is the longest time that the other thread then runs
+#: before the reactor can go on.
 _SWITCH_SECONDS: Final = 0.001
 
 

@@ -61,9 +61,9 @@ class RemovalCandidate(NamedTuple):
 
 
 def choose_version(transaction: Transaction, now_ms: int) -> int:
-    """The ``crawl_version`` of the next delivery: larger than that of all deliveries before."""
+    """Chooses the ``crawl_version`` of the next delivery: larger than those of all earlier deliveries."""
     last = transaction.execute(select(func.max(batches.c.crawl_version))).scalar() or 0
-    # It is a time, so that a store that was lost and made again has larger versions than the index.
+    # The version is a time. So a store that was lost and made again still has larger versions than the index.
     return max(int(last) + 1, now_ms)
 
 
@@ -134,7 +134,7 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
             documents.c.batch_id == number,
             or_(
                 documents.c.state == int(DocumentState.SENDING),
-                # Documents that are sent again as they are, while their removal still waits.
+                # These documents are sent again unchanged, while their removal waits.
                 and_(
                     documents.c.state.in_([int(DocumentState.WITHHELD), int(DocumentState.QUARANTINED)]),
                     documents.c.indexed_version < batches.c.crawl_version,
@@ -149,10 +149,9 @@ def find_without_receipt(transaction: Transaction, number: int, *, after: int, l
 
 
 def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> None:
-    """Notes receipts: the index holds these documents in this version.
+    """Notes receipts: the index has these documents in this version.
 
-    A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked as
-    leaving.
+    A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked for removal.
     """
     if not url_ids:
         return
@@ -164,7 +163,7 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
             indexed_version=batch.crawl_version,
             state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
             leaving=case(
-                # It may not be indexed any more, or its display URL belongs to another document now.
+                # The document may not be indexed any more, or its display URL belongs to another document now.
                 (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == int(Code.DISPLAY_URL_CLASH)), 1),
                 else_=documents.c.leaving,
             ),
@@ -175,7 +174,7 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
 
 
 def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:
-    """Withholds documents that the index refuses, with its reason; it keeps the versions that it had before."""
+    """Withholds documents that the index refuses, and stores its reason. The index keeps their earlier versions."""
     if refused:
         sending = documents.c.state == int(DocumentState.SENDING)
         statement = (
@@ -195,7 +194,7 @@ def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence
 
 
 def select_still_in_batch(transaction: Transaction, batch: SealedBatch, url_ids: Sequence[int]) -> list[int]:
-    """Those of ``url_ids`` whose documents are still in the batch; the others were fetched again meanwhile."""
+    """Those of ``url_ids`` whose documents are still in the batch. The others were fetched again meanwhile."""
     query = select(documents.c.url_id).where(documents.c.url_id.in_(url_ids), documents.c.batch_id == batch.number)
     return list(transaction.execute(query).scalars())
 
@@ -253,7 +252,7 @@ def find_removal_candidates(transaction: Transaction, source_id: int) -> list[Re
 
 
 def find_removable_copies(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
-    """Copies and non-canonical pages in the index whose survivor is in the index too."""
+    """Copies and non-canonical pages in the index that can be removed, because their survivor is in the index too."""
     survivor = documents.alias("survivor")
     query = (
         select(documents.c.url_id, urls.c.url, documents.c.code, urls.c.rule)
@@ -308,7 +307,10 @@ def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> None:
 
 
 def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Notes acknowledged removals; a copy stays known as a copy, and a page that is back stays in its new batch."""
+    """Notes that the index acknowledged removals.
+
+    A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
+    """
     still = documents.c.state == int(DocumentState.REMOVING)
     statement = (
         update(documents)

@@ -1,4 +1,4 @@
-"""Which documents are still to be sent again (resend), a batch at a time; after a crash it goes on where it was (E7)."""
+"""Which documents are still to be sent again (resend), batch by batch. After a crash the resend continues (E7)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Chunk(NamedTuple):
 
 
 def find_version(transaction: Transaction, source_id: int) -> int | None:
-    """The version of the resend: documents with an older receipt are to be sent again; None without a resend."""
+    """The version of the resend: documents with an older receipt are sent again. None without a resend."""
     found: int | None = transaction.execute(select(sources.c.resend_version).where(sources.c.id == source_id)).scalar()
     return found
 
 
 def begin(transaction: Transaction, source_id: int, now_ms: int) -> None:
-    """Begins a resend of all documents that belong in the index, also of those that the index refused before."""
+    """Begins a resend of all documents that belong in the index, including those that the index refused before."""
     _set(transaction, source_id, choose_version(transaction, now_ms))
     refused = and_(
         documents.c.source_id == source_id,
@@ -101,7 +101,7 @@ def _find_end_of_chunk(transaction: Transaction, source_id: int, *, after: int, 
 def _build_condition(transaction: Transaction, source_id: int) -> ColumnElement[bool]:
     """Documents in the index with a record and a receipt from before the resend."""
     return and_(
-        # Without it a query planner may sort the whole source for each batch.
+        # Without this condition a query planner may sort the whole source for each batch.
         scanned(documents.c.source_id) == source_id,
         documents.c.indexed_version < (find_version(transaction, source_id) or 0),
         documents.c.segment.is_not(None),

@@ -25,13 +25,13 @@ IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(COPIES & WITH
 _CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
 _HAS_EVIDENCE: Final = text("documents.leaving = 1")
 
-#: The receipt of a document that is taken out of its delivery. A document under way may have reached the index, and
-#: the answer may be lost with the process: then it may be in the index, in an unknown version (0).
+#: The version of a document that is taken out of its delivery. The index may have got it, and its answer may be lost
+#: with the process. Then the document may be in the index in an unknown version (0).
 MAYBE_INDEXED: Final = case(
     (and_(documents.c.state == int(DocumentState.SENDING), documents.c.indexed_version.is_(None)), 0),
     else_=documents.c.indexed_version,
 )
-#: The state of a document whose removal is dropped: to be sent where the cache has a newer version than the index.
+#: The state of a document whose removal is dropped: it is sent if the cache has a newer version than the index.
 OUT_OF_QUARANTINE: Final = case(
     (
         and_(documents.c.segment.is_not(None), documents.c.last_changed_ms > documents.c.indexed_version),
@@ -116,7 +116,7 @@ _CONFIRM: Final = (
         state=case(
             # The page is back: the removal in quarantine is dropped.
             (and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.code == 200), OUT_OF_QUARANTINE),
-            # It was removed, or its removal is under way, and its record is there: it is sent again.
+            # The document was removed, or is being removed, and the cache has its record: it is sent again.
             (
                 and_(
                     # No IN: its list cannot be expanded for many rows at once.
@@ -140,9 +140,9 @@ _CONFIRM: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """A document whose fields are as before; ``send_again`` where another indexed value differs.
+    """A document whose fields have not changed; ``send_again`` if another indexed value has.
 
-    ``read`` tells whether its page was read; then ``unavailable_ms`` is the moment that the page states.
+    ``read`` tells whether its page was read; then ``unavailable_ms`` is the date that the page states.
     """
 
     url_id: int
@@ -155,7 +155,7 @@ class Confirmed:
 
 
 def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
-    """Notes that documents are still what they were."""
+    """Notes that documents have not changed."""
     if confirmed:
         parameters = [
             {
@@ -173,7 +173,7 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
 
 
 def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
-    """Ids of the documents that should be sent and have no record."""
+    """Ids of the documents that should be sent, but have no record in the cache."""
     found: set[int] = set()
     for part in split(url_ids):
         query = select(documents.c.url_id).where(
@@ -199,7 +199,7 @@ def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, in
 
 
 def mark_evidence(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Notes evidence against documents; those neither in the index nor in a delivery are dropped at once."""
+    """Notes evidence against documents. Those that are neither in the index nor in a delivery are dropped at once."""
     for part in split(url_ids):
         here = documents.c.url_id.in_(part)
         on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
@@ -208,7 +208,7 @@ def mark_evidence(transaction: Transaction, url_ids: Sequence[int]) -> None:
             .where(here, on_the_way)
             .values(
                 leaving=1,
-                # It is no copy any more: it is removed for a reason of its own.
+                # It is not treated as a copy any more: it is removed for its own reason.
                 state=case(
                     (and_(_STOOD_FOR, documents.c.state == int(DocumentState.WITHHELD)), int(DocumentState.PRESENT)),
                     else_=documents.c.state,
@@ -227,7 +227,7 @@ def mark_evidence(transaction: Transaction, url_ids: Sequence[int]) -> None:
 def send_again(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     """Sends documents again whose indexed values have changed and whose record has not (a new depth, another copy).
 
-    Returns those whose record is gone: their pages have to be fetched again.
+    Returns the ids of those without a record: their pages have to be fetched again.
     """
     wanted: list[int] = []
     for part in split(url_ids):

@@ -17,7 +17,7 @@ from searchcrawl.store.statements import split
 from searchcrawl.store.states import INDEXABLE, DocumentState
 
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
-#: The URLs of its duplicates are part of an indexed document; of thousands of copies the first ones are listed.
+#: The URLs of its duplicates are fields of an indexed document. If there are more copies, only the first are listed.
 MOST_DUPLICATES: Final = 1000
 # The literals let the planner use the partial index.
 _SURVIVORS: Final = text(
@@ -145,7 +145,8 @@ _SET: Final = (
         state=func.coalesce(_NEW_STATE, documents.c.state),
         batch_id=case((_KEEPS_STATE, documents.c.batch_id), else_=None),
         indexed_version=MAYBE_INDEXED,
-        # The loser of a display URL is removed like a document with evidence against it; copies, by a query of their own.
+        # A document whose display URL belongs to another one is removed like a document with evidence against it.
+        # Copies are removed by a query of their own (``batch_table.find_removable_copies``).
         leaving=case(
             (_KEEPS_STATE, documents.c.leaving),
             (and_(bindparam("new_code", type_=Integer()) == _CLASH, MAYBE_INDEXED.is_not(None)), 1),
@@ -157,7 +158,7 @@ _SET: Final = (
 
 
 def set_results(transaction: Transaction, changes: Iterable[tuple[int, int, int | None, DocumentState | None]]) -> None:
-    """Writes results as (url id, code, duplicate of, state); with the state None a document keeps its own."""
+    """Writes results: (url id, code, duplicate of, state). With the state None the state of the document stays."""
     parameters = [
         {
             "row_id": url_id,
@@ -172,7 +173,7 @@ def set_results(transaction: Transaction, changes: Iterable[tuple[int, int, int 
 
 
 def move_duplicates(transaction: Transaction, pairs: Sequence[tuple[int, int]]) -> None:
-    """Makes the duplicates of an old survivor those of a new one: (old, new), a statement for each pair."""
+    """Gives the duplicates of an old survivor to a new one, for pairs (old, new)."""
     if pairs:
         transaction.execute(
             update(documents)
@@ -192,7 +193,7 @@ def set_keys(transaction: Transaction, column: str, keys: Mapping[int, int | Non
 
 
 def find_canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
-    """The id of the row whose URL a document names as canonical, by the id of the document's row."""
+    """The ids of the rows that documents name as canonical, by the id of the naming row."""
     target = urls.alias("target")
     found: dict[int, int] = {}
     for part in split(url_ids):

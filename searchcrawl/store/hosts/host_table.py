@@ -15,7 +15,7 @@ from searchcrawl.store.statements import split
 
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
 _LONGEST: Final = 300
-#: No host is blocked for longer, whatever it asks for: after that one request tries it again.
+#: The longest block, whatever the host asks for: after it one request tries the host again.
 MAX_BLOCK_MS: Final = 3_600_000
 
 
@@ -77,7 +77,7 @@ def reserve_slot(
     if unused is not None and unused.end_ms == allowed:
         allowed = unused.start_ms
     wanted = max(now_ms, not_before_ms, allowed, row.closed_until_ms)
-    # A clock that was set back must not silence a host: no slot is further ahead than this.
+    # If a clock was set back, the host must still get requests: no slot is further ahead than this.
     start = min(wanted, now_ms + 2 * delay_ms + MAX_BLOCK_MS)
     slot = SlotReservation(start, start + delay_ms)
     transaction.execute(update(hosts).where(hosts.c.id == host_id).values(next_allowed_ms=slot.end_ms))
@@ -85,7 +85,10 @@ def reserve_slot(
 
 
 class HostBlock(NamedTuple):
-    """A host to which no process sends anything until a moment, and the code that is the reason."""
+    """A host that gets no request from any process until a moment, and the code that is the reason.
+
+    The pause may be a short back-off; a process blocks the host for its run only if the pause is long.
+    """
 
     name: str
     until_ms: int
@@ -94,7 +97,7 @@ class HostBlock(NamedTuple):
 
 @dataclass(slots=True)
 class HostReport:
-    """What a process has seen at a host since its last report."""
+    """The host failure report: what a process has seen at a host since its last report."""
 
     #: failures after the last answer
     failures: int = 0
@@ -133,7 +136,7 @@ def add_report(transaction: Transaction, host_id: int, report: HostReport, *, si
 
 
 def find_blocks(transaction: Transaction, now_ms: int) -> list[HostBlock]:
-    """The hosts that are blocked now, by any process."""
+    """The hosts that get no request from any process now, for a short back-off or a longer block."""
     query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(
         text("closed_until_ms > 0"), hosts.c.closed_until_ms.between(now_ms + 1, now_ms + MAX_BLOCK_MS)
     )
