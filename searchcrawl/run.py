@@ -50,11 +50,11 @@ class Shutdown:
         self._close: Callable[[str], None] | None = None
 
     def open(self, close: Callable[[str], None]) -> None:
-        """Called when the crawl begins; ``close`` ends it for a reason, and may be called by any thread."""
+        """Notes that the crawl has begun: ``close(reason)`` ends it, and may be called in any thread."""
         self._close = close
 
     def stop(self, reason: str) -> None:
-        """Ends the crawl for ``reason``, a value of EndReason; does nothing before it began."""
+        """Ends the crawl for ``reason``, a value of EndReason; does nothing before the crawl has begun."""
         if self._close is not None:
             self._close(reason)
 
@@ -69,9 +69,9 @@ class Shutdown:
 class Run:
     """What all stages of one run share.
 
-    ``forced`` names the changed keys where everything is processed again (D9), else it is empty.
-    ``counts`` is written with each group of pages; ``delivery_failure`` is the error for which documents
-    wait. ``limit`` ends the run after so many documents.
+    ``forced`` names the changed keys if everything is processed again (D9), else it is empty. ``counts`` is written
+    with each group of pages. ``delivery_failure`` is the error because of which documents wait for the next run.
+    ``limit`` ends the run after this number of documents.
     """
 
     project: Project
@@ -118,7 +118,7 @@ class Run:
 
     @property
     def rules_edited(self) -> bool:
-        """Whether known URLs may be outside now, refused ones inside, or have another identity (B6)."""
+        """Whether edited rules may refuse known URLs, allow refused ones, or change their identity (B6)."""
         return any(key.startswith("scope.") or key == "rewrite" for key in self.forced)
 
     def count(self, **amounts: int) -> None:
@@ -145,7 +145,7 @@ class Run:
         return self.database.write(under_lease)
 
     def write_counted(self, work: Callable[[Transaction], Mapping[str, int]]) -> None:
-        """As ``write``, and stores the counters with it: ``work`` returns what it adds to them. A crash loses none."""
+        """Calls ``work`` like ``write``, and adds the counts that it returns; a crash loses none of them."""
 
         def counted(transaction: Transaction) -> Mapping[str, int]:
             added = work(transaction)
@@ -188,10 +188,10 @@ class Run:
 
 
 def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:
-    """Takes the lease of the source, releases the rows that a dead process had claimed, and begins or resumes a run.
+    """Takes the lease of the source, releases the claims of a dead process, and begins or resumes a run.
 
-    Raises SourceBusy while another process runs the source, ConfigurationError for its rules and for a
-    plug-in that cannot begin.
+    Raises SourceBusy while another process runs the source, and ConfigurationError for its rules or for a plug-in that
+    cannot begin.
     """
     boundary = build_boundary(source)
     current = compute_fingerprint(source, versions=versions)

@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 class Found(NamedTuple):
     """The links of one page, or of the start list (``page_id`` None); their URLs get ``depth``.
 
-    Links in ``canonicals`` (canonical ones) get the depth of the page itself, one less. ``discarded`` are those that a
-    rewriter discards (K1). ``links`` that are not ``is_normalised`` are as they were found. ``referrer_id`` is the row
-    that led to them, where that is not the page.
+    ``canonicals`` are canonical links: they get the depth of the page itself, one less. ``discarded`` are the links
+    that a rewriter discards (K1). ``is_normalised`` tells whether the ``links`` were rewritten already. ``referrer_id``
+    is the row that led to the links, if that is not the page.
     """
 
     page_id: int | None
@@ -56,9 +56,9 @@ class _WantedLink:
 
 @dataclass(slots=True)
 class _Group:
-    """What one call of ``admit`` finds out; it is remembered once the transaction is committed.
+    """What one call of ``admit`` finds; it is remembered once the transaction is committed.
 
-    ``ids`` are the row ids of all its keys, ``depths`` the depths of the keys that were looked up or are new.
+    ``ids`` are the row ids of all keys, ``depths`` the depths of the keys that were looked up or are new.
     """
 
     depths: dict[int, int] = field(default_factory=dict)
@@ -69,14 +69,14 @@ class _Group:
     rejected: int = 0
 
 
-#: New rows take a kilobyte each while they are written: a page may have hundreds of thousands of links (X-R13).
+#: A new row takes a kilobyte while it is written, and a page may have hundreds of thousands of links (X-R13).
 _ROWS_AT_ONCE: Final = 10_000
 _MAX_DISCARDED: Final = 100_000
-#: Overlong URLs of one group that are logged; each has its row.
+#: How many overlong URLs of a group are logged; every one has its row.
 _MAX_LOGGED: Final = 10
-#: The rules of rows whose URL a rewriter discarded or changed begin with one of these.
+#: How the rule begins in a row whose URL a rewriter discarded or changed.
 _BY_REWRITERS: Final = ("rewrite[", "rewrite:")
-#: Where the depth is in a packed entry of UrlMemory.
+#: How many bits of a packed entry of UrlMemory are the depth.
 _DEPTH_BITS: Final = 16
 _DEPTH_MASK: Final = (1 << _DEPTH_BITS) - 1
 
@@ -84,10 +84,10 @@ _DEPTH_MASK: Final = (1 << _DEPTH_BITS) - 1
 class UrlMemory:
     """A bounded memory of known URLs, so that known links cost no query (F1): key → row id and depth.
 
-    It has two generations: when the young one is full it becomes the old one, and the old one is dropped. A URL
-    that is asked for moves to the young one, so those not asked for lately are dropped. About 130 bytes a URL.
+    It has two generations. When the young one is full it becomes the old one, and the old one is dropped. A URL that is
+    looked up moves to the young one, so URLs that are not looked up are dropped. A URL takes about 130 bytes.
 
-    Only committed rows may be added: the key of a row whose transaction was rolled back would lose its links.
+    Only committed rows may be added: if the transaction of a row was rolled back, links to its key would be lost.
     """
 
     def __init__(self, limit: int = 400_000) -> None:
@@ -96,7 +96,7 @@ class UrlMemory:
         self._old: dict[int, int] = {}
 
     def find_within(self, key: int, depth: int) -> int | None:
-        """The row id; None where the URL is not remembered, or only at more than ``depth``."""
+        """The row id; None if the URL is not remembered, or only with more than ``depth``."""
         packed = self._young.get(key)
         if packed is None:
             packed = self._old.get(key)
@@ -161,7 +161,7 @@ class Admission:
         return group.discovered, group.rejected
 
     def row_of(self, key: int) -> int:
-        """The row id of a URL that the last call admitted or refused, by key."""
+        """The row id of a URL, by key, that the last call of ``admit`` admitted or refused."""
         return self._group.ids[key]
 
     def note_commit(self) -> None:
@@ -195,7 +195,7 @@ class Admission:
             if page_id is not None:
                 pages[page_id] = keys
         for key in wanted:
-            # One page of the group has it at a greater depth, which is known, and another at a smaller one.
+            # One page of the group links to it at a depth that is known, another page at a smaller one.
             self._group.ids.pop(key, None)
         return pages, wanted
 
@@ -286,14 +286,14 @@ class Admission:
             for key, (dropped, one) in wanted.items()
             if key not in known
         ]
-        # They are not remembered with the others: the link of another page may be kept.
+        # These keys are not remembered with the others: another page may have a link to the same URL that is kept.
         self._group.discarded = known | url_table.add(transaction, self._source_id, rows, now_ms())
         self._group.rejected += len(rows)
 
     def _reopen_found(
         self, transaction: Transaction, known: Sequence[KnownUrl], wanted: dict[int, _WantedLink]
     ) -> None:
-        """Makes rows due that rewriters had discarded, or given another URL, and that an allowed link leads to now."""
+        """Makes rows due that rewriters had discarded or changed, and that an allowed link now leads to."""
         opened = {
             row.id: (wanted[row.key].found_as, wanted[row.key].display)
             for row in known
@@ -331,7 +331,7 @@ class Admission:
         outlink_table.store(transaction, targets)
 
     def _lower_depths(self, transaction: Transaction, nearer: dict[int, int]) -> None:
-        """Lowers the depth of rows that were found nearer, and of all rows that their pages lead to."""
+        """Lowers the depth of rows that were found at a smaller depth, and of all rows that their pages lead to."""
         while nearer:
             places = url_table.find_places(transaction, list(nearer))
             nearer = {url_id: depth for url_id, depth in nearer.items() if depth < places[url_id][1]}
@@ -342,7 +342,7 @@ class Admission:
             url_table.reopen(transaction, opened)
             following: dict[int, int] = {}
             for page, targets in outlink_table.load(transaction, list(nearer)).items():
-                # The target of a redirect is no further away than the redirect.
+                # The target of a redirect has the depth of the redirect.
                 step = 0 if places[page][2] in REDIRECTS else 1
                 for target in targets:
                     depth = nearer[page] + step

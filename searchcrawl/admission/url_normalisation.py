@@ -1,6 +1,6 @@
-"""Normalises the URLs of what was found: they are rewritten, then stripped (K1; ``scope.strip_parameters``).
+"""Normalises the URLs that were found: they are rewritten, then stripped (K1; ``scope.strip_parameters``).
 
-This is done before the transaction of a group: a plug-in may take long.
+This is done before the transaction of a group, because a plug-in may take long.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from searchcrawl.items import Link, ListedUrl, SitemapPart
 from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 
-#: The depth of URLs that a sitemap lists: as if a start page linked to them.
+#: The depth of URLs of a sitemap: as if a start page linked to them.
 _SITEMAP_DEPTH = 1
 
 
@@ -54,7 +54,7 @@ def normalise_starts(urls: Sequence[str], rewriting: Rewriting) -> tuple[list[No
 
 
 def _is_normal(found: Found, identity: Identity) -> bool:
-    """Whether nothing is to be stripped. That is so for nearly all pages, hence the fast test."""
+    """Whether there is nothing to strip; a fast test, because that is true of nearly all pages."""
     if found.is_normalised:
         return True
     suspects = [link[0] for link in found.links if "?" in link[0] or ";" in link[0]]

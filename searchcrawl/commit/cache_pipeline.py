@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 
 
 class CachePipeline:
-    """Opens and closes the writer of a run, and hands it our items; others pass through untouched.
+    """Opens and closes the writer of a run, and hands our items to it; other items pass unchanged.
 
-    While the writer has a backlog of MAX_BACKLOG, ``process_item`` waits.
+    While more than MAX_BACKLOG items wait for the writer, ``process_item`` waits.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class CachePipeline:
         known, most = 0, run.source.scope.max_urls
         if most:
             known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))
-        # Where the number of URLs a pattern is limited for the first time, none are counted yet.
+        # When the number of URLs of a pattern is limited for the first time, no URL has been counted yet.
         recount = any(key.startswith("scope.") for key in run.forced)
         run.write(lambda transaction: self._traps.open(transaction, recount=recount))
         admission = Admission(
@@ -130,6 +130,6 @@ class CachePipeline:
         self._loop.call_soon_threadsafe(self._space.set)
 
     def _failed(self, error: Exception) -> None:
-        # The failure is noted first: process_item looks at it when it is woken, and it is woken once.
+        # The failure is noted first, because process_item looks at it when it is woken, which happens only once.
         self._listeners.on_failure(error)
         self._loop.call_soon_threadsafe(self._space.set)

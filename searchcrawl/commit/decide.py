@@ -1,4 +1,4 @@
-"""Decides what the end of each visit means for its row and its document; pure, without the store."""
+"""Decides what the end of each visit changes in its row and its document. Pure: it does not use the store."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ from searchcrawl.store.urls.url_table import Settled
 class Group:
     """What one group of visits changes: rows, documents, links, counters.
 
-    ``stored`` documents are new or changed. ``unchanged`` are rows whose document is what it was: they get the
-    code of the document again. Of documents that are unchanged otherwise, ``canonicals`` and ``displays`` are the
-    new keys by row id, and ``new_bodies`` are those whose body may have other bytes. ``recovered`` are unchanged
-    documents whose last visit had failed. ``with_evidence`` are rows with evidence against their document,
-    ``released`` are claims given back without a visit.
+    ``stored`` documents are new or changed. ``unchanged`` are rows whose document is as before: they keep the code of
+    the document. For unchanged documents, ``canonicals`` and ``displays`` are new keys by row id, ``new_bodies`` are
+    rows whose body may have other bytes, and ``recovered`` are rows whose last visit had failed. ``with_evidence`` are
+    rows with evidence against their document. ``released`` are claims that were given back without a visit.
     """
 
     settled: list[Settled] = field(default_factory=list)
@@ -48,12 +47,12 @@ class Group:
     horizon_ms: int = 0
 
     def copy(self) -> Group:
-        """A copy whose lists can be changed: a transaction that is repeated begins with the original ones."""
+        """A copy with lists of its own: if a transaction is repeated, it begins with the original ones."""
         return Group(**{name: copy(getattr(self, name)) for name in Group.__slots__})
 
 
 def decide(items: Sequence[Document | Outcome], source: Source, *, horizon_ms: int = 0) -> Group:
-    """Decides the visits of a group. Rows that are settled are due after ``horizon_ms``, the horizon of the run."""
+    """Decides about the visits of a group; settled rows are due after ``horizon_ms``, the horizon of the run."""
     group = Group(horizon_ms=horizon_ms)
     for item in items:
         if isinstance(item, Document):
@@ -70,7 +69,7 @@ def _encode_redirects(hops: Sequence[Hop]) -> str | None:
 def _compute_due_ms(source: Source, group: Group, now_ms: int, failed_runs: int) -> int:
     every_hours = source.lifecycle.recrawl_every_hours
     due_ms = lifecycle.next_due_ms(now_ms, recrawl_every_hours=every_hours, failed_runs=failed_runs)
-    # The clock may have been set back: a run visits no row twice.
+    # Even if the clock was set back, a run must not visit a row twice.
     return max(due_ms, group.horizon_ms + 1)
 
 
@@ -89,7 +88,7 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
     if claim.has_document and (document.page is None or (document.code == 200 and not _has_changed(document, source))):
         _confirm(document, settled, source, group)
     elif claim.has_document and document.code == Code.EMPTY:
-        # A page that lost its text does not replace a good one.
+        # A page without text does not replace an earlier good one.
         group.settled.append(settled)
         group.counts["non_indexable"] += 1
     elif document.page is None:
@@ -108,7 +107,7 @@ def _compare(document: Document) -> str:
     """The counter of a stored document: new, changed or unchanged."""
     if not document.claim.fields_digest:
         return "new"
-    # The page of a record that was gone may be the same as before.
+    # The record was lost; the page fetched in its place may be the same as before.
     return "unchanged" if document.claim.fields_digest == document.fields_digest else "changed"
 
 
@@ -137,7 +136,7 @@ def _has_changed(document: Document, source: Source) -> bool:
 
 
 def _confirm(document: Document, settled: Settled, source: Source, group: Group) -> None:
-    """Notes a document whose text and fields are as before; its date and its URLs may be others."""
+    """Notes a document with the same text and fields as before; its date and its URLs may have changed."""
     claim = document.claim
     same_fields = document.page is None or claim.fields_digest == document.fields_digest
     redated = (
@@ -152,7 +151,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
             url_id=claim.url_id,
             etag=document.etag,
             last_modified=document.last_modified,
-            # Fields that differ, but do not count as a change, are compared again at the next visit.
+            # If the fields differ without counting as a change, they are compared again at the next visit.
             body_digest=document.body_digest if same_fields else None,
             send_again=redated or shown_anew,
             read=document.page is not None,
@@ -160,7 +159,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
         )
     )
     if document.page is not None and same_fields and document.body_digest != claim.body_digest:
-        # It may have become a copy, or be no copy any more (F2).
+        # The document may have become a copy, or may no longer be one (F2).
         group.new_bodies.append(claim.url_id)
     group.unchanged.append(settled)
     group.counts["changed" if redated or shown_anew else "unchanged"] += 1
@@ -169,7 +168,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
 
 
 def _note_urls(document: Document, group: Group) -> bool:
-    """Notes a new canonical or display URL of an unchanged page; returns whether it is shown with another URL."""
+    """Notes a new canonical or display URL of an unchanged page; returns whether another URL is shown for it."""
     claim = document.claim
     canonical, display = build_key(document.canonical), build_key(document.display_url)
     if canonical != claim.canonical_key:
@@ -209,7 +208,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.with_evidence.append(claim.url_id)
     if outcome.links:
         group.found.append(Found(claim.url_id, claim.depth, outcome.links, is_normalised=True))
-    # A 951 for an unreadable robots.txt is a failure, although the code is one of a refusal.
+    # A 951 for a robots.txt that cannot be read is a failure, though 951 usually is a refusal.
     group.counts.update(
         ("fetch_failures",) if failed and outcome.code == Code.ROBOTS else facts_of(outcome.code).counters
     )

@@ -45,7 +45,7 @@ def write_documents(
     }
     after |= duplicate_key_table.load(transaction, before.keys() - after.keys())
     for url_id in group.new_bodies:
-        # Where everything is read again, it was not known before whether the body differs.
+        # If all pages are processed again, it was not known before whether the body differs.
         if before.get(url_id) == after.get(url_id):
             before.pop(url_id, None)
             after.pop(url_id, None)
@@ -55,7 +55,7 @@ def write_documents(
 
 
 def _find_known(group: Group) -> set[int]:
-    """Ids of the rows that may have had a document before, and of which something differs now."""
+    """Ids of the rows that may have had a document before, and in which something is different now."""
     # A row that was never fetched has no document.
     stored = {document.claim.url_id for document in group.stored if document.claim.code}
     return stored.union(group.with_evidence, group.recovered, group.canonicals, group.displays, group.new_bodies)
@@ -93,7 +93,7 @@ def _resolve_duplicates(
 
 
 def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None:
-    """Makes rows due whose documents are wanted and whose records are gone, also those of this group."""
+    """Makes rows due whose documents belong in the index and have no record, including rows of this group."""
     if not lost:
         return
     batch_table.mark_records_lost(transaction, sorted(lost))
@@ -151,7 +151,7 @@ def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocumen
 
 
 def _build_keyed(document: Document, row: StoredDocument) -> KeyedDocument:
-    """The document with its duplicate keys, as it is in the store now."""
+    """The document with its duplicate keys, as the store has it now."""
     return KeyedDocument(
         url_id=row.url_id,
         url=document.claim.url,

@@ -1,8 +1,8 @@
 """The writer thread: makes the ends of visits durable, a group at a time (docs: decisions/one-writer).
 
-The records of a group are appended to the open segment and synced. Then its rows, documents, links and counters
-are written in one transaction. A crash loses the group as a whole; its rows are fetched again. While the store is
-away the group waits, and what ends meanwhile waits behind it (X-S4, X-S9).
+The records of a group are appended to the open segment and synced. Then the rows, documents, links and counters of the
+group are written in one transaction. A crash loses the whole group; its rows are fetched again. While the store is away
+the group waits, and the visits that end meanwhile wait behind it (X-S4, X-S9).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ logger = logging.getLogger(__name__)
 GROUP_PAGES: Final = 64
 GROUP_SECONDS: Final = 0.2
 _LOOK_SECONDS: Final = 0.01
-#: Not more pages than this may be repeated by a crash, beyond those in flight.
+#: The most pages of a group: so many pages, and those in flight, may be fetched again after a crash.
 MAX_BACKLOG: Final = 64
 
 
-#: What the writer takes.
+#: The items that the writer takes.
 Item = Document | Outcome | SitemapPart
 
 
@@ -67,11 +67,11 @@ class WriterQueue:
         return self._is_open
 
     def open(self) -> None:
-        """The writer has begun."""
+        """Accepts items from now on: the writer has begun."""
         self._is_open = True
 
     def close(self) -> None:
-        """Accepts no more items; the writer ends after those that wait."""
+        """Accepts no more items; the writer takes those that wait, and ends."""
         self._is_open = False
         self._items.put(None)
 
@@ -80,7 +80,7 @@ class WriterQueue:
         return self._items.get()
 
     def take_nowait(self) -> Item | None:
-        """The next item; raises queue.Empty where none waits."""
+        """The next item; raises queue.Empty if none waits."""
         return self._items.get_nowait()
 
 
@@ -125,7 +125,7 @@ class GroupCommit:
         self._listeners = listeners
         self._queue = waiting
         self._unsent_bytes = run.read(lambda transaction: document_table.count_waiting(transaction, run.source_id))[1]
-        # Most sources have no canonical links, and are spared the queries for them.
+        # Most sources have no canonical links: then the queries for them are left out.
         self._canonicals = run.read(lambda transaction: duplicate_key_table.has_canonicals(transaction, run.source_id))
         self._segment, self._writer = self._open_segment()
         self._sitemaps = SitemapRows(run.source_id, run.id)
@@ -156,7 +156,7 @@ class GroupCommit:
                     "%s; the cache goes on in a new segment, what is missing is fetched again when needed", error
                 )
             number, committed = number + 1, 0
-            # Noted before the file is made: a file that no row knows would be deleted.
+            # The number is noted before the file is made, because files without a row are deleted.
             run.write(partial(run_table.set_segment, source=run.source_id, number=number, committed_bytes=0))
 
     def _work(self) -> None:
@@ -170,7 +170,7 @@ class GroupCommit:
                     self._failed = True
                     self._admission.note_rollback()
                     if isinstance(error, SearchcrawlError):
-                        # The command shows on the screen what ended the run.
+                        # The command itself prints the error that ended the run.
                         logger.warning("the writer stops: %s", error)
                     else:
                         logger.exception("the writer stops")
@@ -195,7 +195,7 @@ class GroupCommit:
             except queue.Empty:
                 if self._in_flight() == 0 or clock.monotonic() >= deadline:
                     break
-                # A pause, not a wake-up for each visit: those would take time from fetching and parsing.
+                # It sleeps instead of being woken by each visit: that would take time from fetching and parsing.
                 self._finishing.wait(_LOOK_SECONDS)
                 continue
             if item is None:
@@ -246,7 +246,7 @@ class GroupCommit:
     ) -> Mapping[str, int]:
         """Writes the rows of a group; returns what it adds to the counters."""
         run = self._run
-        # The transaction may be a repeated one: what the first try counted is forgotten.
+        # If the transaction is repeated, the counts of the first try are forgotten.
         self._admission.note_rollback()
         displays = self._displays.write(transaction, [*group.found, *listed]) if self._displays else {}
         group.displays = displays | group.displays

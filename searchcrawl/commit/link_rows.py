@@ -1,4 +1,4 @@
-"""What the links of a group change in rows beside new URLs: chains of redirects, display URLs and sitemaps.
+"""What the links of a group change besides new rows: chains of redirects, display URLs, and sitemaps.
 
 All of it is called by the writer thread, within the transaction of the group.
 """
@@ -23,7 +23,7 @@ from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Reading
 from searchcrawl.store.urls import review_table, url_table
 
-#: Display URLs that are remembered as written.
+#: How many display URLs are remembered as written.
 _MAX_REMEMBERED: Final = 200_000
 _UNKNOWN: Final = object()
 
@@ -36,10 +36,10 @@ def is_redirect(item: Document | Outcome) -> bool:
 def cut_redirect_chains(
     transaction: Transaction, items: Sequence[Document | Outcome], *, max_redirects: int
 ) -> list[Document | Outcome]:
-    """Ends redirects from row to row as those within one visit end.
+    """Ends a chain of redirects from row to row as a chain within one visit is ended.
 
-    A visit does not see how long the chain behind its row is already. Redirects that close a loop, or are one
-    too many, get the code 963 and no target; all other visits are returned as they are.
+    A visit does not see how long the chain that led to its row is. A redirect that closes a loop, or exceeds the limit,
+    gets the code 963 and no target. All other visits are returned unchanged.
     """
     return [_cut(transaction, item, max_redirects) for item in items]
 
@@ -58,7 +58,7 @@ def _cut(transaction: Transaction, item: Document | Outcome, max_redirects: int)
 
 
 def update_depths(transaction: Transaction, items: Sequence[Document | Outcome], found: Sequence[Found]) -> list[Found]:
-    """Returns the links with the depths that their pages have now: a page may have come nearer during its visit."""
+    """Returns the links with the present depths of their pages: a depth may have become smaller during the visit."""
     claimed = {item.claim.url_id: item.claim.depth for item in items}
     depths = url_table.find_depths(transaction, [links.page_id for links in found if links.page_id is not None])
     return [
@@ -70,7 +70,7 @@ def update_depths(transaction: Transaction, items: Sequence[Document | Outcome],
 
 
 class DisplayChanges:
-    """Notes the display URLs that rewriters set (K1) at the rows of the links; the last one counts.
+    """Writes the display URLs that rewriters set (K1) into the rows of the links; the last one counts.
 
     After the transaction ``note_commit()`` has to be called.
     """

@@ -1,6 +1,6 @@
-"""Applies edited rules to all known URLs: refuses those outside now, and reopens those that are allowed again (B6).
+"""Applies edited rules to all known URLs: it refuses some, and reopens those that are allowed again (B6).
 
-It sends no request and reserves no slot of a host: an edited boundary may exclude a million URLs.
+It sends no request and reserves no slot, because an edited boundary may exclude a million URLs.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ STRIP_KEY: Final = "scope.strip_parameters"
 
 @dataclass(slots=True)
 class _Reviews:
-    """What edited rules say of a page of rows."""
+    """What edited rules decide about a part of the rows."""
 
     refused: list[tuple[Reviewed, int, str, str | None]] = field(default_factory=list)
-    #: refused before, and allowed by the rules that are asked here; limits on URLs and traps may still refuse them
+    #: refused before, and allowed by these rules; limits on URLs and traps may still refuse them
     allowed: list[Reviewed] = field(default_factory=list)
-    #: the new URLs of rows that had another one
+    #: the new URLs of rows whose URL changes
     moved: list[Found] = field(default_factory=list)
 
     @property
@@ -48,10 +48,10 @@ class _Reviews:
 
 
 def review(run: Run, admission: Admission) -> None:
-    """Reviews all rows of a source; if it is interrupted, the next start of the run does it again from the beginning.
+    """Reviews all rows of a source; if it is interrupted, the next start of the run begins it again.
 
-    To be called before anything is claimed or admitted: a row that was refused only for how it was found at first
-    is reopened by a link that is found later. Raises StoreError, LeaseLost.
+    To be called before anything is claimed or admitted. A row that was refused because of its first link is reopened by
+    a later link that is allowed. Raises StoreError, LeaseLost.
     """
     after = left = 0
     beat = clock.monotonic()

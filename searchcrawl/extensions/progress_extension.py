@@ -18,7 +18,7 @@ from searchcrawl.stages import stages_of
 from searchcrawl.store.urls import url_table
 
 _PAUSE_SECONDS: Final = 0.5
-#: Counting the queue may take a hundredth of the time, whatever its length.
+#: Counting the queue takes at most a hundredth of the time, however long the queue is.
 _COUNTING_SHARE: Final = 100
 _ERRORS: Final = ("fetch_failures", "conversion_failures")
 
@@ -68,7 +68,7 @@ class ProgressExtension:
                 progress.update(task, description=f"{self._run.source.name}: {line}", refresh=True)
 
     def _count_queue(self) -> int:
-        """The rows still to be visited, counted as often as that is cheap."""
+        """The number of rows still to be visited; a slow count is repeated less often."""
         begun = clock.monotonic()
         if begun >= self._count_again:
             try:

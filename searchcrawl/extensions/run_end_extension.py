@@ -23,7 +23,7 @@ _END_REASONS: Final = frozenset(EndReason)
 
 
 class RunEndExtension:
-    """Is called last when a run ends."""
+    """Writes the end of the run; it is called after everything else has ended."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -50,7 +50,7 @@ class RunEndExtension:
 
 
 def find_end_reason(reason: str, *, failed: bool) -> str:
-    """The reason of a run from that of Scrapy: a signal (``shutdown``) is ``stopped``."""
+    """The end reason of a run for that of Scrapy: after a signal (``shutdown``) it is ``stopped``."""
     if failed:
         return EndReason.STORE_FAILED
     if reason in _END_REASONS:
@@ -73,7 +73,7 @@ def find_exit_code(run: Run, reason: str) -> Exit:
 
 
 def _every_start_failed(run: Run) -> bool:
-    """Whether this run brought nothing from any start URL; what failed in an earlier one does not count."""
+    """Whether this run got nothing from any start URL; failures of earlier runs do not count."""
     keys = [urls.key(start.url) for start in run.starts]
     rows = run.read(lambda transaction: url_table.find_known(transaction, run.source_id, keys))
     if not rows:

@@ -18,9 +18,9 @@ _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LogFile(RotatingFileHandler):
-    """A log file whose first failure is reported, once, so that the run can end (X-S5).
+    """A log file that reports its first failure, once, so that the run can end (X-S5).
 
-    Begins a new file at ``max_bytes`` (0: never) and keeps ``backups``; raises LogError where it cannot be opened.
+    It begins a new file at ``max_bytes`` (0: never) and keeps ``backups``. Raises LogError if it cannot be opened.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = 0, backups: int = 0) -> None:
@@ -34,7 +34,7 @@ class LogFile(RotatingFileHandler):
             raise self._build_error(error) from error
 
     def on_failure(self, tell: Callable[[LogError], None]) -> None:
-        """Calls ``tell``, in any thread, when the file cannot be written any more; at once if it failed already."""
+        """Has ``tell`` called, in any thread, when the file can no longer be written; at once if that is so already."""
         self._tell = tell
         if self._failure is not None:
             tell(self._failure)
@@ -54,13 +54,13 @@ class LogFile(RotatingFileHandler):
             self._tell(self._failure)
 
     def _close_without_flush(self) -> None:
-        """Closes the file without what it has not written yet: that would be tried again at exit."""
+        """Closes the file and drops unwritten text; otherwise writing it would be tried again at exit."""
         stream, self.stream = self.stream, None
         try:
             if stream is not None:
                 stream.close()
         except OSError:
-            # It is closed nevertheless, and this failure was reported already.
+            # The file is closed in spite of the error, and this failure was reported already.
             return
 
     def _build_error(self, error: OSError) -> LogError:
@@ -68,7 +68,10 @@ class LogFile(RotatingFileHandler):
 
 
 class _OneLine(logging.Formatter):
-    """A record is a line without secrets, whatever a page or a URL says (X-O3, X-O4); tracebacks follow indented."""
+    """Formats a record as one line without secrets, whatever a page or a URL contains (X-O3, X-O4).
+
+    Tracebacks follow, indented.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         text = redact(super().format(record))
@@ -78,7 +81,7 @@ class _OneLine(logging.Formatter):
 
 
 class _Brief(_OneLine):
-    """Without tracebacks: those are in the log."""
+    """Formats a record without its traceback, which only the log has."""
 
     def format(self, record: logging.LogRecord) -> str:
         brief = logging.makeLogRecord({**record.__dict__, "exc_info": None, "exc_text": None, "stack_info": None})

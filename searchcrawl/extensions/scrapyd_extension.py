@@ -1,4 +1,4 @@
-"""The HTTP interface of scrapyd with a password, and deaf to the pages of others (X-D14, X-O1).
+"""The HTTP interface of scrapyd with a password; it refuses requests from pages of other origins (X-D14, X-O1).
 
 Only scrapyd loads it, as ``webroot`` of deploy/scrapyd.conf.
 """

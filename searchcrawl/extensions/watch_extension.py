@@ -1,4 +1,4 @@
-"""Watches what a run needs: the lease of its source, free disks, memory; ends it where one is missing (X-S3, X-D18)."""
+"""Watches what a run needs: the lease of its source, space on disks, memory. Ends the run without it (X-S3, X-D18)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PEAK: Final = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class HeartbeatExtension:
-    """Renews the lease and checks the disks, in a thread of its own: a busy reactor must not lose the lease.
+    """Renews the lease and checks the disks, in its own thread: a busy reactor must not lose the lease.
 
-    The run ends where the lease is lost, and where a disk has less than ``min_free_bytes`` left, so that
-    everything fetched can still be stored.
+    Ends the run if the lease is lost, or if a disk has less than ``min_free_bytes`` left: what was fetched can then
+    still be stored.
     """
 
     def __init__(self, run: Run, *, min_free_bytes: int) -> None:
@@ -72,7 +72,7 @@ class HeartbeatExtension:
 class MemoryExtension(MemoryUsage):
     """Ends a crawl whose process takes more memory than MEMUSAGE_LIMIT_MB.
 
-    Scrapy's asks ``getrusage``, which also counts the peak of the process before ``exec``.
+    Scrapy's own extension reads ``getrusage``, which also counts the peak of the process before ``exec``.
     """
 
     def get_virtual_size(self) -> int:

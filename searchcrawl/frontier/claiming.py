@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 
 _HOSTS_A_ROUND: Final = 64
 _IDLE_SECONDS: Final = 1.0
-#: So many rows may be refused in one transaction.
+#: The most rows that are refused in one transaction.
 _MOST_REFUSED: Final = 500
-#: After a refusal so many rows are claimed at once.
+#: How many rows are claimed at once after a refusal.
 _ROWS_AFTER_REFUSAL: Final = 64
 #: Before this moment no row is due.
 _NEVER_MS: Final = -1
@@ -99,18 +99,18 @@ class Claiming:
         self._thread.start()
 
     def runs_low(self) -> None:
-        """The window runs low: scans, unless the last scan found that the table has nothing more."""
+        """Scans because the window runs low, unless the last scan found that the table has no more rows."""
         if not self._found_nothing:
             self._scan_soon()
 
     def hold(self) -> Callable[[], None]:
-        """Keeps the run from being over, as an outstanding row does, until the returned function is called."""
+        """Keeps the run from ending, as a claimed row does, until the returned function is called."""
         with self._counting:
             self._outstanding += 1
         return functools.partial(self.note_committed, 1)
 
     def note_committed(self, visits: int) -> None:
-        """So many claimed rows have been settled in the store."""
+        """Notes that this number of claimed rows was settled in the store."""
         with self._counting:
             self._outstanding -= visits
             last = self._outstanding == 0
@@ -120,7 +120,7 @@ class Claiming:
             self._scan_soon()
 
     def stop(self) -> None:
-        """Ends the thread after its present round, and waits for that."""
+        """Ends the thread after its present round, and waits for its end."""
         self._stopping = True
         self._wake.set()
         if self._thread.is_alive():
@@ -149,20 +149,20 @@ class Claiming:
             self._wake.wait(pause)
 
     def _step(self) -> float | None:
-        """Updates the host table, and scans where it is time; returns as ``_round``."""
+        """Updates the host table, and scans when it is time; returns the same as ``_round``."""
         if self._reservations.update():
             self._filled()
         rest = self._next_scan - clock.monotonic()
         if rest > 0 and not self._scan_wanted.is_set():
             return rest
-        # Before the scan: one that is requested meanwhile must come after it.
+        # Cleared before the scan: a scan that is requested meanwhile must follow it.
         self._scan_wanted.clear()
         pause = self._round()
         self._next_scan = clock.monotonic() + (pause or 0.0)
         return pause
 
     def _round(self) -> float | None:
-        """Claims rows of the next hosts; the seconds until the next round, None where nothing is left."""
+        """Claims rows of the next hosts; returns the seconds until the next round, or None if nothing is left."""
         if self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
             return _IDLE_SECONDS
         if self._cursor == 0:
@@ -191,7 +191,7 @@ class Claiming:
         return hosts
 
     def _horizon_ms(self) -> int:
-        """Settled rows that are due by this moment are claimed: none while it is not known which of them changed."""
+        """Settled rows due by this moment are claimed: none, until sitemaps have said which of them changed."""
         return self._run.row.horizon_ms if self._may_revisit() else _NEVER_MS
 
     def _idle_seconds(self, *, began_idle: bool) -> float | None:
@@ -215,7 +215,7 @@ class Claiming:
         if not wanted:
             return 0
         claims: dict[int, list[Claim]] = {}
-        # Read once: another thread may cut a pattern meanwhile.
+        # It is read once, because another thread may cut a pattern meanwhile.
         trapped = self._traps.active
 
         def claim(transaction: Transaction) -> dict[str, int]:

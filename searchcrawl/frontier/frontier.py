@@ -1,6 +1,6 @@
-"""The frontier of one run: which claim goes next, what a visit says about its host, and when the run is over.
+"""The frontier of one run: which claim is next, what a visit says about its host, and when the run is over.
 
-There is no Scrapy here: the scheduler is its other half.
+It knows nothing of Scrapy; the scheduler connects the two.
 """
 
 from __future__ import annotations
@@ -80,18 +80,18 @@ class Frontier:
         self._claiming.start()
 
     def wake(self) -> None:
-        """There may be a next claim: wakes the engine."""
+        """Wakes the engine, because there may be a next claim."""
         if self._wake is not None:
             self._wake()
 
     def next_claim(self) -> tuple[str, Claim] | None:
-        """The next claim that may go now, with its host."""
+        """The next claim that may be requested now, with its host."""
         limit = self._run.limit
         if self._closed or (limit and self._documents + self.window.in_flight >= limit):
             return None
         now = clock.monotonic()
         if self._run.database.outage_retry.away or now > self._run.lease_until:
-            # What is fetched now cannot be stored, and another process may have taken the source.
+            # Pages that are fetched now could not be stored, and another process may have taken the source.
             return None
         found = self.window.pop(now)
         if self.window.runs_low:
@@ -99,17 +99,17 @@ class Frontier:
         return found
 
     def redirect(self, claim: Claim, host: str, request: Any) -> None:
-        """A claim goes on at another host (or the same) with ``request``: it waits there before all others."""
+        """Lets a claim continue at ``host`` with ``request``; it waits there before all others."""
         self._redirected[claim.url_id] = request
         self.window.release(claim.url_id)
         self.window.fill_first(host, claim)
 
     def take_redirected(self, claim: Claim) -> Any | None:
-        """The request with which a redirected claim goes on; None for other claims."""
+        """The request with which a redirected claim continues; None for other claims."""
         return self._redirected.pop(claim.url_id, None)
 
     def end_visit(self, item: Document | Outcome) -> None:
-        """A visit has ended; called before its item is handed to the writer."""
+        """Notes the end of a visit; called before its item is handed to the writer."""
         host = self.window.host_of(item.claim.url_id)
         self.window.release(item.claim.url_id)
         if isinstance(item, Document):
@@ -138,7 +138,7 @@ class Frontier:
         """Hands the outcome of a row to the writer."""
         self._redirected.pop(outcome.claim.url_id, None)
         if not self._writer.submit(outcome):
-            # The writer has ended: what cannot be stored goes back into the table.
+            # The writer has ended: rows that cannot be stored go back into the table.
             self.window.fill_first(urls.host_and_port(outcome.claim.url), outcome.claim)
 
     def hold(self) -> Callable[[], None]:
@@ -146,17 +146,17 @@ class Frontier:
         return self._claiming.hold()
 
     def note_committed(self, visits: int) -> None:
-        """So many visits have been settled in the store; any thread may call it."""
+        """Notes that this number of visits was settled in the store; any thread may call it."""
         self._claiming.note_committed(visits)
 
     def stop_handing_out(self) -> None:
-        """From now on there is no next claim."""
+        """Hands out no more claims."""
         self._closed = True
 
     def close(self) -> None:
-        """Ends the claiming thread and puts the waiting claims back into the table. Blocks while the store is away.
+        """Ends the claiming thread and puts the waiting claims back into the table.
 
-        Where that fails the next run takes the rows back.
+        Blocks while the store is away. If it fails, the next run releases the rows.
         """
         self._closed = True
         self._claiming.stop()
@@ -168,7 +168,7 @@ class Frontier:
                 self._run.shutdown.fail(error)
 
     def _handle_filled(self) -> None:
-        """In the claiming thread: there are new claims, perhaps of a host that is blocked."""
+        """Settles the new claims of blocked hosts and wakes the engine; called in the claiming thread."""
         self._settle_blocked()
         self.wake()
 

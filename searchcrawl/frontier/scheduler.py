@@ -1,7 +1,7 @@
 """Scrapy's scheduler: it hands out the claims of the window.
 
-The queue itself is the URL table (docs: decisions/url-table-is-the-queue). A scheduler that had no request is asked
-again after five seconds only, so a claim that may go earlier is handed to ``engine.crawl``, which is public (docs:
+The queue itself is the URL table (docs: decisions/url-table-is-the-queue). If a scheduler has no request, Scrapy asks
+it again only after five seconds. So a claim that may go earlier is handed to ``engine.crawl``, which is public (docs:
 decisions/waking-the-engine).
 """
 
@@ -110,15 +110,15 @@ class Scheduler(BaseScheduler):
         reach("shutdown.drain")
 
     def item_dropped(self, item: object, exception: Exception) -> None:
-        """A user's pipeline dropped the page: it is not to be indexed."""
+        """Ends a visit whose page a pipeline of a user dropped: the page is not indexed."""
         self._end_at(item, Code.NOT_INDEXED, rule=f"pipeline: {exception}")
 
     def item_error(self, item: object, failure: Failure) -> None:
-        """A pipeline failed at a page: what the store has of it stays."""
+        """Ends a visit at whose page a pipeline failed; the document in the store stays."""
         self._end_at(item, Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
 
     def spider_error(self, failure: Failure, response: Response) -> None:
-        """The spider, or a user's middleware, failed at a response."""
+        """Ends a visit at whose response the spider or a middleware of a user failed."""
         claim: Claim | None = response.meta.get("claim")
         if claim is not None:
             self._end(Outcome(claim=claim, code=Code.CONVERSION_FAILED, error=repr(failure.value)[:300]))
@@ -130,7 +130,7 @@ class Scheduler(BaseScheduler):
             self._end(item)
 
     def _end(self, outcome: Outcome) -> None:
-        """Settles a row that did not reach the writer: without that the run would never end (X-D3)."""
+        """Settles a row that did not reach the writer; otherwise the run would never end (X-D3)."""
         if self._frontier.window.host_of(outcome.claim.url_id) is not None:
             self._frontier.end_visit(outcome)
             self._frontier.settle(outcome)
@@ -182,7 +182,7 @@ class Scheduler(BaseScheduler):
                 self._closing = True
                 self._close_task = asyncio.ensure_future(engine.close_spider_async(reason=reason))
 
-        # Where the log fails at the very end there is nothing left to stop.
+        # If the log fails at the very end, there is nothing left to stop.
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(close)
 

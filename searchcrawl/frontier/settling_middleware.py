@@ -1,4 +1,4 @@
-"""Ends visits whose page a user's component did not hand on: else their rows would be in flight for ever (X-D3)."""
+"""Ends visits whose page a component of a user dropped: otherwise their rows would be in flight for ever (X-D3)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from searchcrawl.items import Claim, Document, Outcome
 
 
 class SettlingMiddleware:
-    """The last spider middleware; only there where users have pipelines or spider middlewares of their own.
+    """The last spider middleware; it is used only if users have pipelines or spider middlewares of their own.
 
-    The visit of a page that none of them handed on has failed (903); what the store has of it stays.
+    If none of them hands the page on, the visit has failed (903). The document in the store stays.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -41,13 +41,13 @@ class SettlingMiddleware:
             yield _failed(claim, "a spider middleware handed no page on")
 
     def item_scraped(self, item: object, response: Response | Failure | None) -> None:
-        """An item passed all pipelines: the writer has its page, or a pipeline made something else of it."""
+        """Notes an item that passed all pipelines: the page reached the writer, or became another item."""
         request = getattr(response, "request", None)
         claim = None if request is None else find_claim(request)
         if claim is None or _ends_visit(item, claim):
             return
         why = f"a pipeline made {type(item).__name__} of the page"
-        # The scheduler receives this signal, and knows whether the visit has ended already.
+        # The scheduler receives this signal, and knows whether the visit has already ended.
         self._crawler.signals.send_catch_log(
             signals.item_error,
             item=_failed(claim, why),

@@ -13,7 +13,7 @@ from searchcrawl.items import Claim
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.host_state import HostState
 
-#: Rows claimed ahead of need: of a host without delay, of a host with one, of all together.
+#: How many rows are claimed ahead: for a host without delay, for one with a delay, for all together.
 HOST_ROWS: Final = 192
 DELAYED_HOST_ROWS: Final = 2
 WINDOW_ROWS: Final = 384
@@ -42,8 +42,8 @@ class Window:
         self._lock = hosts.lock
         self._by_host: dict[str, _HostClaims] = {}
         self._in_flight: dict[int, _HostClaims] = {}
-        #: hosts whose next claim may go now; that wait for a moment (a heap by moment and serial number); that wait for
-        #: the cap on hosts
+        #: three queues of hosts, by their next claim: it may go now; it waits for a moment (a heap by moment and serial
+        #: number); it waits for the cap on hosts
         self._ready: deque[_HostClaims] = deque()
         self._delayed: list[tuple[float, int, _HostClaims]] = []
         self._capped: deque[_HostClaims] = deque()
@@ -72,7 +72,7 @@ class Window:
             waiting = len(entry.claims) if entry else 0
             slow = self.hosts.delay_seconds(name) and self.hosts.blocked_code(name) is None
             most = DELAYED_HOST_ROWS if slow else HOST_ROWS
-            # Few at a time are not worth a transaction.
+            # A few rows are not worth a transaction.
             return 0 if waiting > most // 2 else min(most - waiting, WINDOW_ROWS - self._size)
 
     def fill(self, name: str, claims: Iterable[Claim]) -> None:
@@ -84,28 +84,28 @@ class Window:
             self._note_added(entry, len(entry.claims) - before)
 
     def fill_first(self, name: str, claim: Claim) -> None:
-        """Adds a claim that goes before all others of the host."""
+        """Adds a claim before all others of the host."""
         with self._lock:
             entry = self._find_or_add(name)
             entry.claims.appendleft(claim)
             self._note_added(entry, 1)
 
     def pop(self, now: float) -> tuple[str, Claim] | None:
-        """The next claim that may go now, with its host; None where none may."""
+        """The next claim that may be requested now, with its host; None if there is none."""
         hosts = self.hosts
         with self._lock:
             hosts.update_delay()
             while self._delayed and self._delayed[0][0] <= now:
                 self._ready.append(heapq.heappop(self._delayed)[2])
             if self._capped:
-                # Those that have waited longest try first.
+                # The hosts that have waited longest are tried first.
                 for _ in range(min(hosts.cap.count_free(now), len(self._capped))):
                     self._ready.append(self._capped.popleft())
             while self._ready:
                 entry = self._ready.popleft()
                 entry.scheduled = False
                 host = entry.host
-                # The last free request is for a side request, where one waits.
+                # If a side request waits, it gets the last free request of the host.
                 side_is_next = host.side_waiting > 0 and not host.side_was_last
                 if not entry.claims or hosts.count_free(host) <= side_is_next:
                     continue
@@ -122,14 +122,14 @@ class Window:
             return None
 
     def next_moment(self) -> float | None:
-        """When a claim may go that waits for a delay or for the cap on hosts; None where none waits for a moment."""
+        """When the first claim may go that waits for a delay or for the cap on hosts; None if none does."""
         with self._lock:
             start = self._delayed[0][0] if self._delayed else None
             free = self.hosts.cap.next_free() if self._capped else None
             return min((moment for moment in (start, free) if moment is not None), default=None)
 
     def release(self, url_id: int) -> None:
-        """A claim that was handed out has left its host: its visit ended, or is redirected to another host."""
+        """Notes that a claim has left its host: its visit ended, or it was redirected to another host."""
         with self._lock:
             entry = self._in_flight.pop(url_id, None)
             if entry is not None:

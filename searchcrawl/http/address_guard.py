@@ -19,7 +19,7 @@ from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.sources.fetch_table import Fetch
 
 _KEY: Final = "fetch.private_networks"
-#: IANA's special-purpose registry, multicast, reserved space, and a metadata service with an address that looks public.
+#: IANA's special-purpose addresses, multicast, reserved space, and a metadata service whose address looks public.
 _FORBIDDEN_V4: Final = tuple(
     (IPv4Network(cidr), name)
     for cidr, name in (
@@ -83,11 +83,11 @@ class AddressGuard:
             return self.decide(address).allowed
         if host is not None and _normalise_host(host) == self._proxy_host:
             self._of_proxy.add(address)
-        # All connections are to the proxy.
+        # All connections lead to the proxy.
         return address in self._of_proxy
 
     def addresses_for(self, host: str) -> list[str] | None:
-        """The addresses that ``resolve`` names for ``host``; None where DNS is to be asked."""
+        """The addresses that ``resolve`` names for ``host``; None if DNS is to be asked."""
         if not self._resolve:
             return None
         name = _normalise_host(host)
@@ -146,7 +146,7 @@ def _decide_v4(ip: IPv4Address) -> Decision:
 
 
 def _find_embedded_v4(ip: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses that a transition mechanism sends to in the end (RFC 3056, 4380, 6052)."""
+    """The IPv4 addresses to which a transition mechanism finally sends (RFC 3056, 4380, 6052)."""
     if ip in _SIX_TO_FOUR and ip.sixtofour is not None:
         return (ip.sixtofour,)
     if ip in _TEREDO and ip.teredo is not None:

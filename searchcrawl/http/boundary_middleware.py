@@ -17,7 +17,7 @@ from searchcrawl.stages import stages_of
 class BoundaryMiddleware:
     """Ends visits outside the boundary (955, 1004, 961; ``rule`` is ``KEY: RULE``).
 
-    The target of a followed redirect may lie anywhere (C6), but on http(s).
+    The target of a followed redirect may be on any host (C6), but must be an http or https URL.
     """
 
     def __init__(self, boundary: Boundary, traps: TrapWatch) -> None:
@@ -42,7 +42,7 @@ class BoundaryMiddleware:
         except InvalidUrl as error:
             raise build_visit_end(request, claim, Code.MALFORMED_URL, error=str(error)) from error
         if decision.allowed:
-            # Its pattern may have been cut after the row was claimed.
+            # The pattern of the URL may have been cut after the row was claimed.
             decision = self._traps.refuse(claim) or decision
         if not decision.allowed:
             rule = f"{decision.key}: {decision.rule}"

@@ -16,7 +16,7 @@ from searchcrawl import clock
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.library_internals import LimitedConnector
 
-#: An answer is used no longer than this, whatever its own time to live, which the system's resolver does not tell.
+#: The longest use of a DNS answer. Its own time to live is unknown: the resolver of the system does not tell it.
 DNS_SECONDS: Final = 60.0
 _DNS_HOSTS: Final = 10_000
 
@@ -28,7 +28,7 @@ class AddressForbidden(OSError):
 class DnsCache:
     """The addresses of the last ``most_hosts`` hosts, each for ``DNS_SECONDS``.
 
-    They are as DNS named them: the guard decides with each connection whether one may be reached.
+    They are stored as DNS named them: for each connection the guard decides whether an address may be reached.
     """
 
     def __init__(self, *, most_hosts: int) -> None:
@@ -83,7 +83,7 @@ class GuardedResolver(AbstractResolver):
         if task is None:
             task = self._lookups[host] = asyncio.ensure_future(self._ask_dns(host, family))
             task.add_done_callback(functools.partial(self._forget_lookup, host))
-        # Where one request is cancelled, the others still need the answer.
+        # If one request is cancelled, the others still need the answer.
         return await asyncio.shield(task)
 
     async def _ask_dns(self, host: str, family: socket.AddressFamily) -> tuple[str, ...]:
@@ -94,15 +94,15 @@ class GuardedResolver(AbstractResolver):
     def _forget_lookup(self, host: str, task: asyncio.Task[tuple[str, ...]]) -> None:
         del self._lookups[host]
         if not task.cancelled():
-            # Otherwise asyncio complains about an error that nobody waits for.
+            # Read the error: otherwise asyncio logs one that nobody waits for.
             task.exception()
 
 
 class GuardedConnector(LimitedConnector):
-    """Connects where the guard allows it; at most ``limit`` connections at once."""
+    """Connects to addresses that the guard allows; at most ``limit`` connections at once."""
 
     def __init__(self, guard: AddressGuard, *, limit: int) -> None:
-        # The resolver remembers answers, and checks them each time.
+        # The resolver has a cache of its own, and checks the answers each time.
         super().__init__(
             limit=limit,
             resolver=GuardedResolver(guard),
@@ -112,7 +112,7 @@ class GuardedConnector(LimitedConnector):
 
 
 def build_refusal(guard: AddressGuard, address: str) -> AddressForbidden:
-    """The error of an address that was refused."""
+    """Builds the error for an address that was refused."""
     return AddressForbidden(f"{address} may not be reached ({guard.decide(address).rule}; fetch.private_networks)")
 
 

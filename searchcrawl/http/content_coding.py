@@ -17,13 +17,13 @@ else:
 #: The value of Accept-Encoding, in the order of Scrapy's own list.
 ACCEPTED: Final = b"gzip, deflate, br, zstd"
 MAX_LAYERS: Final = 2
-#: Beyond ``_RATIO_FROM_BYTES`` decoded, a body may be this many times as large as what was sent.
+#: A decoded body of more than ``_RATIO_FROM_BYTES`` may be at most this many times as large as the body that was sent.
 MAX_RATIO: Final = 1000
 _RATIO_FROM_BYTES: Final = 4 * 1024 * 1024
 _CHUNK_BYTES: Final = 256 * 1024
-#: Decompressors get their input in pieces: each call copies what is left of it, each member what follows it.
+#: Decompressors get their input in pieces: each call copies the rest of its input, and each member the input after it.
 _FED_BYTES: Final = 64 * 1024
-#: Members of gzip and frames of zstd in one body.
+#: The most members of gzip, or frames of zstd, in one body.
 MAX_MEMBERS: Final = 10_000
 #: Values that servers send although the body is not coded.
 _NOTHING: Final = frozenset({"", "identity", "none", "utf-8", "utf8"})
@@ -32,7 +32,7 @@ _ZSTD_WINDOW_LOG: Final = 23
 
 
 class BrokenCoding(Exception):
-    """The coded body is cut, fails its check, or has a coding that nobody knows; ``cut`` if more may come."""
+    """The coded body is cut, fails its check, or has an unknown coding; ``cut`` if more may come."""
 
     def __init__(self, message: str, *, cut: bool = True) -> None:
         self.cut = cut
@@ -40,7 +40,7 @@ class BrokenCoding(Exception):
 
 
 class DecodedTooLarge(Exception):
-    """The decoded body passes a limit."""
+    """The decoded body exceeds a limit."""
 
 
 def parse_codings(values: list[bytes]) -> list[str]:
@@ -122,7 +122,7 @@ def _choose_decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
 
 
 def _gzip(body: bytes) -> Iterator[bytes]:
-    """Every member; what follows the last one is ignored, as browsers do."""
+    """Decodes every member; ignores what follows the last one, as browsers do."""
     position = 0
     for _ in range(MAX_MEMBERS):
         position = yield from _inflate(zlib.decompressobj(16 + zlib.MAX_WBITS), body, position, "gzip")
@@ -132,7 +132,7 @@ def _gzip(body: bytes) -> Iterator[bytes]:
 
 
 def _deflate(body: bytes) -> Iterator[bytes]:
-    """With the zlib wrapper as RFC 9110 says, or without it as some servers send it."""
+    """Decodes deflate with the zlib wrapper, as RFC 9110 says, or without it, as some servers send it."""
     wrapped = (body[0] & 0x0F) == 8 and int.from_bytes(body[:2], "big") % 31 == 0
     wbits = zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS
     yield from _inflate(zlib.decompressobj(wbits), body, 0, "deflate")
@@ -186,7 +186,7 @@ def _brotli(body: bytes) -> Iterator[bytes]:
 
 
 def _zstd(body: bytes) -> Iterator[bytes]:
-    """Every frame; what follows the last one and is no frame is ignored."""
+    """Decodes every frame; ignores what follows the last one and is no frame."""
     position = 0
     for _ in range(MAX_MEMBERS):
         position = yield from _zstd_frame(body, position)

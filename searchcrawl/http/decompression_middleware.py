@@ -22,7 +22,7 @@ _THREAD_FROM_BYTES: Final = 256 * 1024
 
 
 class DecompressionMiddleware:
-    """Replaces the body by the decoded one; a cut or broken body is 958, one too large 960."""
+    """Replaces the body by the decoded one; a cut or broken body gets 958, one that is too large 960."""
 
     def __init__(self, *, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -35,7 +35,7 @@ class DecompressionMiddleware:
         dict.setdefault(request.headers, b"Accept-Encoding", [ACCEPTED])
 
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response]:
-        # The body of an error is not read to its end, and not used.
+        # The body of an error is not read to its end, and is not used.
         if response.status not in PAGES or b"Content-Encoding" not in response.headers:
             return response
         claim = find_claim(request)
@@ -57,7 +57,7 @@ class DecompressionMiddleware:
         except DecodedTooLarge as error:
             raise build_visit_end(request, claim, Code.TOO_LARGE, error=str(error)) from error
         headers = response.headers.copy()
-        # They describe the bytes that were sent.
+        # These headers describe the bytes that were sent.
         for name in (b"Content-Encoding", b"Content-Length"):
             headers.pop(name, None)
         # Not replace(): that would guess the charset of the coded body.

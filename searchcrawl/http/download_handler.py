@@ -42,13 +42,13 @@ from searchcrawl.stages import stages_of
 MAX_HEADER_LINE_BYTES: Final = 16 * 1024
 MAX_HEADER_BYTES: Final = 64 * 1024
 MAX_HEADERS: Final = 200
-#: How much of the body of an error or a redirect is read before the connection is given up.
+#: How much of the body of an error or a redirect is read before the connection is closed.
 _UNWANTED_BODY_BYTES: Final = 64 * 1024
 _PROXY_AUTHENTICATION: Final = 407
 #: Sent to the proxy, and never to a site.
 _FOR_PROXY: Final = "Proxy-Authorization"
 _FOR_PROXY_BYTES: Final = _FOR_PROXY.encode()
-#: How aiohttp's message about a broken chunk begins; what the server sent follows in it.
+#: The beginning of aiohttp's message about a broken chunk; the bytes of the server follow it.
 _BROKEN_CHUNK: Final = re.compile(r"[A-Za-z ]{0,60}\bchunk\b", re.IGNORECASE)
 #: We accept no transfer coding, and aiohttp decodes only chunked (RFC 9112 §6.1).
 _TRANSFER_CODINGS: Final = frozenset({b"chunked", b"identity"})
@@ -195,7 +195,7 @@ class GuardedHandler(BaseDownloadHandler):
         body = await self._read_body(answer, request) if wanted else await _read_unwanted_body(answer)
         kind = self._choose_type(headers, request.url, body)
         response = kind(request.url, status=status, body=body, request=request)
-        # Set afterwards, because the constructor would copy them.
+        # The attribute is set afterwards, because the constructor would copy the headers.
         response.headers = headers
         return response
 
@@ -228,10 +228,10 @@ class GuardedHandler(BaseDownloadHandler):
 
 
 class PythonSpiderHandler(GuardedHandler):
-    """The same for spiders that users write in Python: they reach public addresses only.
+    """The handler for spiders that users write in Python: they reach public addresses only.
 
-    Such spiders rely on what Scrapy's own handlers do: bodies of errors are whole, types of answers are guessed,
-    requests may name a proxy, and errors are Scrapy's.
+    Such spiders rely on what the handlers of Scrapy do: bodies of errors are whole, types of answers are guessed,
+    requests may name a proxy, and errors are those of Scrapy.
     """
 
     _wants_every_body = True
@@ -275,7 +275,7 @@ def _list_headers(headers: Headers) -> list[tuple[str, str]]:
 
 
 def _build_headers(raw_headers: tuple[tuple[bytes, bytes], ...]) -> Headers:
-    """What ``Headers(raw_headers)`` is, at a third of its cost."""
+    """Builds the same as ``Headers(raw_headers)``, at a third of the cost."""
     headers = Headers()
     for name, value in raw_headers:
         dict.setdefault(headers, name.title(), []).append(value)
@@ -283,7 +283,7 @@ def _build_headers(raw_headers: tuple[tuple[bytes, bytes], ...]) -> Headers:
 
 
 def _check_transfer(headers: Headers) -> None:
-    """Raises BrokenHeader for a coding of the transfer that would be stored as the page (X-R7)."""
+    """Raises BrokenHeader for a transfer coding that would be stored as the page (X-R7)."""
     transfer = b", ".join(dict.__getitem__(headers, b"Transfer-Encoding")).strip().lower()
     if transfer not in _TRANSFER_CODINGS:
         raise BrokenHeader(f"Transfer-Encoding {transfer[:60]!r}")
@@ -307,7 +307,7 @@ async def _read_unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
 
 
 def _raise_scrapy_error(error: Exception, url: str, seconds: float) -> NoReturn:
-    """Raises the error of Scrapy that means the same as one of aiohttp."""
+    """Raises the error of Scrapy with the same meaning as an error of aiohttp."""
     text = str(error) or type(error).__name__
     if isinstance(error, TimeoutError):
         raise DownloadTimeoutError(f"no whole answer within {seconds:g} s") from error
@@ -323,7 +323,7 @@ def _raise_scrapy_error(error: Exception, url: str, seconds: float) -> NoReturn:
         raise ResponseDataLossError(text) from error
     if isinstance(error, aiohttp.ClientResponseError):
         if _BROKEN_CHUNK.match(error.message):
-            # It came in one packet with the headers; otherwise aiohttp raises ClientPayloadError.
+            # The broken body came in one packet with the headers; otherwise aiohttp raises ClientPayloadError.
             raise ResponseDataLossError(error.message) from error
         raise BrokenHeader(error.message or text) from error
     if isinstance(error, aiohttp.InvalidURL | ValueError):

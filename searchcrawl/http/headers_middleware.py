@@ -1,4 +1,4 @@
-"""Sets the headers of requests: who asks, those of the source (X-N7), and conditions, with what a 304 to them means (D2, L5)."""
+"""Sets the headers of requests: the user agent, those of the source (X-N7), and conditions; handles 304 (D2, L5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ACCEPT: Final = "text/html,application/xhtml+xml,application/pdf,text/plain;q=0
 
 
 class HeadersMiddleware:
-    """Sets the headers of each request; a redirect to another origin gets the common ones only."""
+    """Sets the headers of each request; a redirect to another origin gets only the common ones."""
 
     def __init__(self, *, user_agent: str, headers: Mapping[str, str]) -> None:
         self._common = _encode({"User-Agent": user_agent, "Accept": _ACCEPT})
@@ -78,7 +78,7 @@ class ConditionalMiddleware:
         if claim is None or find_redirects(request):
             return
         if self._filter is not None and claim.code == Code.NOT_INDEXED and not self._refusal(claim.last_modified):
-            # Too old before, and not by now: a 304 would not bring the page.
+            # The page was refused as too old and no longer is: it is needed, and a 304 would not bring it.
             return
         if claim.etag is not None:
             _set(request, b"If-None-Match", claim.etag)

@@ -41,7 +41,7 @@ class ProxyRoute:
         self._guard = guard
 
     def decide(self, url: str) -> Decision:
-        """Whether ``url``, a normalised one, may be requested through the proxy."""
+        """Decides whether ``url``, a normalised one, may be requested through the proxy."""
         host = urls.parse(url).host.strip("[]")
         for address in self._guard.addresses_for(host) or _list_literal(host):
             decision = self._guard.decide(address)
@@ -58,7 +58,7 @@ def build_proxy_route(fetch: Fetch) -> ProxyRoute | None:
 
 
 def _list_literal(host: str) -> list[str]:
-    """The host where it is an address: a normalised URL has one spelling of it only."""
+    """The host, if it is an address; a normalised URL has only one spelling of an address."""
     return [host] if ":" in host or host.replace(".", "").isdigit() else []
 
 

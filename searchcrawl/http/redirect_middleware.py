@@ -24,11 +24,10 @@ from searchcrawl.stages import stages_of
 
 
 class RedirectMiddleware:
-    """A followed redirect becomes a new Request of the same row; every other one ends the visit.
+    """Makes a followed redirect a new Request of the same row; every other redirect ends the visit.
 
-    It gets every answer, also those of side requests, and pauses the host for as long as Retry-After says.
-
-    The new request has no header of the old one: validators, credentials and Referer stay behind.
+    It gets every answer, also those of side requests, and pauses the host as long as Retry-After says. The new request
+    has no header of the old one: validators, credentials and Referer are not sent on.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class RedirectMiddleware:
 
 def repeat_request(request: Request, url: str, **meta: Any) -> Request:
     """The request for the same row at ``url``, without headers, and with ``meta`` besides that of the old one."""
-    # Scrapy's own notes about the download are those of the old request.
+    # Scrapy's notes in ``meta`` about the download belong to the old request.
     kept = {name: value for name, value in request.meta.items() if not name.startswith("download_")}
     return Request(
         url,

@@ -28,9 +28,9 @@ from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-#: What a failure has for redirects that lead nowhere.
+#: The code of a failure of redirects that lead nowhere.
 ENDLESS: Final = frozenset({Code.REDIRECT_LOOP, Code.NO_LOCATION})
-#: After these a form is sent again, to its own origin only.
+#: After these statuses a form is sent again, to its own origin only.
 _KEEP_METHOD: Final = frozenset({307, 308})
 #: The key of ``Request.meta`` that names the kind of a side request.
 META_KEY: Final = "side_request"
@@ -77,7 +77,7 @@ class SideRequestFailed(Exception):
 
 
 class CrawlEnds(Exception):
-    """The crawl ends: no request is sent any more that no page waits for."""
+    """The crawl is ending: requests for which no page waits are no longer sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +237,7 @@ def _build_request(
     }
     if form is None:
         return Request(url, headers=headers, meta=meta, dont_filter=True)
-    # What a browser sends, and what frameworks look at to refuse forged forms.
+    # A browser sends these, and frameworks look at them to refuse forged forms.
     sent = {
         "Content-Type": "application/x-www-form-urlencoded",
         "Origin": urls.origin_of(url),
@@ -247,7 +247,7 @@ def _build_request(
 
 
 def _find_target(response: Response, url: str, policy: SidePolicy) -> str | None:
-    """Where a redirect leads; None for an answer that is none, or names no target."""
+    """The target of a redirect; None if the answer is no redirect or names no target."""
     location = response.headers.get(b"Location")
     if response.status not in policy.followed or not location:
         return None
@@ -258,7 +258,7 @@ def _find_target(response: Response, url: str, policy: SidePolicy) -> str | None
 
 
 def _form_after(status: int, form: Form, url: str, target: str) -> Form | None:
-    """What is sent to the target of a redirect; raises SideRequestFailed where the form would leave its origin."""
+    """The form to send to the target of a redirect; raises SideRequestFailed if it would leave its origin."""
     if status not in _KEEP_METHOD:
         return None
     if urls.origin_of(target) != urls.origin_of(url):

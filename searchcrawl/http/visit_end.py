@@ -23,7 +23,7 @@ from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.politeness.backoff import parse_retry_after
 
 PAGES: Final = frozenset({200, 203})
-#: ConditionalMiddleware decides about a 304.
+#: ConditionalMiddleware handles 304.
 _PASSED_ON: Final = PAGES | {304}
 
 
@@ -44,7 +44,7 @@ class CertificateRefused(DownloadFailedError):
 
 
 class BrokenHeader(DownloadFailedError):
-    """The answer's status line or header is no HTTP, or passes a limit (1006)."""
+    """The status line or a header of the answer is not valid HTTP, or exceeds a limit (1006)."""
 
 
 class BodyTooLarge(DownloadCancelledError):
@@ -62,7 +62,7 @@ def _take_from_table(code: Code) -> NetworkFailure:
     return NetworkFailure(code, code.facts.retried)
 
 
-#: The narrowest class first.
+#: Subclasses come before their base classes.
 _FAILURES: tuple[tuple[type[Exception], NetworkFailure], ...] = (
     # Another try would find the same address.
     (ForbiddenAddress, NetworkFailure(Code.ADDRESS_NOT_FOUND, False)),
@@ -80,7 +80,7 @@ _FAILURES: tuple[tuple[type[Exception], NetworkFailure], ...] = (
 
 
 def find_failure(exception: Exception) -> NetworkFailure | None:
-    """The code of a handler's exception; None for one that is no failure of the network."""
+    """The code of an exception of the handler; None if it is no failure of the network."""
     for kind, failure in _FAILURES:
         if isinstance(exception, kind):
             return failure
@@ -130,9 +130,9 @@ def build_visit_end(
 
 
 class OutcomeMiddleware:
-    """Lets 200, 203 and 304 pass; ends every other visit with its status, or with the code of the failure.
+    """Ends every visit whose status is not 200, 203 or 304, with this status or the code of the failure.
 
-    Answers and failures of requests without a row, as those for robots.txt, pass unchanged.
+    Answers and failures of requests without a row, as for robots.txt, pass unchanged.
     """
 
     def process_response(self, request: Request, response: Response) -> Response:

@@ -23,25 +23,25 @@ from searchcrawl.store.hosts import robots_table
 
 logger = logging.getLogger(__name__)
 
-#: A parser reads 500 KiB; a little more shows that there was more.
+#: The parser reads 500 KiB; a few bytes more show that the file is longer.
 _MAX_BYTES: Final = 600_000
 _POLICY: Final = SidePolicy(kind="robots", max_bytes=_MAX_BYTES, limits=Limits.SITES, own_origins=())
 _FRESH_SECONDS: Final = 24 * 3600.0
 _PAUSE_SECONDS: Final = 1.0
 _MAX_ORIGINS: Final = 10_000
-#: What all files may take together; the oldest are requested again.
+#: The memory for all files; if it is exceeded, the oldest files are dropped, and requested again.
 _MAX_MEMORY_BYTES: Final = 64 * 1024 * 1024
 #: Longer files are parsed in a thread.
 _THREAD_FROM_BYTES: Final = 64 * 1024
-#: No stored file is in force for longer.
+#: The longest time for which a stored file is used.
 _MAX_STORED_MS: Final = 30 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsCopy:
-    """What is known of the robots.txt of an origin until ``expires``, in monotonic seconds.
+    """The robots.txt of an origin as it is known until ``expires``, in monotonic seconds.
 
-    Without ``file`` it could not be fetched: for ``error``, which has ``code`` and may be ``transient``.
+    Without ``file`` it could not be fetched: ``error`` says why; it has a ``code``, and may be ``transient``.
     """
 
     expires: float
@@ -52,12 +52,12 @@ class RobotsCopy:
 
     @property
     def pause_seconds(self) -> float | None:
-        """When to try again, None: not in this run."""
+        """The seconds until the next try; None: no more in this run."""
         return max(self.expires - clock.monotonic(), 0.0) if self.transient else None
 
     @property
     def memory_bytes(self) -> int:
-        """About what it takes."""
+        """About how much memory it takes."""
         return 0 if self.file is None else self.file.memory_bytes
 
 
@@ -94,7 +94,7 @@ class StoredRobots:
     def _save(self, origin: str, body: bytes | None) -> None:
         if body is not None:
             self._run.write(lambda transaction: self._replace(transaction, origin, body))
-        # Most origins have none: this look costs less than a writing transaction for each of them.
+        # Most origins have no copy: this look is cheaper than a writing transaction for each of them.
         elif self._run.read(lambda transaction: robots_table.find(transaction, origin)) is not None:
             self._run.write(lambda transaction: robots_table.drop(transaction, origin))
 
@@ -140,22 +140,22 @@ class RobotsFiles:
         self.slowed: set[str] = set()
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Has ``listener`` called with the origin of each file that is read from now on."""
+        """Calls ``listener`` with the origin of each file that is read from now on."""
         self._listeners.append(listener)
 
     def find(self, origin: str) -> RobotsCopy | None:
-        """What is known of an origin, None where its robots.txt has to be fetched."""
+        """The known robots.txt of an origin; None if it has to be fetched."""
         copy = self._copies.get(origin)
         return None if copy is None or copy.expires <= clock.monotonic() else copy
 
     async def fetch(self, origin: str) -> RobotsCopy:
-        """What is known of an origin after its robots.txt was requested; for all who wait it is requested once."""
+        """Requests the robots.txt of an origin once for all who wait; returns what is known then."""
         task = self._under_way.get(origin)
         if task is None:
             task = asyncio.ensure_future(self._fetch(origin))
             self._under_way[origin] = task
             task.add_done_callback(lambda _: self._under_way.pop(origin, None))
-        # One page that is cancelled must not take the answer from the others.
+        # If one page is cancelled, the others must still get the answer.
         return await asyncio.shield(task)
 
     async def get_rules(self, origin: str) -> RobotsFile:
@@ -177,7 +177,7 @@ class RobotsFiles:
                 copy = await self._take_as_missing(origin)
             else:
                 code = error.code if error.code in UNREACHABLE else Code.ROBOTS
-                # Also a failure that is not tried again for a page may be gone later; the pause keeps such requests rare.
+                # A failure that is final for a page may end for robots.txt: it is requested again after a long pause.
                 copy = self._build_failed(str(error), code=code, transient=error.transient)
         if copy.file is None:
             copy = await self._find_last_good(origin, copy)
@@ -202,7 +202,7 @@ class RobotsFiles:
         return await self._parse(body, origin)
 
     async def _take_as_missing(self, origin: str) -> RobotsCopy:
-        """An origin without a robots.txt: all is allowed."""
+        """Notes that an origin has no robots.txt: everything is allowed."""
         if self._stored is not None:
             await self._stored.save(origin, None)
         return await self._parse(b"", origin)
@@ -214,7 +214,7 @@ class RobotsFiles:
         return RobotsCopy(expires=expires, code=code, error=f"robots.txt: {error}", transient=transient)
 
     async def _find_last_good(self, origin: str, failed: RobotsCopy) -> RobotsCopy:
-        """A file that was there stays in force while its successor cannot be fetched (RFC 9309 §2.4)."""
+        """The last good file, which stays in force while a newer one cannot be fetched (RFC 9309 §2.4)."""
         last = self._copies.get(origin)
         if last is not None and last.file is not None:
             return replace(last, expires=failed.expires)
@@ -229,7 +229,7 @@ class RobotsFiles:
         if len(body) < _THREAD_FROM_BYTES:
             file = RobotsFile.parse(body, self._user_agent, url=url)
         else:
-            # One at a time: it takes many times the memory of the file.
+            # One file at a time, because parsing takes many times the memory of the file.
             async with self._parsing:
                 file = await asyncio.to_thread(lambda: RobotsFile.parse(body, self._user_agent, url=url).prepare())
         if file.crawl_delay_seconds and self._max_crawl_delay_seconds is not None:

@@ -21,9 +21,9 @@ from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.rules.decision import Decision
 
-#: A parser reads at least so much (RFC 9309 §2.5); the rest is not read.
+#: How much of a file is read; RFC 9309 §2.5 asks for at least this.
 MAX_BYTES: Final = 500 * 1024
-#: A group keeps no more rules with a wildcard: these are slow, as they can only be tried one by one.
+#: The most rules with a wildcard in a group: they are slow, because each is tried by itself.
 MAX_WILDCARD_RULES: Final = 2000
 MAX_LINE_CHARACTERS: Final = 2083 * 8 - 1
 _MAX_SHOWN_CHARACTERS: Final = 200
@@ -62,7 +62,7 @@ _DIRECTIVE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that means something: ``name`` is a value of _NAMES, ``text`` the line as written."""
+    """A line with a known name: ``name`` is a value of _NAMES, ``text`` the line as written."""
 
     name: str
     value: str
@@ -84,7 +84,7 @@ class _Rule:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Some rules that follow each other in the order of precedence, and are tried together."""
+    """Rules that follow each other in the order of precedence, and are tried together."""
 
     rules: Sequence[_Rule]
 
@@ -126,7 +126,7 @@ class RobotsFile:
 
     @property
     def memory_bytes(self) -> int:
-        """About what this takes once all rules were tried."""
+        """About how much memory this takes once all rules were tried."""
         rules = (rule for chunk in self._chunks for rule in chunk.rules)
         return sum(_RULE_BYTES + 2 * len(rule.pattern) for rule in rules) + sum(map(len, self.sitemaps))
 
@@ -146,7 +146,7 @@ class RobotsFile:
         )
 
     def prepare(self) -> Self:
-        """Builds all matchers now, in any thread, and not when the first URLs are decided."""
+        """Builds all matchers now, in any thread, instead of for the first URLs."""
         for chunk in self._chunks:
             _ = chunk.matcher
         return self
@@ -188,7 +188,7 @@ def _sort_by_precedence(rules: Iterable[_Rule]) -> list[_Rule]:
 
 
 def _decode(body: bytes) -> str:
-    """The text of the first 500 KiB, without the line that this limit cuts: a part of it may forbid more."""
+    """The text of the first 500 KiB, without a line cut by this limit: a part of a line may forbid more."""
     whole = len(body) <= MAX_BYTES
     body = body[:MAX_BYTES]
     encoding = "utf-8"
@@ -232,7 +232,7 @@ def _read_groups(lines: Iterable[_Line], user_agent: str) -> tuple[_Group, _Grou
             if group is not None:
                 group.seen = True
                 undelayed.append(group)
-                # Once, however often it is named: each rule below is added to each of them.
+                # An agent that is named more than once gets each rule only once.
                 if not any(group is one for one in current):
                     current.append(group)
         elif line.name == "sitemap":

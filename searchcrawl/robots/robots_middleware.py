@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 class RobotsMiddleware:
     """Ends visits that robots.txt forbids (951, ``rule`` is its line).
 
-    Where it answers 5xx or 429, all visits of that origin end with 951 and ``robots.unavailable``;
-    where the host cannot be reached, with the code of that; both are requested again after a pause.
-    ``files`` is None where robots.txt is not obeyed.
+    If it answers 5xx or 429, all visits of that origin end with 951 and ``robots.unavailable``. If the host cannot be
+    reached, they end with the code of that failure. In both cases robots.txt is requested again after a pause.
+    ``files`` is None if robots.txt is not obeyed.
     """
 
     def __init__(self, files: RobotsFiles | None, rate_limiter: RateLimiter) -> None:
@@ -57,7 +57,7 @@ class RobotsMiddleware:
 
 
 def _check(request: Request, claim: Claim, copy: RobotsCopy) -> None:
-    """Raises VisitEnded where a URL may not be requested."""
+    """Raises VisitEnded for a URL that must not be requested."""
     if copy.file is None:
         raise build_visit_end(
             request,

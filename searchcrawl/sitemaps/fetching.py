@@ -26,17 +26,17 @@ from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sitemaps.formats import MAX_BYTES, NotASitemap, SitemapKind, SitemapParser
 from searchcrawl.sitemaps.queue import WantedSitemap
 
-# One more byte shows that there was more.
+# One byte more shows that the file is longer.
 _POLICY: Final = SidePolicy(kind="sitemap", max_bytes=MAX_BYTES + 1, limits=Limits.HOST_CONCURRENCY)
 _MAX_VALIDATOR_CHARACTERS: Final = 1000
-#: Parts that the writer has not committed yet, of all sitemaps together.
+#: How many parts of all sitemaps together may wait for the writer.
 PARTS_AHEAD: Final = 4
 _WAKE_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """What a server sent with a sitemap, and is asked with whether it changed."""
+    """The validators that a server sent with a sitemap, and that are sent back to ask whether it changed."""
 
     etag: str | None = None
     last_modified: str | None = None
@@ -156,7 +156,7 @@ def parse(wanted: WantedSitemap, sitemap: SitemapBody, send: Callable[[SitemapPa
                 send(SitemapPart(url=wanted.url, children=names))
             else:
                 send(SitemapPart(url=wanted.url, urls=_without_foreign_dates(batch, wanted)))
-        # What was cut is fetched again, even where it has not changed.
+        # A sitemap that was cut is fetched again, even if it has not changed.
         validators = sitemap.validators if parser.whole else Validators()
         end = SitemapEnd(
             code=200,

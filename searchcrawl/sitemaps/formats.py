@@ -33,7 +33,7 @@ _GZIP: Final = b"\x1f\x8b"
 _ABSOLUTE: Final = re.compile(r"https?://", re.IGNORECASE).match
 _REFERENCE: Final = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
 _NAMED: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-#: All that str.strip() removes, and two characters without width.
+#: The characters that str.strip() removes, and two without width.
 _BLANK: Final = "".join(
     map(chr, (*range(9, 14), *range(0x2000, 0x200C), 0x20, 0x85, 0xA0, 0x2028, 0x2029, 0x3000, 0xFEFF))
 )
@@ -165,7 +165,7 @@ class SitemapParser:
 
     def _scanner(self, head: str) -> Scanner:
         start = head.lstrip(_BLANK)
-        # Where no tag comes first, a server may have put messages of its own before it.
+        # If no tag comes first, a server may have put its own messages before it.
         match = _FIRST.match(start, _skip_prolog(start)) if start.startswith("<") else _FIRST.search(start)
         if match is None:
             if "<" not in start and any(_ABSOLUTE(line.strip(_BLANK)) for line in start.splitlines()):
@@ -241,7 +241,7 @@ def _find_codec(first: bytes, charset: str | None) -> str:
     declared = _DECLARED.match(first[:_HEAD_BYTES])
     for label in (declared[1].decode("ascii") if declared else None, charset):
         encoding = find_encoding(label) if label else None
-        # A declaration that could be read as ASCII is not in UTF-16, whatever it says.
+        # A declaration that can be read as ASCII is not in UTF-16, whatever it says.
         if encoding and not encoding.startswith("utf-16"):
             return find_codec(encoding)
     return "utf-8"
@@ -282,7 +282,7 @@ def _parse_w3c(match: re.Match[str]) -> datetime:
         last_month = int(month or 12)
         last_day = int(day) if day else calendar.monthrange(int(year), last_month)[1]
         return datetime(int(year), last_month, last_day, tzinfo=UTC) + _DAY - _MS
-    # A leap second, and the 24th hour, are those that follow.
+    # A leap second and the 24th hour mean the second and the day after.
     start = datetime(int(year), int(month), int(day), tzinfo=_parse_zone(zone))
     if int(hour) > 24 or int(minute) > 59 or int(second or 0) > 60:
         raise ValueError("no time of a day")

@@ -11,7 +11,7 @@ from searchcrawl.rules.boundary import Boundary
 
 logger = logging.getLogger(__name__)
 
-#: What one run reads at most, those of all origins together.
+#: The most sitemaps of a run, of all origins together.
 MAX_SITEMAPS: Final = 50_000
 #: An index may name indexes; the protocol knows one level.
 MAX_LEVEL: Final = 3
@@ -19,11 +19,11 @@ MAX_LEVEL: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedSitemap:
-    """A sitemap to be read.
+    """A sitemap to be read. ``level`` counts the indexes above it.
 
-    ``level`` counts the indexes above it. For one that is ``in_robots_txt``, robots.txt is not asked whether it
-    may be requested; ``is_guess`` marks a /sitemap.xml that nobody names. Its lastmods count for URLs of ``origins``;
-    None: for all, as where the source file names it. ``attempt`` counts the failed tries.
+    If it is ``in_robots_txt``, robots.txt is not asked whether it may be requested. ``is_guess`` marks a /sitemap.xml
+    that nobody names. Its lastmods count for URLs of ``origins``; None: for all URLs, as when the source file names it.
+    ``attempt`` counts the failed tries.
     """
 
     url: str
@@ -45,7 +45,7 @@ class SitemapQueue:
         self._full = False
 
     def accept(self, wanted: WantedSitemap) -> bool:
-        """Whether a sitemap is to be read; logs why not, but for one that was accepted before."""
+        """Whether a sitemap is to be read; logs why not, unless it was accepted before."""
         key = urls.key(wanted.url)
         if key in self._keys:
             return False

@@ -39,12 +39,12 @@ Job = Callable[[], Coroutine[Any, Any, None]]
 
 
 class SitemapReading:
-    """The sitemaps of one run; all methods are for the event loop, but for ``on_committed``.
+    """The sitemaps of one run; all methods but ``on_committed`` are for the event loop.
 
-    ``hold`` keeps the crawl from ending until what it returns is called: it is held as long as anything is to be
-    read. Each time nothing is left, the due dates of rows are set from the lastmods; ``revisits`` is set once that
-    was done. ``submit`` hands a part to the writer, and answers False where no writer takes it. ``robots`` is None
-    where robots.txt is not obeyed.
+    ``hold`` keeps the crawl from ending until the returned function is called; this is used as long as anything is to
+    be read. Each time nothing is left, the due dates of rows are set from the lastmods; after the first time
+    ``revisits`` is set. ``submit`` hands a part to the writer, and returns False if no writer takes it. ``robots`` is
+    None if robots.txt is not obeyed.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class SitemapReading:
         self._origins: set[str] = set()
         self._jobs: deque[Job] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        # One at a time: a large one takes its part of the processor.
+        # One sitemap at a time, because a large one takes much processor time.
         self._parsing = ThreadPoolExecutor(1, thread_name_prefix="sitemaps")
         self._pending = 0
         self._setting_dates = 0
         self._release: Callable[[], None] | None = None
         self._stopped = False
-        #: read in this run, and their lastmods not used yet
+        #: sitemaps that were read in this run, and whose lastmods are not used yet
         self._undated: list[str] = []
         self._committed: dict[str, asyncio.Future[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -93,7 +93,7 @@ class SitemapReading:
         else:
             for url in listed:
                 self._enqueue(WantedSitemap(url=urls.resolve(url)))
-        # Where there is nothing to read, that is known now.
+        # If there is nothing to read, that is known now.
         self._add_job(self._do_nothing)
 
     def add_origin(self, origin: str) -> None:
@@ -105,13 +105,13 @@ class SitemapReading:
             self._add_job(lambda: self._find_sitemaps(origin))
 
     def on_committed(self, part: SitemapPart) -> None:
-        """A part is in the store; called by the writer thread."""
+        """Notes that a part is in the store; called by the writer thread."""
         self._sender.on_committed(part)
         if part.end is not None and self._loop is not None:
             self._loop.call_soon_threadsafe(self._finish_waiting, part.url)
 
     async def stop(self) -> None:
-        """Ends everything; what was not read to its end is read by the next run."""
+        """Ends all reading; a sitemap that was not read to its end is read by the next run."""
         self._stopped = True
         self._sender.stop()
         self._jobs.clear()
@@ -152,14 +152,14 @@ class SitemapReading:
         except CrawlEnds:
             return
         except Exception:
-            # The edge of the stage: one sitemap never ends a crawl.
+            # The outermost call of the stage: an error with one sitemap never ends a crawl.
             logger.exception("a sitemap cannot be read")
         self._pending -= 1
         if self._pending == 0:
             await self._set_due_dates()
 
     def _retry(self, job: Job, error: SideRequestFailed, attempt: int) -> bool:
-        """Whether a job is done again after its ``attempt``-th failure (from 1); until then it counts as to be done."""
+        """Whether a job is repeated after its ``attempt``-th failure (from 1); until then it counts as unfinished."""
         retries, asked = self._run.source.fetch.retries, error.retry_after_seconds
         if not error.transient or not backoff.may_retry(attempt, retries=retries, retry_after_seconds=asked):
             return False
@@ -174,7 +174,7 @@ class SitemapReading:
         return True
 
     async def _set_due_dates(self) -> None:
-        """Lets the lastmods of what was read decide which rows are due, and the crawl end."""
+        """Sets the due dates of rows by the lastmods that were read, and then allows the crawl to end."""
         run, read = self._run, self._undated
         self._undated = []
         self._setting_dates += 1
@@ -226,7 +226,7 @@ class SitemapReading:
         run, url = self._run, wanted.url
         row = await asyncio.to_thread(run.read, lambda transaction: sitemap_table.find(transaction, run.source_id, url))
         if row is not None and row.is_good and row.run_id == run.id:
-            # This run read it before it was interrupted.
+            # This run read the sitemap before it was interrupted.
             self._undated.append(url)
             await self._enqueue_known_children(wanted, row)
             return
@@ -273,14 +273,14 @@ class SitemapReading:
         return await robots.get_rules(origin)
 
     async def _send_end(self, wanted: WantedSitemap, end: SitemapEnd) -> None:
-        """Writes how a sitemap ended of which nothing was read."""
+        """Writes the end of a sitemap of which nothing was read."""
         committed = self._expect_end(wanted.url)
         await self._in_thread(lambda: self._sender.send(SitemapPart(url=wanted.url, end=end)))
         await committed
         self._log_end(wanted, Parsed(end=end))
 
     def _log_end(self, wanted: WantedSitemap, parsed: Parsed) -> None:
-        """Notes and logs how a reading ended; a /sitemap.xml that nobody names may be missing."""
+        """Counts and logs how a reading ended; a /sitemap.xml that nobody names may be missing."""
         end = parsed.end
         if end.code in SUCCESS:
             self._undated.append(wanted.url)

@@ -18,7 +18,7 @@ _DOCTYPE_END: Final = re.compile(r"[^\[>]*([\[>])")
 _HREF: Final = re.compile(r"\shref\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _REL: Final = re.compile(r"\srel\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _NAMESPACE: Final = re.compile(r"\sxmlns(?::([\w.-]+))?\s*=\s*[\"']([^\"']*)", re.IGNORECASE)
-#: What is skipped as a whole, and how it ends.
+#: What is skipped as a whole, with its end.
 _ENDS: Final = {
     "!--": re.compile("-->"),
     "![CDATA[": re.compile(r"\]\]>"),
@@ -28,7 +28,7 @@ _ENDS: Final = {
 
 
 class Entry(NamedTuple):
-    """One entry as written, with references and blanks; ``other`` is used where ``url`` is no URL."""
+    """One entry as written, with references and blanks; ``other`` is used if ``url`` is no URL."""
 
     url: str
     date: str = ""
@@ -46,7 +46,7 @@ class Scanner(Protocol):
         """The entries that this piece completes."""
 
     def finish(self) -> Sequence[Entry]:
-        """The entries that are left at the end of the text, without one that was cut."""
+        """Returns the entries that are left at the end of the text, without one that was cut."""
 
 
 class LineScanner:
@@ -139,7 +139,7 @@ class _TagScanner:
         self._kept = _find_incomplete(text, position)
 
     def _value(self, text: str, position: int, *, final: bool) -> str | None:
-        """The text after a tag; None where its end is not there yet."""
+        """The text after a tag; None if its end is not there yet."""
         end = _VALUE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too
         if end == len(text) or (not final and text[end : end + 2] in ("<", "<!")) or text[end : end + 2] == "<!":
             return None
@@ -159,10 +159,10 @@ class _TagScanner:
         return match.end()
 
     def _skip(self, text: str, position: int) -> int:
-        """Where the skipped part ends; -1 where its end is in a later piece."""
+        """Where the skipped part ends; -1 if its end is in a later piece."""
         match = self._until.search(text, position) if self._until else None
         if match is None:
-            # The end itself may be cut in two.
+            # The end mark may be cut in two by the end of a piece.
             self._kept = text[max(position, len(text) - 2) :]
             return -1
         self._until = None
@@ -176,7 +176,7 @@ class SitemapScanner(_TagScanner):
     """
 
     def __init__(self, root: str, prefix: str | None, attributes: str) -> None:
-        # The prefix of the root counts, even where its namespace is wrong or unknown.
+        # The prefix of the root is used, even if its namespace is wrong or unknown.
         prefixes = {prefix}
         prefixes.update(p or None for p, uri in _NAMESPACE.findall(f" {attributes}") if "sitemaps.org" in uri)
         super().__init__("url|sitemap|loc|lastmod", root, prefixes)

@@ -47,7 +47,7 @@ class SitemapExtension:
                     run.read, lambda transaction: sitemap_table.find_good_roots(transaction, run.source_id)
                 )
         except SearchcrawlError as error:
-            # Nobody else would end the crawl, which is held.
+            # The crawl is kept from ending, and nothing else would end it.
             run.shutdown.fail(error)
             return
         starts = [start.url for start in run.starts if not start.code]
