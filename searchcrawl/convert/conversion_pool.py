@@ -13,7 +13,7 @@ from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS, WorkerPoo
 
 
 class ConversionPool:
-    """One worker process a converter, started with the first body: a slow format keeps no other one waiting."""
+    """One worker process for each converter, started with its first body: a slow format does not delay others."""
 
     def __init__(self, *, max_memory_bytes: int = MAX_MEMORY_BYTES, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._max_memory_bytes = max_memory_bytes
@@ -21,7 +21,7 @@ class ConversionPool:
         self._pools: dict[str, WorkerPool] = {}
 
     def submit(self, converter: Converter, body: bytes, context: ConversionContext) -> Future[Page]:
-        """The page; fails with ConversionFailed: 903 for a broken body, 904 where a limit was passed."""
+        """The page; fails with ConversionFailed: 903 for a broken body, 904 if a limit was exceeded."""
         pool = self._pools.get(converter.name)
         if pool is None:
             pool = WorkerPool(max_memory_bytes=self._max_memory_bytes, timeout_seconds=self._timeout_seconds)
@@ -39,9 +39,9 @@ class ConversionPool:
 
 
 class _PackedPage(NamedTuple):
-    """A page without its links, its links as lines, and a byte each that tells nofollow.
+    """A page without its links; the links as lines, with a byte for the nofollow of each.
 
-    Unpickling hundreds of thousands of Link objects would keep all other threads from running until it is done.
+    Unpickling hundreds of thousands of Link objects would stop all other threads until it is done.
     """
 
     page: Page

@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 class ConvertPipeline:
     """Gives each document its page; a body that cannot be read ends the visit with its code.
 
-    A document with the bytes of the last visit passes unread. One that the index filter refuses gets an empty page
-    without being read where its format has no links to follow.
+    A document with the same bytes as at the last visit passes unread. A document that the index filter refuses gets an
+    empty page without being read, if its format has no links to follow.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class ConvertPipeline:
         )
 
     def process_item(self, item: object) -> object:
-        """The item with its page, at once where the converter runs in the reactor, else an awaitable of it."""
+        """The item with its page: at once if the converter runs in the reactor, else an awaitable of it."""
         if not isinstance(item, Document) or item.body_digest == item.claim.body_digest:
             return item
         try:
@@ -105,7 +105,7 @@ class ConvertPipeline:
         if isinstance(error, DocumentError):
             code, text = error.code, f"{error}: {document.base_url}"
         else:
-            # One document that our own code cannot read never ends a crawl.
+            # A document that our own code cannot read must never end a crawl.
             logger.error("%s cannot be read", document.base_url, exc_info=error)
             self._stats.inc_value(f"searchcrawl/read_errors/{type(error).__name__}")
             code, text = Code.CONVERSION_FAILED, join_lines(f"{error!r}: {document.base_url}")

@@ -1,4 +1,4 @@
-"""What a converter is: a function that makes a page of a body, for which types, and where it runs.
+"""What a converter is: a function that makes a page of a body, with its types and the place where it runs.
 
 A new format is a module with a ``Converter`` (``pdf_converter.py`` is an example) and its entry in ``registry.py``.
 """
@@ -27,11 +27,11 @@ class RunsIn(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionContext:
-    """What a converter knows of a body beside its bytes; it is pickled for a worker process.
+    """What a converter knows of a body besides its bytes; it is pickled for a worker process.
 
-    ``url`` is the identity that gave the body, ``headers`` are those of the answer, ``default_charset`` is for texts
-    that do not say theirs, ``user_agent`` is the name that robots directives may address, ``attribute_origins`` are the origins
-    of mapped attributes (``html.attributes``).
+    ``url`` is the identity that gave the body, ``headers`` are those of the answer. ``default_charset`` is for texts
+    that do not name theirs, ``user_agent`` is the name that robots directives may address. ``attribute_origins`` are
+    the places in the page whose values become attributes (``html.attributes``).
     """
 
     url: str
@@ -55,11 +55,11 @@ class ConversionContext:
 class Converter:
     """How one format is read.
 
-    ``convert`` is a function of a module (it may run in a worker process, so it is pickled by its name). It raises
-    ConversionFailed with 903 for a broken body and 904 beyond a limit; a native library is imported within it.
-    ``recognise`` tells by the bytes whether a body whose header says no type is of this format; it is then of the
-    first of the ``mime_types``. ``is_text``: a body that is binary data is refused (1009). ``has_links``: the page has
-    links that are followed; without, a document that the index filter refuses is not converted at all.
+    ``convert`` is a function of a module: it may run in a worker process, so it is pickled by its name. It raises
+    ConversionFailed with 903 for a broken body, and 904 if a limit is exceeded. It imports a native library itself.
+    ``recognise`` tells by the bytes whether a body without a type in its header has this format; its type is then the
+    first of the ``mime_types``. ``is_text``: a body that is binary data is refused (1009). ``has_links``: the links of
+    the page are followed; without links a document that the index filter refuses is not converted.
     """
 
     name: str

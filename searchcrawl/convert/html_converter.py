@@ -11,7 +11,7 @@ from searchcrawl.items import Page
 
 #: Bodies beyond this are parsed in a worker process.
 _OVERSIZED_BYTES: Final = 1_000_000
-#: So are those with more tags. Whatever their nesting, fewer take less than a second.
+#: So are bodies with more tags. Fewer tags take less than a second, however they are nested.
 _OVERSIZED_TAGS: Final = 20_000
 _RECOGNISED_BYTES: Final = 8_192
 _BEGINNING: Final = re.compile(

@@ -21,7 +21,7 @@ _BY_MIME_TYPE: Final = {mime_type: converter for converter in CONVERTERS for mim
 _SAYS_NOTHING: Final = frozenset(
     {"", "application/octet-stream", "binary/octet-stream", "unknown/unknown", "application/unknown"}
 )
-#: How files of binary formats begin.
+#: The first bytes of binary formats.
 _MAGIC: Final = (
     b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"\x7fELF", b"BZh",
     b"7z\xbc\xaf", b"Rar!\x1a", b"\xd0\xcf\x11\xe0", b"OggS", b"ID3", b"wOFF", b"wOF2", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd",
@@ -58,9 +58,9 @@ def choose_converter(mimetype: str, body: bytes, headers: Headers) -> Converter:
 
 
 def is_binary(body: bytes, headers: Headers) -> bool:
-    """Whether a body is no text: it begins as a known binary format does, or has too many control bytes.
+    """Whether a body is no text: it begins like a known binary format, or has too many control bytes.
 
-    A single NUL makes no page binary. UTF-16 is text, where a BOM or the header says so.
+    A single NUL makes no page binary. UTF-16 is text, if a BOM or the header says so.
     """
     if body.startswith(_MAGIC):
         return True

@@ -12,7 +12,8 @@ from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.html.page_text import collapse_lines
 from searchcrawl.items import Page
 
-#: What takes a thread seconds to split and join stops the reactor as well, because only one thread runs at a time.
+#: Text that takes seconds to split and join would also stop the reactor from a thread, because only one thread runs at
+#: a time.
 _MAX_THREAD_BYTES: Final = 1_000_000
 
 

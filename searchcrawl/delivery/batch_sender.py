@@ -48,7 +48,7 @@ class BatchSender:
     _checked: Event = field(default_factory=Event)
 
     def send_documents(self, batch: SealedBatch) -> tuple[int, int]:
-        """Sends what of a batch has no receipt yet; raises DeliveryError, LeaseLost, StoreError.
+        """Sends the documents of a batch that have no receipt yet; raises DeliveryError, LeaseLost, StoreError.
 
         Returns how many documents the index took, and how many it refused or the cache has lost.
         """
@@ -67,7 +67,10 @@ class BatchSender:
     def send_removals(
         self, batch: SealedBatch, candidates: Sequence[RemovalCandidate], *, counted: bool = False
     ) -> int:
-        """Sends removals; how many the index acknowledged. ``counted``: in the run too, but for copies."""
+        """Sends removals; returns how many the index acknowledged.
+
+        ``counted``: they are counted in the run too, except copies.
+        """
         self._check_index()
         done = 0
         for start in range(0, len(candidates), _REMOVALS_A_PART):
@@ -83,7 +86,7 @@ class BatchSender:
         self._set_state(batch, BatchState.COMMITTED)
 
     def _check_index(self) -> None:
-        """Once: an index with a foreign schema would take documents and forget their versions."""
+        """Checks the index, once: one with a foreign schema would take documents and forget their versions."""
         if isinstance(self.receiver, SearchIndex) and not self._checked.is_set():
             self.retry.attempt(self.receiver.ping)
             self._checked.set()
@@ -195,7 +198,7 @@ def free_segments(run: Run, cache: DocumentCache) -> None:
 
 
 def _segments_in_use(transaction: Transaction, source_id: int) -> set[int] | None:
-    """The segments that must stay; None: all of them."""
+    """The segments that must stay; None means all of them."""
     if resend_table.find_version(transaction, source_id) is not None:
         return None
     opened, _ = run_table.find_open_segment(transaction, source_id)

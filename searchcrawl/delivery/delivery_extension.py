@@ -1,6 +1,6 @@
 """Starts the delivery of a crawl with the spider, and ends the run once everything is sent.
 
-An extension and no pipeline: it takes batches, not items, and must end after the scheduler.
+It is an extension and no pipeline, because it takes batches instead of items and must end after the scheduler.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class DeliveryExtension:
             self._delivery.submit(batch)
 
     def has_room(self) -> bool:
-        """Whether the cache may grow; any thread may ask."""
+        """Whether the cache may grow; any thread may call it."""
         return self._delivery is None or self._delivery.has_room()
 
     async def spider_opened(self, spider: Spider) -> None:
@@ -65,7 +65,7 @@ class DeliveryExtension:
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:
         if self._delivery is None and self._run.shutdown.failure is None:
-            # Something else kept the crawl from beginning: the next run goes on with this one.
+            # Another error kept the crawl from beginning: the next run continues this one.
             return
         try:
             if self._delivery is not None:
@@ -74,7 +74,7 @@ class DeliveryExtension:
             logger.exception("the delivery cannot end")
             self._run.shutdown.fail(error)
         for call in self._at_end:
-            # In a thread: the store may have to be waited for.
+            # It runs in a thread, because it may have to wait for the store.
             await asyncio.to_thread(call, reason)
 
     def _open(self) -> DeliveryThread:

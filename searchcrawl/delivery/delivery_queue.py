@@ -1,7 +1,6 @@
-"""What waits for the index: sealed into batches, each sent, committed, and its cache freed; or all sent again (E7).
+"""The documents that wait for the index: sealed into batches, sent, committed, freed in the cache; or resent (E7).
 
-The store remembers that a resend was asked for: one that was cut off is completed by the next run,
-``flush`` or ``resend``.
+The store remembers that a resend was asked for. If it is cut off, the next run, ``flush`` or ``resend`` completes it.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ class Sent(NamedTuple):
     failed: int = 0
 
     def plus(self, other: Sent) -> Sent:
-        """Both together."""
+        """The sum of both."""
         return Sent(self.documents + other.documents, self.removed + other.removed, self.failed + other.failed)
 
 
 def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
-    """Puts what is cached into a batch; with ``rotate`` the next record begins a new segment."""
+    """Puts all cached documents into a batch; with ``rotate`` the next record begins a new segment."""
 
     def seal(transaction: Transaction) -> SealedBatch | None:
         if rotate:
@@ -54,7 +53,7 @@ def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
 
 
 def deliver_batch(sender: BatchSender, batch: SealedBatch) -> Sent:
-    """Sends a batch as far as that was not done, and what follows from it; raises as ``send_documents``."""
+    """Sends the rest of a batch, commits it and frees its segments; raises as ``send_documents``."""
     documents, failed = sender.send_documents(batch) if batch.state < BatchState.ACKNOWLEDGED else (0, 0)
     sender.commit(batch)
     removed = removals.remove_copies(sender)
@@ -73,12 +72,12 @@ def is_waiting(transaction: Transaction, source_id: int) -> bool:
 
 
 def flush(sender: BatchSender) -> Sent:
-    """Sends all that waits, also what a dead process left; raises as ``send_documents``."""
+    """Sends everything that waits, including what a dead process left; raises as ``send_documents``."""
     run = sender.run
     sent = Sent(removed=removals.finish_removals(sender))
     for batch in run.read(lambda transaction: batch_table.find_unfinished(transaction, run.source_id)):
         sent = sent.plus(deliver_batch(sender, batch))
-    # A new segment begins after it, so that the last one can be deleted as well (E2).
+    # A new segment begins, so that the last one can be deleted as well (E2).
     last = seal_batch(run, rotate=not run.project.cache.preserve)
     return sent if last is None else sent.plus(deliver_batch(sender, last))
 
@@ -89,7 +88,7 @@ def request_resend(run: Run) -> None:
 
 
 def continue_resend(sender: BatchSender) -> Sent:
-    """Sends what is left of a resend, from the cache and a full cache at a time; raises as ``send_documents``."""
+    """Sends the rest of a resend from the cache, a full cache at a time; raises as ``send_documents``."""
     run = sender.run
     if run.read(lambda transaction: resend_table.find_version(transaction, run.source_id)) is None:
         return Sent()
@@ -101,7 +100,7 @@ def continue_resend(sender: BatchSender) -> Sent:
         if run.shutdown.failure is not None:
             return sent
     run.write(lambda transaction: resend_table.end(transaction, run.source_id))
-    # No segment was deleted while its records might still have to be sent.
+    # Meanwhile no segment was deleted, because its records might still have had to be sent.
     free_segments(run, sender.cache)
     logger.info("%d documents were sent again, %d could not be", sent.documents, sent.failed)
     return sent

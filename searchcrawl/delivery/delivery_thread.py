@@ -23,9 +23,8 @@ logger = logging.getLogger(__name__)
 class DeliveryThread:
     """Delivers the batches of one run in their order, first those that an earlier process left.
 
-    The run fails where the store or the cache does. Where the index cannot be reached at the end, or is
-    misconfigured, the error becomes ``run.delivery_failure`` and the documents wait for the next run.
-    Other threads call the methods.
+    The run fails if the store or the cache fails. If the index cannot be reached at the end, or is misconfigured, the
+    error becomes ``run.delivery_failure`` and the documents wait for the next run. Other threads call the methods.
     """
 
     def __init__(self, run: Run, receiver: Receiver, cache: DocumentCache, *, retry_seconds: float) -> None:
@@ -45,14 +44,14 @@ class DeliveryThread:
         self._queue.put(batch)
 
     def has_room(self) -> bool:
-        """Whether the cache may grow: not while it is full of records that the index does not have yet."""
+        """Whether the cache may grow; not while it is full of records that the index does not have yet."""
         run = self._run
         if not self._is_full():
             return True
         free_segments(self._run, self._cache)
         if not self._is_full():
             return True
-        # No page is fetched now that would fill the batch.
+        # Pages that would fill the batch are not fetched now.
         self._seal()
         if not self._read_unfinished():
             return True
@@ -74,9 +73,9 @@ class DeliveryThread:
             self._queue.put(batch)
 
     def finish(self, reason: str) -> None:
-        """Sends what is left, waits for all receipts, carries out the removals; blocks until then.
+        """Sends what is left, waits for all receipts, and carries out the removals; blocks until then.
 
-        ``reason`` is why the crawl ended. The receiver gets ``failed`` also where documents wait.
+        ``reason`` is the reason why the crawl ended. The receiver gets ``failed`` also if documents wait.
         """
         self._retry.limit_to_end()
         if self._run.shutdown.failure is None:
@@ -88,7 +87,7 @@ class DeliveryThread:
 
     def _seal_last_batch(self) -> None:
         try:
-            # A new segment begins after it, so that the last one can be deleted as well (E2).
+            # A new segment begins, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
             logger.warning("the last batch cannot be sealed: %s", error)

@@ -29,7 +29,7 @@ from searchcrawl.store.engine.database import Transaction
 
 logger = logging.getLogger(__name__)
 
-#: A request to the index holds about so much text (5 to 10 MB).
+#: How much text a request to the index has (5 to 10 MB in all).
 _CHARACTERS: Final = 5_000_000
 _ROWS: Final = 500
 _PLAIN_LANGUAGE: Final = re.compile("[a-z]{2,3}")
@@ -44,9 +44,9 @@ class BatchPart:
 
 
 def read_parts(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
-    """The documents of a batch that have no receipt yet, by rising id of the URL; a thread reads one part ahead.
+    """The documents of a batch without a receipt, by rising id of the URL; a thread reads one part ahead.
 
-    Close it where it is not used up. Raises CacheError, StoreError.
+    To be closed if it is not read to its end. Raises CacheError, StoreError.
     """
     with closing(_read_all(run, cache, number)) as parts, ThreadPoolExecutor(1, "reading") as thread:
         coming = thread.submit(next, parts, None)
@@ -88,7 +88,7 @@ def build_indexed_document(
         "crawled_at": clock.from_ms(row.last_fetched_ms),
         "duplicates": _show_copies(duplicates, display),
         **_copy_for_language(record),
-        # Last: an attribute may fill a field that every document has.
+        # Added last, because an attribute may fill a field that every document has.
         **record.get("attributes", {}),
     }
     return IndexedDocument(
@@ -124,7 +124,7 @@ def _build_parts(
             row, record, source=run.source.name, duplicates=duplicates.get(row.url_id, ()), display=run.display
         )
         documents.append((row.url_id, document))
-        # The content is in it twice where its language is known.
+        # The document has its content twice, if its language is known.
         characters += sum(len(value) for value in document.fields.values() if isinstance(value, str))
         if characters >= _CHARACTERS:
             yield BatchPart(documents=documents, lost=lost)
@@ -156,7 +156,7 @@ def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list
 
 
 def _copy_for_language(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Title and content once more for the analysis of their language, where that is known."""
+    """Title and content once more, for the analysis by their language, if it is known."""
     language = str(record.get("language") or "").partition("-")[0]
     if not _PLAIN_LANGUAGE.fullmatch(language):
         return {}

@@ -1,7 +1,7 @@
 """Calls an index again, with growing pauses, while it cannot be reached.
 
-Not that of the store (``store/engine/outage_retry.py``): one thread calls an index, an index may name the pause
-itself, and while a crawl goes on there is no limit.
+It differs from the retry of the store (``store/engine/outage_retry.py``): one thread calls an index, an index may name
+the pause itself, and there is no limit while a crawl runs.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class IndexRetry:
         self._deadline: float | None = None
 
     def limit_to_end(self) -> None:
-        """The run ends: from now on there are only ``seconds`` for all calls together."""
+        """Notes that the run ends: from now on all calls together have only ``seconds``."""
         self._deadline = clock.monotonic() + self._seconds
         self._run_ends.set()
 
     def limit_until_answer(self) -> None:
-        """Fetching waits for the index too: there are only ``seconds`` until it answers again."""
+        """Notes that fetching waits for the index: it has only ``seconds`` until it answers again."""
         if self._deadline is None:
             self._deadline = clock.monotonic() + self._seconds
 
@@ -61,5 +61,5 @@ class IndexRetry:
         if self._run_ends.is_set():
             threading.Event().wait(seconds)
         else:
-            # The end of the run interrupts a long pause: then one more try is due.
+            # The end of the run interrupts a long pause, and one more try follows.
             self._run_ends.wait(seconds)

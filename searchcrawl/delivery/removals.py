@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def remove_copies(sender: BatchSender) -> int:
-    """Removes copies (909) whose survivor the index has, at once and outside the limits; how many."""
+    """Removes copies (909) whose survivor the index has, at once and without limits; returns how many."""
     run = sender.run
 
     def seal(transaction: Transaction) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
@@ -32,7 +32,7 @@ def remove_copies(sender: BatchSender) -> int:
 
 
 def remove_documents(sender: BatchSender) -> None:
-    """Carries out the removals that visits brought evidence for, or holds all of them back."""
+    """Removes the documents with evidence against them, or puts all of these removals into quarantine."""
     sealed = sender.run.write(lambda transaction: _seal_within_limits(transaction, sender.run))
     if sealed is not None:
         reach("delete.selected")
@@ -40,16 +40,16 @@ def remove_documents(sender: BatchSender) -> None:
 
 
 def finish_removals(sender: BatchSender) -> int:
-    """Sends the removals again that a dead process had begun, and removes the copies that it left; how many."""
+    """Sends the removals of a dead process again, and removes the copies that it left; returns how many."""
     run = sender.run
     begun = run.read(lambda transaction: batch_table.find_removals_under_way(transaction, run.source_id))
     removed = sum(_send(sender, batch, candidates) for _, batch, candidates in begun)
-    # It may have died between the receipt of a survivor and the removal of its copies.
+    # The process may have died between the receipt of a survivor and the removal of its copies.
     return removed + remove_copies(sender)
 
 
 def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
-    """Seals the removals into a batch; where they are too many, puts all of them into quarantine instead."""
+    """Seals the removals into a batch; if they are too many, puts all of them into quarantine instead."""
     lifecycle = run.source.lifecycle
     candidates = _keep_with_evidence(transaction, batch_table.find_removal_candidates(transaction, run.source_id))
     if not candidates:
@@ -86,7 +86,7 @@ def _send(sender: BatchSender, batch: SealedBatch, candidates: list[RemovalCandi
 
 
 def _keep_with_evidence(transaction: Transaction, candidates: list[RemovalCandidate]) -> list[RemovalCandidate]:
-    """Without documents that moved, inside the boundary, to a page that was not fetched yet."""
+    """Leaves out documents that moved, inside the boundary, to a page that was not fetched yet."""
     moved = [row.url_id for row in candidates if row.code in REDIRECTS and row.rule is None]
     targets = outlink_table.load(transaction, moved)
     wanted = sorted({target for ids in targets.values() for target in ids})

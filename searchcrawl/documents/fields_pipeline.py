@@ -70,10 +70,10 @@ class FieldsPipeline:
 def complete_page(
     page: Page, document: Document, attributes: AttributeMap | None, *, default_language: str = ""
 ) -> Page:
-    """The page with its mapped attributes, and with a language where one can be found.
+    """The page with its mapped attributes, and with a language if one can be found.
 
-    The page's own language goes before that of Content-Language, this one before the detected one. The beginning
-    of the text becomes the description where the source asks for it.
+    The page's own language goes before that of Content-Language, and this before the detected one. The beginning of the
+    text becomes the description, if the source asks for it.
     """
     if attributes is not None:
         page = _add_attributes(page, document, attributes)
@@ -125,7 +125,7 @@ def _report_unreadable(attributes: AttributeMap, attribute: str, text: str, url:
 
 
 def _read_content_language(headers: Headers) -> str:
-    """The one language of Content-Language; several are the languages of the readers, not that of the text."""
+    """The one language of Content-Language; several are the languages of the readers, not of the text."""
     values = [value for name, value in headers if name.lower() == b"content-language"]
     tag = b",".join(values).decode("latin-1").strip().replace("_", "-").lower()
     return tag if _LANGUAGE_TAG.fullmatch(tag) else ""
@@ -152,7 +152,7 @@ def detect_language(text: str) -> str:
         return language
     if len(head) < _SHORT_CHARS and sum(map(str.isalpha, head)) < _MIN_LETTERS:
         return ""
-    # Both libraries are loaded for the first page that does not say its language.
+    # Both libraries are loaded for the first page that does not name its language.
     if len(head) < _SHORT_CHARS:
         import chardet  # noqa: PLC0415  # heavy
 
@@ -164,7 +164,7 @@ def detect_language(text: str) -> str:
 
 
 def _detect_by_script(head: str) -> str:
-    """ja, ko or zh where a good part of the text is in their characters; empty for other scripts."""
+    """ja, ko or zh if a good part of the text is in their characters; empty for other scripts."""
     kana, hangul, ideographs = (len(script.findall(head)) for script in (_KANA, _HANGUL, _IDEOGRAPH))
     together = kana + hangul + ideographs
     if together < _CJK_LETTERS or together < len(head) * _MIN_CJK_SHARE:

@@ -23,9 +23,9 @@ from searchcrawl.stages import stages_of
 
 
 class FetchedFilterPipeline:
-    """Notes on each document the filter of ``[keep]`` that refuses it by its type, size, age, URL or name.
+    """Notes the filter of ``[keep]`` that refuses a document by its type, size, age, URL or name.
 
-    The document goes on: its links are followed all the same, and 952 is given once its page was read.
+    The document is not dropped: its links are followed, and it gets 952 once its page was read.
     """
 
     def __init__(self, rules: IndexFilter) -> None:
@@ -45,7 +45,7 @@ class FetchedFilterPipeline:
         return item if refusal is None else replace(item, refusal=refusal.text)
 
     def _collect_facts(self, document: Document) -> FetchedFacts:
-        """What the filters look at; what no filter of this source needs is not read."""
+        """The facts for the filters; a fact that no filter of this source needs is left out."""
         rules = self._rules
         return FetchedFacts(
             url=document.claim.url,
@@ -107,7 +107,7 @@ class PageFilterPipeline:
             links = () if target is None or rule is not None else (target,)
             error = None if target is None else write_target(target.url)
             return Outcome(claim=claim, code=code, rule=rule, error=error, links=links, redirects=document.redirects)
-        # The Link header goes before the link element of the page.
+        # The Link header has precedence over the link element of the page.
         canonical = index_filter.find_canonical_link(
             document.canonical, page.canonical, own_url=claim.url, boundary=self._boundary, rewriting=self._rewriting
         )

@@ -74,7 +74,7 @@ class AddressGuard:
         self._decide = lru_cache(maxsize=4096)(self._evaluate)
 
     def decide(self, address: str) -> Decision:
-        """Whether a connection to ``address`` (an IP address as text) may be opened, and the rule that says no."""
+        """Decides whether a connection to ``address`` (an IP address as text) may be opened; names the rule."""
         return self._decide(address)
 
     def may_connect(self, host: str | None, address: str) -> bool:

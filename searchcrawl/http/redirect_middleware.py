@@ -81,9 +81,9 @@ class RedirectMiddleware:
         raise _build_end(request, claim, verdict)
 
     def _apply_retry_after(self, request: Request, response: Response) -> None:
-        """Pauses the host for as long as an answer says, a minute at most.
+        """Pauses the host as long as an answer says, a minute at most.
 
-        After 429 and 503 for a page the frontier decides, which gets them with the end of the visit.
+        After 429 and 503 for a page, the frontier decides when it gets the end of the visit.
         """
         seconds = parse_retry_after(response.headers.get(b"Retry-After"))
         decided_by_frontier = response.status in BUSY and find_claim(request) is not None

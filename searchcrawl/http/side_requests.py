@@ -65,7 +65,10 @@ class SidePolicy:
 
 
 class SideRequestFailed(Exception):
-    """No answer of use: ``code`` as for a page; a ``transient`` failure may be gone after ``retry_after_seconds``."""
+    """There is no usable answer; ``code`` is as for a page.
+
+    A ``transient`` failure may be gone after ``retry_after_seconds``.
+    """
 
     def __init__(
         self, message: str, *, code: int, transient: bool = False, retry_after_seconds: float | None = None

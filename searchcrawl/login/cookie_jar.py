@@ -1,6 +1,6 @@
-"""The cookies of one login, kept within the origins of its source (RFC 6265; C10, X-N7, X-N10).
+"""The cookies of one login, which stay within the origins of its source (RFC 6265; C10, X-N7, X-N10).
 
-No list of public suffixes is needed: a cookie goes to none but the origins that the source names.
+No list of public suffixes is needed: cookies are sent only to origins that the source names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from searchcrawl.urls import DEFAULT_PORTS, Url
 MAX_COOKIE_BYTES: Final = 4096
 MAX_COOKIES: Final = 100
 MAX_HEADER_BYTES: Final = 8192
-#: So many cookies of one answer are read, no more.
+#: The most cookies of one answer that are read.
 _MAX_SET_AT_ONCE: Final = 50
 _FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
 _MAX_AGE_SECONDS: Final = 400 * 86_400
@@ -28,7 +28,7 @@ _MAX_AGE_SECONDS: Final = 400 * 86_400
 class Cookie:
     """A cookie; ``domain`` is a host, or with ``below`` also all hosts below it.
 
-    One that came over https goes over nothing else, whatever its attributes say.
+    A cookie that came over https is sent over https only, whatever its attributes say.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Cookie:
     expires: datetime = _FOR_EVER
 
     def goes_to(self, url: Url) -> bool:
-        """Whether a request for ``url`` carries it."""
+        """Whether a request for ``url`` gets the cookie."""
         if self.https and url.scheme != "https":
             return False
         if not (_is_below(url.host, self.domain) if self.below else url.host == self.domain):
@@ -52,7 +52,7 @@ class Cookie:
 
 
 class CookieJar:
-    """Stores cookies for ``origins`` (``scheme://host[:port]``); all others receive none, and set none."""
+    """Stores cookies for ``origins`` (``scheme://host[:port]``); other origins get none and set none."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
@@ -67,7 +67,7 @@ class CookieJar:
         self._store(_parse_cookie(urls.parse(url), f"{name}={value}; Path=/"))
 
     def store(self, url: str, headers: Iterable[str]) -> None:
-        """Stores the Set-Cookie ``headers`` of the answer of ``url``; what is no good cookie is ignored."""
+        """Stores the Set-Cookie ``headers`` of the answer of ``url``; invalid cookies are ignored."""
         parsed = urls.parse(url)
         if parsed.origin not in self._origins:
             return
@@ -76,7 +76,7 @@ class CookieJar:
                 self._store(_parse_cookie(parsed, header))
 
     def header(self, url: str) -> str:
-        """The value of the Cookie header of a request for ``url``, empty where there is none to send."""
+        """The value of the Cookie header for a request of ``url``; empty if there is no cookie to send."""
         parsed = urls.parse(url)
         if not self._cookies or parsed.origin not in self._origins:
             return ""
@@ -99,7 +99,7 @@ class CookieJar:
 
 
 def _parse_cookie(url: Url, header: str) -> Cookie | None:
-    """The cookie that ``url`` sets with a header; None for one that this URL may not set, or that is too large."""
+    """The cookie in a header of ``url``; None if this URL must not set it, or if it is too large."""
     pair, *attributes = header.split(";")
     name, equals, value = (part.strip() for part in pair.partition("="))
     if not equals or not name or len(pair) > MAX_COOKIE_BYTES or not pair.isprintable() or not pair.isascii():
@@ -139,7 +139,7 @@ def _parse_expiry(given: dict[str, str]) -> datetime:
 
 
 def _may_set(host: str, domain: str) -> bool:
-    """Whether ``host`` may set cookies for all hosts of ``domain``: a whole top-level domain is not its own."""
+    """Whether ``host`` may set cookies for all hosts of ``domain``; never for a whole top-level domain."""
     return host == domain or ("." in domain and _is_below(host, domain) and not _is_address(host))
 
 
@@ -165,7 +165,7 @@ def _covers(path: str, asked: str) -> bool:
 
 
 def _take_within(texts: Sequence[str], limit: int) -> list[str]:
-    """The first of ``texts`` that are together within ``limit``."""
+    """The first of ``texts`` that together do not exceed ``limit``."""
     kept, size = [], 0
     for text in texts:
         size += len(text) + 2

@@ -20,7 +20,7 @@ _MAX_FIELDS: Final = 1000
 
 
 class LoginFailed(Exception):
-    """The login failed; a ``transient`` failure may be gone at the next try. Its text holds no secret."""
+    """The login failed; a ``transient`` failure may be gone at the next try. The message has no secret."""
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
         self.transient = transient
@@ -41,7 +41,7 @@ class FormSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledForm:
-    """What to send: ``body`` by POST to ``url``; a page with a field ``password_field`` is taken for the same form."""
+    """What is sent: ``body`` by POST to ``url``; a page with a field ``password_field`` is the same form again."""
 
     url: str
     body: bytes = field(repr=False)
@@ -70,7 +70,7 @@ def fill_form(text: str, *, url: str, charset: str, settings: FormSettings) -> F
     for name, value in settings.fields.items():
         values = _with_value(values, name, value)
     if (form.attributes.get("method") or "").strip().lower() != "post":
-        # The URL is written to the logs of the server and of each proxy.
+        # The logs of the server and of each proxy would have the URL.
         raise LoginFailed("the form would send the password in a URL (its method is not post)")
     body = urlencode(values, encoding=charset, errors="xmlcharrefreplace").encode("ascii")
     return FilledForm(url=_resolve_action(tree, form, url), body=body, password_field=password)
@@ -91,7 +91,7 @@ def _find_form(tree: LexborHTMLParser, settings: FormSettings) -> LexborNode:
 
 
 def _fields(form: LexborNode) -> Iterator[_Field]:
-    """What a browser would send of the untouched form, in its order, with the first of its buttons."""
+    """The fields that a browser would send of the untouched form, in order, with the first of its buttons."""
     pressed = False
     for number, node in enumerate(form.css("input, select, textarea, button")):
         attributes = node.attributes

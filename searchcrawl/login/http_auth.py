@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-#: The best first.
+#: The best come first.
 _HASHES: Final = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
 _MAX_HEADER: Final = 8192
 _PARAMETER: Final = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s,\"]+))")
@@ -23,7 +23,7 @@ def build_basic_header(username: str, password: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Challenge:
-    """What a server asks with ``WWW-Authenticate: Digest``; ``stale``: only the nonce was too old."""
+    """The question of a server in ``WWW-Authenticate: Digest``; ``stale``: only the nonce was too old."""
 
     realm: str
     nonce: str
@@ -90,7 +90,7 @@ def build_digest_header(
 
 
 def find_next_nonce(header: str) -> str | None:
-    """The nonce that an ``Authentication-Info`` header wants used from now on."""
+    """The nonce that an ``Authentication-Info`` header asks to use from now on."""
     return _parameters(header[:_MAX_HEADER]).get("nextnonce")
 
 

@@ -31,14 +31,14 @@ from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
 
-#: How often one request answers challenges: a first one, and one for a nonce that went stale meanwhile.
+#: How many challenges one request answers: a first one, and one for a nonce that became stale meanwhile.
 _MAX_ANSWERS: Final = 2
 
 
 class HttpLogin:
-    """What Basic and Digest have in common: an origin that refuses the password gets no more requests.
+    """The common part of Basic and Digest: an origin that refuses the password gets no more requests.
 
-    So a wrong password is sent once, and by the requests that were under way then: more might lock the user out.
+    So a wrong password is sent once, and by the requests that were under way then. More tries might lock the user out.
     """
 
     def __init__(self, origins: frozenset[str], login: Login) -> None:
@@ -82,11 +82,11 @@ class HttpLogin:
         raise NotImplementedError
 
     def _answer(self, request: Request, response: Response, origin: str) -> Request | None:
-        """The request to send instead, None where the 401 is final."""
+        """The request to send instead; None if the 401 is final."""
         return None
 
     def _note_success(self, origin: str, response: Response) -> None:
-        """Called with each answer other than 401."""
+        """Is called with each answer that is not 401."""
 
 
 class BasicLogin(HttpLogin):
@@ -97,7 +97,7 @@ class BasicLogin(HttpLogin):
 
 
 class DigestLogin(HttpLogin):
-    """Answers the challenges of ``origins``; after the first one an answer is sent with each request."""
+    """Answers the challenges of ``origins``; after the first challenge each request gets an answer at once."""
 
     def __init__(self, origins: frozenset[str], login: Login) -> None:
         super().__init__(origins, login)
@@ -140,7 +140,7 @@ class DigestLogin(HttpLogin):
 
 
 class SessionLogin:
-    """Logs in by a form or with cookies before the first request to ``origins``, and once more if that is lost."""
+    """Logs in by a form or cookies before the first request to ``origins``, and once more if the login is lost."""
 
     def __init__(self, origins: frozenset[str], session: LoginSession, jar: CookieJar) -> None:
         self._origins = origins
@@ -160,7 +160,7 @@ class SessionLogin:
             return response
         if b"Set-Cookie" in response.headers:
             self._jar.store(response.url, _texts(response, b"Set-Cookie"))
-            # They are credentials: neither the cache nor a later stage is to see them.
+            # Cookies are credentials: the cache and later stages must not see them.
             del response.headers[b"Set-Cookie"]
         if _is_of_login(request) or not self._shows_lost_login(request, response):
             return response
@@ -172,7 +172,7 @@ class SessionLogin:
         except LoginFailed as error:
             claim = find_claim(request)
             if claim is None:
-                # A robots.txt or a sitemap may be for everybody.
+                # A robots.txt or a sitemap may be public.
                 return
             pause = self._session.pause_seconds if error.transient else None
             raise build_visit_end(
@@ -228,7 +228,7 @@ class LoginMiddleware:
     """
 
     def __init__(self, login: BasicLogin | DigestLogin | SessionLogin) -> None:
-        # Bound once, so that a page costs no further call.
+        # Bound once: so a page needs no further call.
         self.process_request = login.process_request
         self.process_response = login.process_response
 
@@ -259,7 +259,7 @@ class LoginMiddleware:
 
 
 def _build_plan(login: Login) -> Plan:
-    """What a ``[login]`` of type form or cookies says of it."""
+    """Builds the plan of a ``[login]`` of type form or cookies."""
     form = None
     if login.type == "form":
         form = FormSettings(

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_PAGE_BYTES: Final = 2_000_000
 _MAX_REDIRECTS: Final = 10
-#: A login that fails for now is tried so often in a run, with growing pauses.
+#: How often a login with a transient failure is tried in a run, with growing pauses.
 _MAX_TRIES: Final = 5
 _PAUSE_SECONDS: Final = 2.0
 _MAX_RENEWALS: Final = 1
@@ -29,7 +29,7 @@ _MAX_RENEWALS: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginPage:
-    """A page that the login was answered with: its body without content codings, and its text."""
+    """A page in answer to the login: its body without content codings, and its text."""
 
     url: str
     status: int
@@ -59,7 +59,7 @@ class Plan:
 class LoginSession:
     """The state of one login; all methods are for the event loop.
 
-    ``generation`` counts the logins, and is 0 while nobody is logged in: a request that was sent with an older one
+    ``generation`` counts the logins, and is 0 while nobody is logged in. A request that was sent with a lower number
     may be sent again.
     """
 
@@ -94,12 +94,12 @@ class LoginSession:
         await self._log_in()
 
     async def renew(self, generation: int) -> bool:
-        """Whether there is a login newer than ``generation``: a lost one is renewed once in a run."""
+        """Whether there is a login newer than ``generation``; a lost login is renewed once in a run."""
         if self.generation > generation:
             return True
         if self._task is None:
             if self._renewals >= _MAX_RENEWALS or not self.generation:
-                # Not a second time in this run, or the last try failed.
+                # It was renewed in this run before, or the last try failed.
                 return False
             self._renewals += 1
             logger.info("the login was lost: once more")
@@ -115,11 +115,11 @@ class LoginSession:
         return max(self._again_at - self._now(), 0.0)
 
     def is_login_page(self, url: str) -> bool:
-        """Whether a URL is that of the login, whatever its query."""
+        """Whether a URL is that of the login, with any query."""
         return _without_query(url) in self._login_pages
 
     def looks_like_login(self, body: bytes) -> bool:
-        """Whether a page asks for the password again: it has the form, and no ``check``."""
+        """Whether a page asks for the password again: it has the form, and does not show ``check``."""
         check = self._plan.check
         if self._form is None and check is None:
             return False
@@ -131,17 +131,17 @@ class LoginSession:
         if self._task is None:
             self._task = asyncio.ensure_future(self._try())
             self._task.add_done_callback(self._end_task)
-        # One page that is cancelled must not take the login from the others.
+        # If one page is cancelled, the others must still get the login.
         await asyncio.shield(self._task)
 
     def _end_task(self, task: asyncio.Task[None]) -> None:
         self._task = None
         if not task.cancelled():
-            # Seen here, in case that no request waits for it any more.
+            # The error is read here, in case no request waits for it any more.
             task.exception()
 
     async def _try(self) -> None:
-        # Until it is done, others wait for it.
+        # Other requests wait until it is done.
         self.generation = 0
         try:
             await self._carry_out(self._plan)
@@ -203,7 +203,7 @@ class LoginSession:
         return LoginPage(url=answer.url, status=answer.status, body=body, text=text, charset=charset)
 
     async def _check(self, page: LoginPage | None) -> None:
-        """Raises LoginFailed where neither the last page of the login nor the start page looks logged in."""
+        """Raises LoginFailed if neither the last page of the login nor the start page looks logged in."""
         check = self._plan.check
         if check is not None:
             if page is not None and check in page.text:
@@ -226,6 +226,6 @@ def _refusal(what: str, page: LoginPage) -> LoginFailed:
 
 
 def _without_query(url: str) -> str:
-    """A URL as login pages are compared, and shown in messages: its query may be a secret."""
+    """A URL without its query, which may be a secret: for comparing login pages, and for messages."""
     parsed = urls.parse(url)
     return f"{parsed.origin}{parsed.path}"

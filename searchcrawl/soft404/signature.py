@@ -1,8 +1,8 @@
-"""How alike the answers of a host to unknown paths are: the signature of its placeholder page (L9, X-R17, 965).
+"""How similar the answers of a host to unknown paths are: the signature of its placeholder page (L9, X-R17, 965).
 
-A placeholder page comes with status 200 and is no content: a soft 404, a login form, a notice that the site is
-down. A host is asked for two paths that it cannot know. The two answers show how much such answers differ by
-themselves (the path repeated, a clock, a token); a page that differs no more than that is one of them.
+A placeholder page has status 200 and no content: a soft 404, a login form, a notice that the site is down. A host is
+asked for two paths that cannot exist. The two answers show how much such answers differ by themselves (the repeated
+path, a clock, a token). A page that does not differ more from them is a placeholder page.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from urllib.parse import unquote, urlsplit
 from searchcrawl import urls
 from searchcrawl.items import Page
 
-#: A page may differ half as much again as two answers did, and by a word in two hundred besides.
+#: A page may differ by one and a half times the difference of the two answers, and by one more word in two hundred.
 _MARGIN: Final = 1.5
 _SLACK: Final = 0.005
-#: Texts of which one has so many times the words of the other cannot be alike.
+#: Two texts are not alike if one has this many times the words of the other.
 _MOST_TIMES: Final = 4
-#: Answers that differ more from each other are not one page: the host makes up a page for each path.
+#: Answers that differ more than this are not one page: the host makes up a page for each path.
 _MAX_DIFFERENCE: Final = 0.3
 _PROBE_LETTERS: Final = 20
 _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}")
@@ -40,7 +40,7 @@ Features = frozenset[str | tuple[str, str]]
 
 
 def probe_url(url: str) -> str:
-    """A URL that no host knows: random letters in the folder of ``url``, with the ending of its name, no query."""
+    """A URL that cannot exist: random letters in the folder of ``url``, with the ending of its name, no query."""
     parsed = urlsplit(url)
     folder, name = posixpath.split(parsed.path or "/")
     ending = _SUFFIX.fullmatch(posixpath.splitext(name)[1])
@@ -50,7 +50,7 @@ def probe_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The words of a page, and those of the URL that was requested, which the page may repeat."""
+    """The words of a page, and the words of the requested URL, which the page may repeat."""
 
     title: tuple[str, ...]
     text: tuple[str, ...]
@@ -78,9 +78,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """What a host answers to any path: one such answer, and how far a second one was from it (``spread``).
+    """The answer of a host to any path: one such answer, and the distance of a second one from it (``spread``).
 
-    ``landing`` is the URL to which the host redirects such requests, None where it answers them itself.
+    ``landing`` is the URL to which the host redirects such requests; None if it answers them itself.
     """
 
     sample: Sample
@@ -89,16 +89,16 @@ class Signature:
 
     @classmethod
     def between(cls, one: Sample, other: Sample, *, landing: str | None = None) -> Self | None:
-        """The signature of two answers; None where they have too little in common, or no text at all."""
+        """The signature of two answers; None if they have too little in common, or no text."""
         spread = Difference.between(one, other)
         if not any(one.text) or not any(other.text) or spread.text > _MAX_DIFFERENCE:
             return None
         return cls(sample=one, spread=spread, landing=landing)
 
     def matches(self, page: Page, *, asked: str) -> bool:
-        """Whether ``page``, the answer to ``asked``, is such an answer as well."""
+        """Whether ``page``, the answer to ``asked``, is such an answer too."""
         sample, echoes = self.sample, self.sample.echoes | _words_of_url(asked)
-        # Most pages have a title or a length of their own: their words need not be compared.
+        # Most pages have a title or length of their own: then their words need not be compared.
         if _distance(words_of(page.title), sample.title, echoes) > self.spread.title:
             return False
         words = words_of(page.text)

@@ -1,4 +1,4 @@
-"""Finds pages that are what their host answers to any path, and ends their visits (L9, X-R17, 965)."""
+"""Finds placeholder pages, which a host sends for any path, and ends their visits (L9, X-R17, 965)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 RULE: Final = "sentinel: what the host answers to any path"
 _MAX_HOSTS: Final = 10_000
-#: A host that could not be asked is asked again with a later page, so often.
+#: How often a host that could not be probed is probed again with a later page.
 _MAX_TRIES: Final = 3
 _MAX_BYTES: Final = 1_000_000
-#: Followed are those redirects after which a page keeps its own URL.
+#: These redirects are followed: after them a page keeps its own URL.
 _POLICY: Final = SidePolicy(kind="sentinel", max_bytes=_MAX_BYTES, followed=frozenset({302, 303, 307}))
 
 
@@ -58,7 +58,7 @@ class _Host:
 
 
 class _NoAnswer(Exception):
-    """The host does not answer any path: another status, no text, or it may not be asked."""
+    """The host has no page for an unknown path: another status, no text, or it may not be asked."""
 
 
 class PlaceholderPagePipeline:
@@ -83,7 +83,7 @@ class PlaceholderPagePipeline:
         return cls(stages.get(Run), stages.get(SideRequests), stages.find(RobotsFiles))
 
     def process_item(self, item: object) -> object:
-        """The item, or how its visit ends; an awaitable of it where the host has to be probed first."""
+        """Returns the item, or the end of its visit; an awaitable of it if the host has to be probed first."""
         if not isinstance(item, Document) or item.page is None or item.converter is None:
             return item
         found = self._check(item, item.page)
@@ -135,7 +135,7 @@ class PlaceholderPagePipeline:
 
     @staticmethod
     def _repeats_last(host: _Host, document: Document, page: Page) -> bool:
-        """Whether two known pages in a row have become one: a host may begin to answer any path during a run."""
+        """Whether two known pages in a row became the same: a host may begin to answer any path during a run."""
         if host.signature is not None or host.probed_again or not document.claim.has_document:
             return False
         text = hash((page.title, page.text))
@@ -150,7 +150,7 @@ class PlaceholderPagePipeline:
     async def _check_later(
         self, probing: asyncio.Task[None], host: _Host, document: Document, page: Page
     ) -> Outcome | None:
-        # One page that is cancelled must not take the answer from the others.
+        # If one page is cancelled, the others must still get the answer.
         await asyncio.shield(probing)
         return self._compare(host, document, page)
 
@@ -161,8 +161,8 @@ class PlaceholderPagePipeline:
         if not signature.matches(page, asked=claim.url):
             host.has_own_pages = True
             return None
-        # The page to which a host sends unknown paths is content, but not where it was another page before
-        # and all pages have become one.
+        # The page to which a host redirects unknown paths is content. But it is not if it was another page before, and
+        # all pages have become this one.
         is_content = self._is_home(claim.url, signature) and (not claim.has_document or host.answers_any)
         if is_content and not has_password_field(document.body):
             return None
@@ -175,7 +175,7 @@ class PlaceholderPagePipeline:
         )
 
     async def _probe(self, host: _Host, document: Document) -> None:
-        """Finds out what the host answers to any path; never raises."""
+        """Finds out whether the host answers any path, and with which page; never raises."""
         url = document.claim.url
         try:
             host.signature = await self._signature_of(document)
@@ -192,7 +192,7 @@ class PlaceholderPagePipeline:
         except StoreError as error:
             self._run.shutdown.fail(error)
         except Exception as error:
-            # The edge of the stage: where a host cannot be asked, its pages are taken for content.
+            # The outermost call of the stage: if a host cannot be probed, its pages are taken for content.
             host.tries += 1
             if not isinstance(error, SideRequestFailed):
                 logger.exception("%s cannot be asked for a path that it does not have", urls.origin_of(url))
@@ -205,14 +205,15 @@ class PlaceholderPagePipeline:
         return Signature.between(one, other, landing=one_url if one_url == other_url else None)
 
     async def _fetch_sample(self, document: Document) -> tuple[Sample, str]:
-        """The page that comes for an unknown path beside that of ``document``, and its URL; raises _NoAnswer."""
+        """The answer to an unknown path beside that of ``document``, and its URL; raises _NoAnswer."""
         asked = probe_url(document.claim.url)
         if not self._run.boundary.decide(asked, document.claim.depth).allowed:
             raise _NoAnswer
 
         async def check(url: str) -> None:
             if self._run.source.fetch.sites and urls.host_and_port(url) != urls.host_and_port(asked):
-                # Under a cap on sites that host may have to wait for this one, which waits for the answer.
+                # With a cap on sites no other host is asked: it may have to wait for this one, which waits for the
+                # answer.
                 raise _NoAnswer
             if self._robots is None:
                 return

@@ -204,7 +204,7 @@ documents = Table(
     Column("code", Integer, nullable=False),
     # The survivor: the document that is indexed instead of this one (909, 956, 964).
     Column("duplicate_of", RowId),
-    # 1: there is evidence that it is to be removed; the removals are made at the end of the run.
+    # 1: there is evidence against the document; removals are made at the end of the run.
     Column("leaving", SmallInteger, nullable=False, server_default="0"),
     # The key (urls.key) of another URL that the page names as canonical; null: it names none that counts.
     Column("canonical_key", BigInteger),
@@ -216,15 +216,15 @@ documents = Table(
     Column("index_error", Text),
     # The run that put its removal into quarantine.
     Column("quarantine_run", Integer),
-    # Survivors by body, without copies and documents that are gone: their number must not slow down look-ups.
+    # Survivors by body; without copies and lost documents, whose number must not slow down look-ups.
     Index(
         "ix_documents_copies",
         "source_id",
         "body_digest",
         sqlite_where=text(f"code = 200 AND duplicate_of IS NULL AND state <> {DocumentState.NONE}"),
     ),
-    # The documents of a segment that is deleted; without it all documents would be read. The segment comes first, as
-    # SQLite would else use the index for each query about documents with a record.
+    # For the documents of a segment that is deleted. The segment comes first, because SQLite would otherwise use the
+    # index for each query about documents with a record.
     Index("ix_documents_segment", "segment", "source_id", sqlite_where=text("segment IS NOT NULL")),
     Index("ix_documents_pending", "source_id", "state", sqlite_where=is_one_of("state", PENDING)),
     # Documents in the index, and those of them without a record: `status` counts both.

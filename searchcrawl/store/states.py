@@ -1,7 +1,7 @@
-"""The states of URL rows, documents, deliveries and runs: one table of each, with every transition and who makes it.
+"""The states of URL rows, documents, deliveries and runs: a table of each, with every transition and who makes it.
 
-A URL row has two states that are never one: how far its next visit is (``FetchState``), and how far its document
-is on the way to the index (``DocumentState``). Conditions in SQL and reference pages are derived from here.
+A URL row has two independent states: how far its next visit is (``FetchState``), and how far its document is on the way
+to the index (``DocumentState``). Conditions in SQL and reference pages are derived from here.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class BatchState(_State):
 
 
 class Transition(NamedTuple):
-    """A change of state; ``before`` is empty for a row that is new. ``by`` is the package that makes it."""
+    """A change of state; ``before`` is empty for a new row, ``by`` is the package that makes the change."""
 
     before: tuple[_State, ...]
     after: _State
@@ -120,7 +120,7 @@ class Transition(NamedTuple):
 
 
 _F, _D, _B = FetchState, DocumentState, BatchState
-#: A document in the index may leave it from each of these.
+#: In each of these states a document in the index may be removed from it.
 _MAY_LEAVE: Final = (_D.NONE, _D.CACHED, _D.SENDING, _D.PRESENT, _D.WITHHELD, _D.RECORD_LOST)
 
 FETCH_TRANSITIONS: Final = (

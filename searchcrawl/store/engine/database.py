@@ -41,7 +41,7 @@ class Database:
         parsed = make_url(url)
         self._dialect = load_dialect(parsed)
         self.outage_retry = OutageRetry(patience_seconds)
-        #: As messages show it, without a password.
+        #: The name in messages, without a password.
         self.name = parsed.render_as_string()
         self._writing = threading.Lock()
         self._closed = False
@@ -50,7 +50,7 @@ class Database:
         self._reader, self._writer = self._dialect.build_reader_and_writer(self._engine)
         #: Where the file of an SQLite database is.
         self.folder = self._dialect.find_folder(self._engine.url)
-        # Only a lock is waited for: a store that cannot be reached at the start may have a wrong address.
+        # At first only a lock is waited for: a store that cannot be reached may have a wrong address.
         try:
             self.outage_retry.attempt(self._migrate, only=StoreLocked)
         except BaseException:
@@ -108,7 +108,7 @@ class Database:
             yield connection
 
     def close(self) -> None:
-        """Closes all connections; one in use, as soon as its transaction has ended."""
+        """Closes all connections; a connection in use is closed when its transaction has ended."""
         self._closed = True
         self._engine.dispose()
 
@@ -119,7 +119,7 @@ class Database:
                 yield connection
             finally:
                 if self._closed and not connection.closed and not connection.invalidated:
-                    # Otherwise it would go back to a pool that is closed already, and stay open.
+                    # Otherwise the connection would return to a pool that is already closed, and stay open.
                     connection.detach()
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Repeats transactions while the store is locked or out of reach (X-S4, X-S9)."""
+"""Which errors of a database may end by themselves, and how a transaction is repeated meanwhile (X-S4, X-S9)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LONGEST_PAUSE_SECONDS: Final = 5.0
 
 
 class OutageRetry:
-    """Repeats transactions while the store is away; all threads of a process share it, and know of one outage.
+    """Repeats transactions while the store is away; all threads of a process share it, and its one outage.
 
-    An outage begins with the first transaction that fails, in any thread. It ends with the first one that
-    writes: readers of an SQLite file are not stopped by a lock that stops writers. ``seconds`` limit one
-    outage. Safe for threads.
+    An outage begins with the first transaction that fails, in any thread. It ends with the first one that writes: a
+    lock that stops the writers of an SQLite file does not stop its readers. ``seconds`` limit one outage. Safe for
+    threads.
     """
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -40,9 +40,9 @@ class OutageRetry:
         return self._since is not None
 
     def attempt(self, call: Callable[[], T], *, writes: bool = True, only: type[StoreAway] = StoreAway) -> T:
-        """Returns the result of ``call``, which is repeated after errors of the kind ``only``; raises the last at the end.
+        """Returns the result of ``call``; repeats it after errors of the kind ``only``, and raises the last of them.
 
-        ``call`` is made at least once, also after an outage that lasted too long. Without ``writes`` a success does not
+        ``call`` is made at least once, even after an outage that lasted too long. Without ``writes`` a success does not
         end an outage.
         """
         pause = _FIRST_PAUSE_SECONDS
@@ -57,13 +57,13 @@ class OutageRetry:
             except StoreError:
                 raise
             except Exception:
-                # Not an error of the store: the store has answered.
+                # This is no error of the store, which has answered.
                 self._note_success(writes=writes)
                 raise
             else:
                 self._note_success(writes=writes)
                 return result
-            # Random: processes that lost the store together do not all come back at one moment.
+            # The pause is random, so that processes that lost the store together do not return at the same moment.
             self._back.wait(min(random.uniform(0.5, 1.0) * pause, remaining))  # noqa: S311  # no secret
             pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
 
@@ -82,7 +82,7 @@ class OutageRetry:
         return since + self._seconds - clock.monotonic()
 
     def _note_success(self, *, writes: bool) -> None:
-        # Looked at without the lock first: each transaction passes here.
+        # Each transaction passes here, so this is checked without the lock first.
         if self._since is None or not writes:
             return
         with self._lock:

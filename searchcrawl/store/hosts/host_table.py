@@ -22,13 +22,13 @@ MAX_BLOCK_MS: Final = 3_600_000
 def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
     """The ids of hosts by name (``host:port``); new hosts are added.
 
-    Names too long for any host share a row with those that begin alike.
+    Names too long for any host share one row if they begin alike.
     """
     stored = {name: name[:_LONGEST] for name in names}
     wanted = sorted(set(stored.values()))
     found = _find_ids(transaction, wanted)
-    # Only the missing ones: each conflict would cost PostgreSQL an id. Sorted, so that no two processes wait for each
-    # other.
+    # Only missing ones are added: each conflict would cost PostgreSQL an id. They are sorted, so that no two processes
+    # wait for each other.
     missing = [name for name in wanted if name not in found]
     if missing:
         transaction.execute(dialect_of(transaction).upsert(hosts, ["name"]), [{"name": name} for name in missing])
@@ -68,9 +68,9 @@ def reserve_slot(
 ) -> SlotReservation:
     """Reserves one request to a host, ``delay_ms`` before the next (C2).
 
-    An ``unused`` slot of the same process is reserved again where no process has reserved another since.
+    If no process has reserved a slot since, an ``unused`` slot of the same process is replaced.
     """
-    # Locked: another process must not reserve the same moment. A caller with several hosts goes by rising id.
+    # The row is locked: another process must not reserve the same moment. Several hosts are locked by rising id.
     query = select(hosts.c.next_allowed_ms, hosts.c.closed_until_ms).where(hosts.c.id == host_id).with_for_update()
     row = transaction.execute(query).one()
     allowed = row.next_allowed_ms
@@ -112,7 +112,7 @@ class HostReport:
 
 
 def add_report(transaction: Transaction, host_id: int, report: HostReport, *, since_ms: int, now_ms: int) -> int:
-    """Adds a report to those of other processes; returns until when the host is blocked for all of them.
+    """Adds a report to those of other processes; returns until when no process may request the host.
 
     Failures that were reported before ``since_ms`` do not count any more.
     """
@@ -127,7 +127,7 @@ def add_report(transaction: Transaction, host_id: int, report: HostReport, *, si
     until = min(until, now_ms + MAX_BLOCK_MS)
     before: int = row.closed_until_ms
     if before > now_ms + MAX_BLOCK_MS:
-        # Only a clock that was set back can explain it.
+        # Only a clock that was set back explains this value.
         before = 0
     if until > before:
         values |= {"closed_until_ms": until, "closed_code": report.code}

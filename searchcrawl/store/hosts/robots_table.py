@@ -1,4 +1,4 @@
-"""The last good robots.txt of each origin: it is in force while the file cannot be fetched (RFC 9309 §2.4; X-B2)."""
+"""The last good robots.txt of each origin, which is in force while the file cannot be fetched (RFC 9309 §2.4; X-B2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST: Final = 300
 
 
 def save(transaction: Transaction, origin: str, body: bytes, fetched_ms: int) -> None:
-    """Stores what ``scheme://host[:port]`` answered, compressed, in place of what it answered before."""
+    """Stores the answer of ``scheme://host[:port]``, compressed, in place of its earlier answer."""
     if len(origin) > _LONGEST:
         return
     transaction.execute(

@@ -1,4 +1,4 @@
-"""One process at a time runs a source: a lease with a heartbeat and a fencing number (X-S3)."""
+"""A lease with a heartbeat and a fencing number: only one process at a time runs a source (X-S3)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Lease(NamedTuple):
 
 
 def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) -> Lease:
-    """Takes the lease of a source that is free, or whose holder is dead or has stopped renewing it.
+    """Takes the lease of a source if it is free, or if its holder is dead or has stopped renewing it.
 
-    Raises SourceBusy while a living process holds it.
+    Raises SourceBusy while a living process has it.
     """
-    # The row is added first: a row that is not there cannot be locked, and two processes may come at once.
+    # The row is added first, because a missing row cannot be locked, and two processes may come at once.
     statement = dialect_of(transaction).upsert(leases, ["source_id"])
     transaction.execute(statement.values(source_id=source_id, holder="", fence=0, renewed_ms=None))
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
@@ -51,9 +51,9 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
 
 
 def check(transaction: Transaction, lease: Lease) -> None:
-    """Raises LeaseLost where another process took the lease; to be called first in each writing transaction.
+    """Raises LeaseLost if another process took the lease; to be called first in each writing transaction.
 
-    In PostgreSQL the row stays locked until the end of the transaction: no process takes the source over in between,
+    In PostgreSQL the row stays locked until the end of the transaction: no process can take the source over meanwhile,
     and other writers of the source wait. In SQLite all writers wait for each other anyway.
     """
     fence = transaction.execute(_FENCE, {"source": lease.source_id}).scalar()
@@ -109,7 +109,7 @@ def _read_start(pid: int) -> str:
 
 
 def _is_dead(holder: str) -> bool:
-    """Whether the holder ran on this machine and has ended (another process may have its pid now)."""
+    """Whether the holder ran on this machine and has ended; another process may have its pid now."""
     words = holder.split(" ")
     if words[0] != socket.gethostname() or not Path("/proc/self/stat").exists():
         return False

@@ -17,7 +17,7 @@ from searchcrawl.store.states import EndReason, RunKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run; rows settled before ``horizon_ms`` are due in it."""
+    """A run; rows settled before ``horizon_ms`` are due in it (the horizon)."""
 
     id: int
     kind: RunKind
@@ -52,18 +52,18 @@ def find_source_names(transaction: Transaction) -> dict[int, str]:
 
 
 def find_fingerprint(transaction: Transaction, source: int) -> str | None:
-    """The fingerprint of the configuration that the documents of a source were made with."""
+    """The fingerprint of the configuration with which the documents of a source were made."""
     found: str | None = transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()
     return found
 
 
 def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
-    """Sets the fingerprint of the configuration that the documents of a source are made with."""
+    """Sets the fingerprint of the configuration with which the documents of a source are made."""
     transaction.execute(update(sources).where(sources.c.id == source).values(fingerprint=value))
 
 
 def find_last(transaction: Transaction, source: int, *, finished: bool = False) -> RunRow | None:
-    """The latest run of a source (``finished``: the latest that was completed)."""
+    """The latest run of a source; with ``finished`` the latest completed run."""
     query = select(runs).where(runs.c.source_id == source).order_by(runs.c.id.desc()).limit(1)
     if finished:
         query = query.where(runs.c.end_reason == EndReason.FINISHED.value)
@@ -86,9 +86,8 @@ def find_last(transaction: Transaction, source: int, *, finished: bool = False) 
 def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int) -> RunRow:
     """Begins a run, or continues one that was interrupted.
 
-    After a crash the same run continues, with its counts. A run that was stopped is followed by a new one with the
-    same kind and horizon: rows that were visited are not visited again (H4, D7), unless the source file was edited
-    in between.
+    After a crash the same run continues, with its counts. After a stop a new run follows, with the same kind and
+    horizon: rows that were visited are not visited again (H4, D7), unless the source file was edited in between.
     """
     before = find_last(transaction, source)
     same = before is not None and before.fingerprint == fingerprint
@@ -99,7 +98,7 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     else:
         known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
         kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
-        # Not before the rows that the last run settled, although the clock may have been set back.
+        # Not earlier than the rows that the last run settled, even if the clock was set back.
         horizon_ms = max(now_ms, (before.ended_ms or 0) + 1 if before is not None else 0)
     run_id = transaction.execute(
         insert(runs)

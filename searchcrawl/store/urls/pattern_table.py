@@ -20,10 +20,10 @@ _URLS_AT_ONCE: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPattern:
-    """A pattern; ``cut`` is the key of ``[scope]`` that cut it, and ``cut_limit`` its value then.
+    """A pattern; ``cut`` is the key of ``[scope]`` that cut it, and ``cut_limit`` the value of the key then.
 
-    ``new_permille`` is the mean share of new text in its last pages, in thousandths. ``shares`` (of each page) and
-    ``runs`` (of words) are what the next run needs to go on.
+    ``new_permille`` is the mean new-content ratio of its last pages, in thousandths. The next run continues with
+    ``shares`` (the ratio of each page) and ``runs`` (of words).
     """
 
     text: str
@@ -36,7 +36,7 @@ class StoredPattern:
 
 
 def store(transaction: Transaction, source_id: int, rows: Sequence[StoredPattern]) -> None:
-    """Writes patterns, but for their numbers of URLs."""
+    """Writes patterns without their numbers of URLs."""
     if not rows:
         return
     columns = ("pages", "new_permille", "cut", "cut_limit", "shares", "runs")
@@ -84,7 +84,7 @@ def find_cut(transaction: Transaction, source_id: int) -> list[StoredPattern]:
 
 
 def forget_cuts(transaction: Transaction, source_id: int, *, key: str, limit: int) -> None:
-    """Forgets cuts that ``key`` made at another value than ``limit``, with all that is known of their pages."""
+    """Forgets the cuts that ``key`` made with another value than ``limit``, and all that is known of their pages."""
     transaction.execute(
         update(patterns)
         .where(patterns.c.source_id == source_id, patterns.c.cut == key, patterns.c.cut_limit != limit)
@@ -117,7 +117,7 @@ def set_counts(transaction: Transaction, source_id: int, numbers: Mapping[str, i
 
 
 def mark_full(transaction: Transaction, source_id: int, texts: Collection[str], *, key: str, limit: int) -> None:
-    """Marks patterns as cut that have as many URLs as ``key`` allows; those cut by another key stay as they are."""
+    """Marks patterns as cut that have all the URLs that ``key`` allows; patterns cut by another key stay."""
     if texts:
         transaction.execute(
             dialect_of(transaction).upsert(

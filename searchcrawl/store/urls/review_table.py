@@ -1,4 +1,4 @@
-"""Part of the URL table: reads all rows of a source when its rules were edited, and keeps what rewriters say of rows."""
+"""Part of the URL table: reads all rows of a source when its rules were edited, and stores results of rewriters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _referrers = urls.alias("referrers")
 
 
 class Reviewed(NamedTuple):
-    """A row to be checked by edited rules; ``found_as`` is the URL that a rewriter changed into its own, if any."""
+    """A row to be checked by edited rules; ``found_as`` is the URL before a rewriter changed it, if one did."""
 
     id: int
     url: str
@@ -68,7 +68,7 @@ def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) ->
 
 
 def set_found_as(transaction: Transaction, found: Mapping[int, tuple[str | None, str | None]]) -> None:
-    """Sets, by row id, the URL as it was found and the display URL of rows that another link leads to."""
+    """Sets the original URL and the display URL of rows to which another link leads, by row id."""
     if found:
         statement = update(urls).where(urls.c.id == bindparam("row_id"))
         transaction.execute(

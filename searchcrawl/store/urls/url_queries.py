@@ -23,7 +23,7 @@ _DOCUMENT_OF_SOURCE: Final = scanned(documents.c.source_id) == bindparam("source
 _referrers = urls.alias("referrers")
 _survivors = urls.alias("survivors")
 _canonicals = urls.alias("canonicals")
-#: Copies of a document that are listed.
+#: How many copies of a document are listed.
 _MAX_COPIES: Final = 10
 
 
@@ -78,7 +78,7 @@ _OF_DOCUMENT: Final = [
 
 
 class IndexedRow(NamedTuple):
-    """A document that is in the index, as the table knows it; ``settled``: the index has its ``fields_digest``."""
+    """A document in the index as the table has it; ``settled``: the index has its ``fields_digest``."""
 
     url_id: int
     url: str
@@ -146,7 +146,7 @@ def find_host_ids(transaction: Transaction, name: str) -> list[int]:
 
 
 def find_quarantine_times(transaction: Transaction, source_id: int) -> dict[int, int]:
-    """The ends of runs, by run id: since then their removals have been in quarantine."""
+    """The ends of runs, by run id: since then the removals of the run have been in quarantine."""
     waiting = select(documents.c.quarantine_run).where(
         documents.c.source_id == source_id, documents.c.quarantine_run.is_not(None)
     )
@@ -186,7 +186,7 @@ def _count(transaction: Transaction, *conditions: ColumnElement[bool]) -> int:
 
 
 def _build_listing(wanted: RowFilter, after: int) -> Select[tuple[object, ...]]:
-    # The rows of the page are a subquery, so that no planner begins with all documents.
+    # The rows are a subquery, so that no query planner begins with all documents.
     rows = select(urls).where(_OF_SOURCE, urls.c.id > after, *_build_conditions(wanted))
     return _join_documents(rows.order_by(urls.c.id).limit(_PAGE_ROWS))
 
@@ -242,11 +242,11 @@ def _build_listed(row: object) -> ListedUrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlFacts:
-    """A row of the URL table with its document, and what else is known of it.
+    """A row of the URL table with its document, and everything else that is known of it.
 
-    ``place`` is (segment, offset, bytes of the answer, bytes of the fields) of its record, None without one;
-    ``canonical`` is the URL that it names as canonical, where that is known; ``copies`` are the URLs of its
-    duplicates, at most ten. ``host_allowed_ms`` is the moment from which requests to its host are allowed.
+    ``place`` is (segment, offset, bytes of the answer, bytes of the fields) of its record, None without one.
+    ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
+    ten. ``host_allowed_ms`` is the moment from which requests to its host are allowed.
     """
 
     listed: ListedUrl

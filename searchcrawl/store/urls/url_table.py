@@ -1,4 +1,4 @@
-"""The URL table, which is the queue: rows are admitted, claimed and settled here."""
+"""The URL table, which is the queue: rows are added, claimed and settled here."""
 
 from __future__ import annotations
 
@@ -209,9 +209,9 @@ _CLAIM_COLUMNS: Final = (
 def claim(
     transaction: Transaction, source_id: int, host_id: int, *, limit: int, now_ms: int, horizon_ms: int, forced: bool
 ) -> list[Claim]:
-    """Claims up to ``limit`` rows of a host: first those to do, by rising depth, then those due again.
+    """Claims up to ``limit`` rows of a host: first rows to do, by rising depth, then rows that are due again.
 
-    ``forced`` claims carry no validators and no body digest: everything is processed again.
+    ``forced`` claims have no validators and no body digest: everything is processed again.
     """
     source = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
     here = and_(urls.c.source_id == source_id, urls.c.host_id == host_id)
@@ -226,9 +226,9 @@ def claim(
 
 def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
     has_document = row.segment is not None or row.state in AT_HAND
-    # It belongs in the index, and its record is gone: its page is needed, so no validators are sent.
+    # The document belongs in the index and its record is gone: the page is needed, so no validators are sent.
     gone = not has_document and row.document_code in WITH_DOCUMENT
-    # The date is over that its author set (unavailable_after): the same bytes have another result now.
+    # The date that the author set (unavailable_after) is over: the same bytes have another result now.
     over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
     whole = forced or gone or over
     return Claim(
@@ -239,7 +239,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         attempt=row.attempts,
         failed_runs=row.failed_runs,
         code=row.code,
-        # The validators are those of the target of a redirect, not of the URL that redirects.
+        # The validators belong to the target of a redirect, not to the URL that redirects.
         etag=None if whole or row.redirects else row.etag,
         last_modified=None if whole or row.redirects else row.last_modified,
         body_digest=None if whole else row.body_digest,
@@ -257,7 +257,7 @@ def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: Fe
 
 
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Releases claimed rows: they are to do again, and otherwise unchanged."""
+    """Releases claimed rows: they are to do again, and unchanged otherwise."""
     _set_fetch_state(transaction, url_ids, FetchState.TODO)
 
 
@@ -270,7 +270,7 @@ def recover(transaction: Transaction, source_id: int) -> int:
 
 
 def find_next_due_ms(transaction: Transaction, source_id: int) -> int | None:
-    """When the first row that is to do is due; None without such rows."""
+    """When the first row that is to do becomes due; None without such rows."""
     value: int | None = transaction.execute(
         select(func.min(urls.c.due_ms)).where(_TODO, urls.c.source_id == source_id)
     ).scalar()
@@ -328,7 +328,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
 
 
 def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
-    """Sets the code of rows by id, where their last visit brought a document: they became copies, or are none any more."""
+    """Sets the codes of rows whose last visit brought a document: they became copies, or are copies no longer."""
     if codes:
         statement = update(urls).where(urls.c.id == bindparam("row_id"), _ENDED_WELL).values(code=bindparam("new_code"))
         transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
