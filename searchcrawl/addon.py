@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -41,6 +42,8 @@ from searchcrawl.sources.refused_settings import conceal_credentials
 _Ordered = Sequence[tuple[type[Any], int]]
 
 #: Spiders written in Python have the one of settings.py.
+logger = logging.getLogger(__name__)
+
 _HANDLERS: Final = dict.fromkeys(("http", "https"), "searchcrawl.http.download_handler.GuardedHandler")
 
 _MIDDLEWARES: Final[_Ordered] = (
@@ -120,6 +123,7 @@ class SearchcrawlAddon:
         if run is None:
             with suppress(KeyError):  # A user took it out.
                 settings.replace_in_component_priority_dict("EXTENSIONS_BASE", MemoryUsage, MemoryExtension)
+            _warn_of_other_handlers(spider, settings)
             return
         dry_run = getattr(spider, "dry_run", False)
         for name, value in (_build_values(run, dry_run=dry_run) | conceal_credentials(run.source.settings)).items():
@@ -154,3 +158,11 @@ def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
     }
     # Not in settings.py: it hands out rows of the URL table. A look at one page has none, nor have users' spiders.
     return values if dry_run else values | {"SCHEDULER": Scheduler}
+
+
+def _warn_of_other_handlers(spider: Spider, settings: BaseSettings) -> None:
+    """The address guard is in our handler: a spider in Python that uses another one reaches private addresses (L7)."""
+    handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), **(spider.custom_settings or {}).get("DOWNLOAD_HANDLERS", {})}
+    others = [scheme for scheme, handler in handlers.items() if handler and "PythonSpiderHandler" not in str(handler)]
+    if others:
+        logger.warning("%s: the address guard does not cover its handler of %s", spider.name, ", ".join(others))

@@ -356,9 +356,11 @@ def is_refusal(code: int, rule: str | None) -> bool:
 
 def is_failure(code: int, rule: str | None) -> bool:
     """Whether a visit failed: its row is counted as failed, and waits longer with each failed run."""
-    return facts_of(code).kind is CodeClass.FAILURE or (code == Code.ROBOTS and rule == ROBOTS_UNAVAILABLE)
+    # A visit that brings no document is no copy: a server may send the number of such a code as its status.
+    failing = (CodeClass.FAILURE, CodeClass.COPY, CodeClass.DISPLAY)
+    return facts_of(code).kind in failing or (code == Code.ROBOTS and rule == ROBOTS_UNAVAILABLE)
 
 
 def is_retried(status: int) -> bool:
     """Whether a status of HTTP may be another at the next try: 408, 425, 429 and 5xx."""
-    return facts_of(status).retried
+    return status not in _OURS and facts_of(status).retried

@@ -88,10 +88,10 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
     found = record.decode(member, record_type="response")
     head, _, body = found.block.partition(_HEAD_END)
     try:
-        describe_status, _, *lines = head.split(_BREAK)
+        status_line, _, *lines = head.split(_BREAK)
         return StoredPage(
             url=found.headers["warc-target-uri"],
-            status=int(describe_status.split(b" ")[1]),
+            status=int(status_line.split(b" ")[1]),
             headers=tuple(_restore_header(line) for line in lines),
             body=body,
             fetched_at=datetime.fromisoformat(found.headers["warc-date"]),

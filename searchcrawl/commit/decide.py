@@ -11,7 +11,7 @@ import orjson
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.admit import Found
-from searchcrawl.codes import REFUSED, WITH_DOCUMENT, Code, facts_of, is_failure, is_refusal
+from searchcrawl.codes import REFUSED, WITH_DOCUMENT, Code, CodeClass, facts_of, is_failure, is_refusal
 from searchcrawl.items import Document, Hop, Link, Outcome, Page
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle
@@ -208,10 +208,9 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.with_evidence.append(claim.url_id)
     if outcome.links:
         group.found.append(Found(claim.url_id, claim.depth, outcome.links, is_normalised=True))
-    # A 951 for a robots.txt that cannot be read is a failure, though 951 usually is a refusal.
-    group.counts.update(
-        ("fetch_failures",) if failed and outcome.code == Code.ROBOTS else facts_of(outcome.code).counters
-    )
+    facts = facts_of(outcome.code)
+    # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
+    group.counts.update(facts.counters if not failed or facts.kind is CodeClass.FAILURE else ("fetch_failures",))
 
 
 def _build_settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, again: bool = False) -> Settled:

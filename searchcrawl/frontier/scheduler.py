@@ -115,6 +115,7 @@ class Scheduler(BaseScheduler):
 
     def item_error(self, item: object, failure: Failure) -> None:
         """Ends a visit at whose page a pipeline failed; the document in the store stays."""
+        self._crawler.stats.inc_value(f"searchcrawl/read_errors/{type(failure.value).__name__}")
         self._end_at(item, Code.CONVERSION_FAILED, error=repr(failure.value)[:300])
 
     def spider_error(self, failure: Failure, response: Response) -> None:
@@ -168,7 +169,8 @@ class Scheduler(BaseScheduler):
         engine.crawl(request)
 
     def _wake_from_thread(self) -> None:
-        self._loop.call_soon_threadsafe(self._wake)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake)
 
     def _put_back(self, request: Request) -> None:
         claim = find_claim(request)

@@ -207,9 +207,13 @@ class GuardedHandler(BaseDownloadHandler):
         kind = (headers.get(b"Content-Type") or b"").partition(b";")[0].strip().lower()
         return _TYPES.get(kind, Response)
 
+    def _choose_limit(self, request: Request) -> int:
+        """How many bytes a body may have; 0: any number."""
+        return self._max_bytes
+
     async def _read_body(self, answer: aiohttp.ClientResponse, request: Request) -> bytes:
         prefix_bytes: int = request.meta.get("body_prefix_bytes", 0)
-        limit = prefix_bytes or self._max_bytes
+        limit = prefix_bytes or self._choose_limit(request)
         announced = answer.content_length
         if limit and not prefix_bytes and announced is not None and announced > limit:
             answer.close()
@@ -259,6 +263,10 @@ class PythonSpiderHandler(GuardedHandler):
         url = request.meta.get("proxy")
         secret = request.headers.get(_FOR_PROXY)
         return (yarl.URL(url), secret.decode("latin-1") if secret else None) if url else (None, None)
+
+    def _choose_limit(self, request: Request) -> int:
+        limit: int = request.meta.get("download_maxsize", self._max_bytes)
+        return limit
 
     def _choose_type(self, headers: Headers, url: str, body: bytes) -> type[Response]:
         return responsetypes.from_args(headers=headers, url=url, body=body)

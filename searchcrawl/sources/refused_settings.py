@@ -50,7 +50,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "SPIDER_LOADER_CLASS": "it makes spiders of the source files",
     "SPIDER_LOADER_WARN_ONLY": "it belongs into the settings module of the project",
     "SPIDER_MODULES": "it belongs into the settings module of the project",
-    "TWISTED_DNS_RESOLVER": "the address guard is this resolver: use fetch.resolve and fetch.private_networks",
+    "TWISTED_DNS_RESOLVER": "use fetch.resolve and fetch.private_networks",
     "TWISTED_REACTOR": "searchcrawl runs on the asyncio reactor",
     "TWISTED_REACTOR_ENABLED": "searchcrawl runs on the asyncio reactor",
     "URLLENGTH_LIMIT": "use scope.max_url_length",

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scrapy import Request
-from scrapy.exceptions import CannotResolveHostError
+from scrapy import Request, Spider
+from scrapy.exceptions import CannotResolveHostError, DownloadCancelledError
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
+from searchcrawl.addon import SearchcrawlAddon
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.download_handler import PythonSpiderHandler
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -78,3 +79,28 @@ def test_python_spider_when_its_request_names_a_proxy_then_goes_through_it_and_i
     assert response.status == 200
     assert [line.rsplit(" ", 1)[0] for line in proxy.asked] == [f"GET {url}"]
     assert not any("authorization" in request.lower() for request in server.requests)
+
+
+def test_python_spider_when_a_request_names_a_size_limit_then_it_is_kept() -> None:
+    with HostileServer() as server:
+        server.answers["/large"] = whole(b"x" * 5_000)
+
+        with pytest.raises(DownloadCancelledError):
+            fetched(Request(server.url + "/large", meta={"download_maxsize": 1_000}), "127.0.0.1/32")
+
+
+@pytest.mark.parametrize(("handler", "warned"), [("mine.Handler", True), (None, False)])
+def test_python_spider_when_it_chooses_another_handler_then_the_log_warns_that_nothing_guards_it(
+    handler: str | None, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class OwnSpider(Spider):
+        name = "own"
+        custom_settings = {"DOWNLOAD_HANDLERS": {"ftp": handler}}
+
+    settings = Settings()
+    settings.setmodule("searchcrawl.settings", priority="project")
+    crawler: Any = SimpleNamespace(settings=settings, spider=OwnSpider())
+
+    SearchcrawlAddon(crawler).update_settings(settings)
+
+    assert ("does not cover its handler of ftp" in caplog.text) is warned

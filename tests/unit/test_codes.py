@@ -53,6 +53,8 @@ def test_sets_when_derived_then_they_are_what_the_requirements_say() -> None:
         (404, None, False, True),
         (902, None, False, True),
         (952, "noindex", False, False),
+        # A visit without a document is no copy: a server has sent the number as its status.
+        (909, None, False, True),
     ],
 )
 def test_failure_when_a_rule_refused_then_it_is_none(code: int, rule: str | None, refusal: bool, failure: bool) -> None:
@@ -64,7 +66,7 @@ def test_status_when_it_may_pass_then_the_visit_is_tried_again(status: int) -> N
     assert codes.is_retried(status)
 
 
-@pytest.mark.parametrize("status", [200, 304, 404, 410, 451, 600])
+@pytest.mark.parametrize("status", [200, 304, 404, 410, 451, 600, 902, 959])
 def test_status_when_it_will_not_pass_then_the_visit_is_not_tried_again(status: int) -> None:
     assert not codes.is_retried(status)
 
