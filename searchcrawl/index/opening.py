@@ -10,7 +10,7 @@ from searchcrawl.sources.project import Project
 
 
 def open_index(project: Project) -> Receiver:
-    """The receiver that ``index.type`` names; nothing is requested yet. Its library is loaded only here."""
+    """Opens the receiver that ``index.type`` names; requests nothing yet. Its library is loaded only here."""
     if project.index.type == "solr":
         from searchcrawl.index.solr.receiver import SolrReceiver  # noqa: PLC0415  # heavy
 
@@ -22,7 +22,7 @@ def open_index(project: Project) -> Receiver:
 
 @contextmanager
 def use_index(project: Project) -> Iterator[Receiver]:
-    """The receiver of a project for one command; closed afterwards where it can be."""
+    """The receiver of a project for one command; it is closed afterwards, if it can be."""
     receiver = open_index(project)
     try:
         yield receiver

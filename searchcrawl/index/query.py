@@ -24,7 +24,7 @@ from searchcrawl.index_fields import FIELDS
 #: Fields that may stand before a colon, besides attributes; any other prefix is text.
 PREFIXES = frozenset(field.name for field in FIELDS if field.is_prefix)
 
-#: Terms beyond this many are ignored: they bound what a query costs.
+#: The most terms of a query, which bound its cost; further terms are ignored.
 MAX_TERMS = 128
 
 # Two minus signs are text: people look for options such as --force.
@@ -85,7 +85,7 @@ class _Or:
 
 
 def find_other_prefixes(words: str) -> set[str]:
-    """What stands before a colon in a query and is none of PREFIXES, in lower case: it may name an attribute."""
+    """Words before a colon that are not in PREFIXES, in lower case: each may name an attribute."""
     found = {match["field"].lower() for match in _TOKEN.finditer(words) if match["field"]}
     return found - PREFIXES
 
@@ -123,7 +123,7 @@ def positive_terms(query: Query) -> Iterator[Term]:
 def _join(required: list[Clause], excluded: list[Term]) -> Query:
     if not required and not excluded:
         return Nothing()
-    # A star besides other words changes nothing.
+    # A star beside other words changes nothing.
     kept = [clause for clause in required if not isinstance(clause, Everything)]
     if len(kept) == 1 and not excluded:
         return kept[0]
@@ -133,14 +133,14 @@ def _join(required: list[Clause], excluded: list[Term]) -> Query:
 
 
 def _as_clause(signed: _Signed) -> Clause:
-    """A neighbour of OR as a clause; an excluded term needs something that it is excluded from."""
+    """A neighbour of OR as a clause; an excluded term is excluded from all documents."""
     if signed.excluded and isinstance(signed.clause, Term):
         return AllOf(required=(Everything(),), excluded=(signed.clause,))
     return signed.clause
 
 
 def _group_by_or(tokens: list[_Signed | _Or]) -> Iterator[list[_Signed]]:
-    """Terms in groups: those with OR between them are one; an OR without two neighbours is left out."""
+    """Groups terms with OR between them; an OR without two neighbours is left out."""
     group: list[_Signed] = []
     joined = True
     for token in tokens:

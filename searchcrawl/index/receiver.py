@@ -1,4 +1,4 @@
-"""What takes documents (Receiver), what can also be searched (SearchIndex), and the values that both use.
+"""Receiver, which takes documents, SearchIndex, which can also be searched, and the values that both use.
 
 A new kind of receiver, such as one that writes to a message queue, needs three things:
 
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from searchcrawl.items import IndexedDocument, Removal
 
-#: Stand around a hit in a snippet; stored text holds neither.
+#: These marks are around a hit in a snippet; stored text has neither of them.
 HIT_START: Final = "\ue000"
 HIT_END: Final = "\ue001"
 
@@ -39,7 +39,7 @@ class Batch:
 
 
 class Receipt(NamedTuple):
-    """What became of one document or removal; ``error`` says why the index refuses it."""
+    """The result for one document or removal; ``error`` says why the index refuses it."""
 
     id: str
     accepted: bool
@@ -95,16 +95,16 @@ class SearchAnswer:
 
 
 class Receiver(Protocol):
-    """Takes documents and removals (K3); after a crash a new one is made, which gets unfinished batches again."""
+    """Takes documents and removals (K3); after a crash a new object gets the unfinished batches again."""
 
     def begin(self, source: str, run: int) -> None:
         """Called before the first delivery of a run."""
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
-        """Stores and removes; one receipt for each document, then one for each removal, in their order.
+        """Stores and removes; returns one receipt for each document, then one for each removal, in their order.
 
-        Raises IndexUnavailable (the delivery calls again, after a pause) or IndexMisconfigured (it does not);
-        after either the whole batch stays unsent. A batch that is delivered twice does no harm.
+        Raises IndexUnavailable (the delivery calls again, after a pause) or IndexMisconfigured (it does not). After
+        either error the whole batch counts as not sent. A batch that is delivered twice does no harm.
         """
 
     def end(self, outcome: str) -> None:
@@ -125,7 +125,7 @@ class SearchIndex(Receiver, Protocol):
         """Answers a query; raises IndexUnavailable or IndexMisconfigured."""
 
     def purge(self) -> int:
-        """Removes tombstones and deleted documents for good; how many tombstones there were."""
+        """Removes tombstones and deleted documents for good; returns the number of tombstones."""
 
     def ping(self) -> None:
         """Returns if the index can be reached and has our fields; raises IndexUnavailable or IndexMisconfigured."""

@@ -11,7 +11,7 @@ from typing import Final
 from searchcrawl.index.receiver import HIT_END, HIT_START
 from searchcrawl.index_fields import is_text_field
 
-#: What Lucene takes as one untokenised term.
+#: The longest untokenised term of Lucene, in bytes.
 MAX_TERM_BYTES: Final = 32_766
 
 Scalar = str | int | float | bool
@@ -37,7 +37,7 @@ def clean_fields(fields: Mapping[str, object]) -> dict[str, Scalar | list[Scalar
     texts: dict[int, Scalar | None] = {}
     for name, value in fields.items():
         if isinstance(value, str) and len(value) >= _SHORT and is_text_field(name):
-            # The content is in the document twice, once for the analysis by language: one object, cleaned once.
+            # A document may have its content twice, once for the analysis by language: the same object is cleaned once.
             key = id(value)
             if key not in texts:
                 texts[key] = clean_value(name, value)
@@ -54,7 +54,7 @@ def clean_fields(fields: Mapping[str, object]) -> dict[str, Scalar | list[Scalar
 
 
 def clean_value(name: str, value: object) -> Scalar | None:
-    """One value of the field ``name``, or None where nothing of it can be stored."""
+    """One value of the field ``name``; None if nothing of it can be stored."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, str):
@@ -72,7 +72,7 @@ def clean_value(name: str, value: object) -> Scalar | None:
 
 
 def find_id_fault(document_id: str) -> str | None:
-    """Why no index can take the id, or None; an empty one would be shared, a long one is no term (X-I10)."""
+    """Why no index can take the id, or None. An empty id would be shared, and a long one is no term (X-I10)."""
     if not document_id.strip():
         return "the id is empty"
     if clean_text(document_id) != document_id:
@@ -93,7 +93,7 @@ def clean_text(text: str) -> str:
 
 
 def cut_bytes(text: str, max_bytes: int) -> str:
-    """The longest beginning of the text that fits into so many bytes of UTF-8."""
+    """The longest beginning of the text with at most this many bytes of UTF-8."""
     if len(text) * 4 <= max_bytes:
         return text
     encoded = text.encode("utf-8")
@@ -108,7 +108,7 @@ def iso_utc(moment: date) -> str:
     try:
         aware = aware.astimezone(UTC)
     except OverflowError:
-        # The first or last day of the calendar, in a zone that would leave it.
+        # The first or last day of the calendar may leave it by its zone.
         aware = aware.replace(tzinfo=UTC)
     precision = "milliseconds" if aware.microsecond else "seconds"
     return aware.isoformat(timespec=precision).replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""A run that leaves no trace: no lease, no row, nothing in cache or index. It is for trying one page."""
+"""A run that writes nothing: no lease, no row, no document. It is for trying one page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DryRun(Run):
     """A run whose writes are rolled back, and that has no lease."""
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """What ``work`` returns, in a transaction that is rolled back."""
+        """Returns the result of ``work``, whose transaction is rolled back."""
         answers: list[T] = []
 
         def roll_back(transaction: Transaction) -> None:

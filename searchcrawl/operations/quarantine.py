@@ -84,7 +84,7 @@ def _seal_waiting(transaction: Transaction, run: Run) -> list[tuple[SealedBatch,
 
 
 def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:
-    """Drops the waiting removals: the documents stay until another visit speaks against them; raises SourceBusy."""
+    """Drops the waiting removals: the documents stay until a visit brings new evidence; raises SourceBusy."""
     with lease_source(project, source, database) as run:
         if run is None:
             return _build_answer(source, 0, 0)

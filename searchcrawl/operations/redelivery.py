@@ -1,4 +1,4 @@
-"""Sends documents from the cache to the index between runs: those that wait, or all once more (E7)."""
+"""Sends documents from the cache to the index between runs: those that wait, or all of them again (E7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 60.0
 
-#: Is called with the number of documents that were sent so far, and with that of all.
+#: Called with the number of documents that were sent so far, and the number of all.
 ProgressCallback = Callable[[int, int], None]
 
 
@@ -36,11 +36,11 @@ def flush(
     retry_seconds: float = _RETRY_SECONDS,
     on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Sends what waits for the index, also what a dead process began; without anything, the index is not asked.
+    """Sends everything that waits for the index, including what a dead process began.
 
-    Returns ``{"source", "documents", "removed", "failed"}``. A removal that no run has decided on waits for the end
-    of a run. Raises SourceBusy while the source is crawled, and DeliveryError where the index cannot be
-    reached: what was not sent waits as before.
+    If nothing waits, the index gets no request. Returns ``{"source", "documents", "removed", "failed"}``. Removals that
+    no run has decided about wait for the end of a run. Raises SourceBusy while the source is crawled, and DeliveryError
+    if the index cannot be reached: then the rest waits as before.
     """
     sent = Sent()
     with lease_source(project, source, database) as run:
@@ -60,10 +60,10 @@ def resend(
     retry_seconds: float = _RETRY_SECONDS,
     on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Sends all documents that should be in the index again, with new versions, and what waits; raises as ``flush``.
+    """Sends all documents that should be in the index again, with new versions, and everything that waits.
 
-    Documents whose records are no longer in the cache count as failed; those with damaged records are fetched again
-    by the next run, too. A resend that is cut off is completed by the next run or ``flush``.
+    Documents without a record in the cache count as failed. Those with a damaged record do too, and the next run
+    fetches them again. A resend that is cut off is completed by the next run or ``flush``. Raises as ``flush``.
     """
     sent = Sent()
     with lease_source(project, source, database) as run:
@@ -84,7 +84,7 @@ def _send(run: Run, receiver: Receiver, retry_seconds: float, on_progress: Progr
         if on_progress is None
         else _add_up(on_progress, run.read(partial(_count_waiting, source_id=run.source_id)))
     )
-    # A run that was cut off will be continued: what is sent now is counted as its own.
+    # A run that was cut off is continued later: the documents sent now count in it.
     counts_into_run = run.row.ended_ms is None
     with open_sender(
         run, receiver, retry_seconds=retry_seconds, counts_into_run=counts_into_run, on_sent=on_sent

@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def lease_source(project: Project, source: Source, database: Database) -> Iterator[Run | None]:
-    """Takes the lease of a source and yields its last run; None, without a lease, where the source never ran.
+    """Takes the lease of a source and yields its last run; yields None, without a lease, if it never ran.
 
-    A thread renews the lease until the context ends. Raises SourceBusy while the source is crawled, or while
-    another command has the lease.
+    A thread renews the lease until the context ends. Raises SourceBusy while the source is crawled, or while another
+    command has the lease.
     """
     boundary = build_boundary(source)
     taken = database.write(lambda transaction: _take(transaction, source.name))

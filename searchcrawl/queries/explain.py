@@ -1,4 +1,4 @@
-"""``explain``: why a URL is or is not in the index, by each source, the one that decides first (L1, J2)."""
+"""``explain``: why a URL is or is not in the index, for each source, the deciding one first (L1, J2)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from searchcrawl.store.engine.database import Database
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What one source says of a URL."""
+    """The explanation of a URL for one source."""
 
     context: Context
     verdict: Verdict
@@ -26,7 +26,7 @@ class Explanation:
 
     @property
     def is_relevant(self) -> bool:
-        """Whether the source knows the URL, or would take it."""
+        """Whether the source knows the URL, or would request it."""
         return self.context.facts is not None or not self.context.list_refusals()
 
     def as_json(self, others: Sequence[Explanation] = ()) -> dict[str, Any]:
@@ -55,11 +55,11 @@ def explain_by_all(
     *,
     versions: Mapping[str, int],
 ) -> list[Explanation]:
-    """What each source says of the URL ``text``, the deciding one first.
+    """Explains the URL ``text`` for each source, the deciding one first.
 
-    That is a source that has it in the index, then one that knows it, then one that would take it, then the
-    others, the one with the fewest rules against it first. Raises InvalidUrl, StoreError, and
-    ConfigurationError for a plug-in of rewriters that cannot begin.
+    First comes a source that has it in the index, then one that knows it, then one that would request it, then the
+    others, those with the fewest rules against it first. Raises InvalidUrl, StoreError, and ConfigurationError for a
+    plug-in of rewriters that cannot begin.
     """
     asked = [build_inputs(project, source, versions) for source in sources]
     with ExitStack() as stack:
@@ -70,7 +70,7 @@ def explain_by_all(
 
 
 def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanation:
-    """What one source says of the URL ``text``; raises InvalidUrl, StoreError."""
+    """Explains the URL ``text`` for one source; raises InvalidUrl, StoreError."""
     url = urls.resolve(text)
     context = database.read(lambda transaction: build_context(transaction, inputs, url, now_ms=clock.now_ms()))
     steps = tuple(list_steps(context, asked=text))

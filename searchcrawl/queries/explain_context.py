@@ -1,4 +1,4 @@
-"""What ``explain`` knows of one URL: the rules of a source as they are now, and what the store keeps of it (L1)."""
+"""The data from which ``explain`` explains a URL: the present rules of a source, and the store's rows (L1)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _LIMITS: Final = frozenset(f"scope.{name}" for name in ("depth", "dynamic_pages"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceInputs:
-    """What of a source is the same for each URL about which it is asked.
+    """What is the same for each URL of a source that is explained.
 
-    ``lower_limits`` are the limits of the boundary that hold where the source file sets none, each with the place
-    where it is set; ``fingerprint`` is that of the source file as it is now.
+    ``lower_limits`` are the limits of the boundary that hold if the source file sets none, each with the place where it
+    is set. ``fingerprint`` is that of the source file as it is now.
     """
 
     project: Project
@@ -50,7 +50,7 @@ class SourceInputs:
 
 
 def build_inputs(project: Project, source: Source, versions: Mapping[str, int]) -> SourceInputs:
-    """A source to be asked; its ``rewriting`` is not yet open. Raises ConfigurationError."""
+    """Builds the inputs of a source; its ``rewriting`` is not yet open. Raises ConfigurationError."""
     return SourceInputs(
         project=project,
         source=source,
@@ -97,12 +97,12 @@ class Context:
 
     @property
     def source(self) -> Source:
-        """The source that is asked."""
+        """The source for which the URL is explained."""
         return self.inputs.source
 
     @property
     def listed(self) -> ListedUrl | None:
-        """Its row; None where it was never seen."""
+        """Its row; None if it was never seen."""
         return None if self.facts is None else self.facts.listed
 
     @property
@@ -112,17 +112,17 @@ class Context:
 
     @property
     def depth(self) -> int | None:
-        """The depth at which it was found; None where it never was."""
+        """The depth at which it was found; None if it was never found."""
         return None if self.listed is None else self.listed.depth
 
     @property
     def in_index(self) -> bool:
-        """Whether the index holds it, by what the store knows."""
+        """Whether the index has it, as far as the store knows."""
         return self.listed is not None and self.listed.indexed_version is not None
 
     @property
     def state(self) -> UrlState | None:
-        """Its state as ``urls`` names it; None where it was never seen."""
+        """Its state, with the names of ``urls``; None if it was never seen."""
         return None if self.listed is None else derive_url_state(self.listed, self.source.lifecycle.remove_on)
 
     def list_refusals(self, url: str | None = None) -> list[Reason]:
@@ -133,7 +133,7 @@ class Context:
             build_reason("boundary", decision, self.source, boundary.propose_include(url, decision))
             for decision in decisions
         ]
-        # A limit that is taken out of a file leaves the one of a lower layer.
+        # If a limit is removed from a file, the limit of a lower layer holds.
         limits = {decision.key for decision in decisions if decision.rule != NO_INCLUDE} & _LIMITS
         for origin, lower in self.inputs.lower_limits if limits else ():
             for decision in lower.list_refusals(url, self.depth):
@@ -182,7 +182,7 @@ class Context:
 
 
 def build_context(transaction: Transaction, inputs: SourceInputs, url: str, *, now_ms: int) -> Context:
-    """What is known of ``url``, which may be as it was found or as it is shown; raises StoreError."""
+    """Reads what is known of ``url``, a URL as it was found or as it is shown; raises StoreError."""
     source, project = inputs.source, inputs.project
     source_id = run_table.find_source(transaction, source.name)
     url, shown_as, facts = _find_facts(transaction, source_id, url)
@@ -229,7 +229,7 @@ def _find_trap(
     watch = TrapWatch(
         source_id,
         trap_after=scope.trap_after,
-        # What waits was counted.
+        # A URL that waits was counted before.
         max_urls_per_pattern=scope.max_urls_per_pattern if facts is None else 0,
         file=source.file,
     )

@@ -17,9 +17,9 @@ _POSITION: Final = re.compile(r"\[[0-9]+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """What decided, and in which ``step``; ``file`` and ``key`` are None where no file of the project says it.
+    """What decided, and in which ``step``; ``file`` and ``key`` are None if no file of the project says it.
 
-    ``proposal`` is the include that would end a refusal for want of one, its key as in ``file``.
+    ``proposal`` is the include that would end a refusal because no include matches, with its key as in ``file``.
     """
 
     step: str
@@ -79,7 +79,7 @@ def locate(source: Source, key: str) -> tuple[str, str]:
 
 
 def is_changed(changed: Collection[str], rule: str) -> bool:
-    """Whether the key of a rule that a row keeps (``KEY: RULE``) is among the keys of a fingerprint that differ."""
+    """Whether the key of a rule in a row (``KEY: RULE``) is among the changed keys of a fingerprint."""
     return bool(_table_and_key(rule.partition(": ")[0]) & set(changed))
 
 

@@ -1,4 +1,4 @@
-"""The steps of a URL as ``explain`` tells them, in their order: where it was found, what answered, what was sent (L1)."""
+"""The steps of a URL that ``explain`` shows, in order: where it was found, what answered, what was sent (L1)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Step:
 
 
 def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
-    """All steps that a URL has come to, in their order; ``asked`` is the text of the question."""
+    """Lists all steps that a URL has reached, in order; ``asked`` is the text of the question."""
     yield _describe_identity(context, asked)
     if context.discarded is not None:
         detail = f"links to it are discarded by {context.discarded.text}"
@@ -70,7 +70,7 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
 
 
 def describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
-    """What the site answers at this moment, and whether it is what the index or the cache has (``--live``)."""
+    """What the site answers now, and whether the index or the cache has the same (``--live``)."""
     parts = [f"now {describe_code(answer.code)}"]
     if answer.redirects:
         parts.append(" → ".join(f"{hop.url} ({hop.code})" for hop in answer.redirects))
@@ -135,7 +135,7 @@ def _describe_robots(context: Context) -> Step:
         return Step("robots", "refused", f"{file} {said}", listed.rule)
     if listed is not None and listed.code not in NEVER_REQUESTED and listed.last_fetched_ms is not None:
         return Step("robots", "allowed", f"{file} did not forbid it at the last visit")
-    # It was never asked for: the last good copy says what would become of it.
+    # The URL was never requested: the last good copy says what would happen.
     if context.robots is None:
         return Step("robots", "unknown", f"{file}: not asked (--live asks it)")
     lines = context.list_robots_refusals()
@@ -162,7 +162,7 @@ def _describe_answer(facts: UrlFacts) -> Step:
     parts = [describe_code(listed.code)]
     error = listed.error
     if error is not None and read_target(error) is None:
-        # Errors of statuses say no more than the status, and the URL that answered.
+        # The error of a status only repeats the status, and the URL that answered.
         parts[0] = error if error.startswith(parts[0]) else f"{parts[0]}; {error}"
     if listed.last_fetched_ms is not None:
         parts.append(f"last visit {clock.iso(listed.last_fetched_ms)}")
@@ -200,7 +200,7 @@ def _describe_fields(context: Context, place: tuple[int, int, int, int]) -> str:
 
 
 def _describe_duplicates(facts: UrlFacts) -> Iterator[Step]:
-    """Copies, canonical links and display URLs: which URL represents which."""
+    """Describes copies, canonical links and display URLs: which URL represents which."""
     listed = facts.listed
     if facts.canonical is not None:
         outcome = "stands behind" if listed.code == Code.NOT_CANONICAL else "ignored"

@@ -1,6 +1,6 @@
-"""Why a URL is or is not in the index: one sentence, the rule that decided, and those that would decide alike (L1).
+"""The verdict on a URL: one sentence, the rule that decided, and the rules that would decide alike (L1).
 
-The rules are those of the source file as it is now; the rest is what the last visit left in the store.
+The rules are those of the source file as it is now; everything else is what the last visit left in the store.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from searchcrawl.store.urls.url_queries import UrlFacts
 
 _IN: Final = "in the index"
 _NOT_IN: Final = "not in the index"
-#: In which step a rule that a row keeps decided; in ``answer`` for other codes.
+#: The step in which a rule in a row decided, by code; for other codes it is ``answer``.
 _STEPS: Final[Mapping[int, str]] = {Code.EMPTY: "content", Code.INVALID_DISPLAY_URL: "display"}
 #: The limit of ``[fetch]`` that ends a visit with this code.
 _FETCH_LIMITS: Final[Mapping[int, str]] = {Code.TOO_LARGE: "max_bytes", Code.REDIRECT_LOOP: "max_redirects"}
-#: 1,000 times the bytes sent is a limit that no key sets.
+#: No key sets the limit of 1,000 times the bytes sent.
 _MORE_THAN: Final = re.compile(r"more than ([0-9]+)(?![0-9]| times)")
 _WAITING: Final = {
     UrlState.CACHED: "fetched, and waits to be delivered",
@@ -45,7 +45,7 @@ class Verdict:
 
 
 def find_verdict(context: Context) -> Verdict:
-    """The verdict on a URL, seen by its source or not."""
+    """Finds the verdict on a URL, whether or not its source has seen it."""
     refusals = [context.discarded] if context.discarded is not None else context.list_refusals()
     facts = context.facts
     if facts is None:
@@ -92,7 +92,7 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
 
 def _explain_outside(context: Context, facts: UrlFacts, refusals: Sequence[Reason]) -> Verdict:
     presence = _describe_presence(context, facts)
-    # A run that looked at it under these rules has settled it so; else the next run does.
+    # A run with these rules has settled it in this way already; otherwise the next run does.
     if context.in_index and facts.listed.code not in REFUSED:
         presence = f"{_IN}, and leaves with the next run"
     return Verdict(f"{presence}: {describe_code(_code_of(refusals[0]))}", refusals)
@@ -100,12 +100,12 @@ def _explain_outside(context: Context, facts: UrlFacts, refusals: Sequence[Reaso
 
 def _code_of(refusal: Reason) -> int:
     key = refusal.key or ""
-    # The key as the boundary names it, wherever it is written.
+    # The key has the name that the boundary uses, wherever it is written.
     return refusal_code(Decision(False, key=key[max(key.find("scope."), 0) :]))
 
 
 def _explain_lifted(context: Context, refused: str) -> Verdict:
-    """Of a URL that a rule refused before, and that none refuses now."""
+    """The verdict on a URL that a rule refused before, and that no rule refuses now."""
     presence = f"{_IN}, and stays" if context.in_index else f"{_NOT_IN} as yet"
     return Verdict(f"{presence}: {refused}, by no rule as they are now", context.list_includes())
 
@@ -121,8 +121,8 @@ def _explain_unvisited(context: Context, facts: UrlFacts) -> Verdict:
 
 
 def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
-    """Of a page that was fetched well, and is or will be in the index."""
-    # Its visit asked the index filter: only rules that were edited since can refuse it.
+    """The verdict on a page that was fetched well, and is or will be in the index."""
+    # The index filter was applied at its visit: only rules that were edited since can refuse it.
     refusals = context.list_filter_refusals() if any(key.startswith("keep.") for key in context.changed) else []
     if refusals:
         leaves = f"{_IN}, and leaves with the next run" if context.in_index else f"{_NOT_IN} as yet, and will not be"
@@ -137,7 +137,7 @@ def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
 
 
 def _describe_presence(context: Context, facts: UrlFacts) -> str:
-    """Whether the index has it, and whether it is about to leave."""
+    """Says whether the index has it, and whether it is about to be removed."""
     listed = facts.listed
     if not context.in_index:
         return _NOT_IN
@@ -151,7 +151,7 @@ def _describe_presence(context: Context, facts: UrlFacts) -> str:
 
 
 def _describe_visit(context: Context, facts: UrlFacts) -> str:
-    """What the last visit brought."""
+    """Says how the last visit ended."""
     listed = facts.listed
     meaning = describe_code(listed.code)
     if listed.index_error is not None and listed.code == 200:
@@ -167,7 +167,7 @@ def _describe_visit(context: Context, facts: UrlFacts) -> str:
 
 
 def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason]:
-    """What the last visit brought that keeps the page from being indexed; empty where nothing does as of now."""
+    """The results of the last visit that keep the page out of the index, as far as they still hold; may be empty."""
     listed = facts.listed
     if listed.code == 200:
         return [Reason(step="index", rule=listed.index_error)] if listed.index_error is not None else []
@@ -197,7 +197,7 @@ def _find_reasons_of_redirect(context: Context, facts: UrlFacts) -> Sequence[Rea
         kind = "meta refresh" if listed.code == Code.META_REFRESH else "moved for good"
         return [Reason(step="redirect", rule=f"{kind} to {target}" if target is not None else kind)]
     if target is None:
-        # Without the target nobody knows whether the rule still holds.
+        # Without the target it is unknown whether the rule still holds.
         return [parse_reason(listed.rule, "boundary", context.source)]
     return context.list_refusals(target)
 
@@ -212,7 +212,7 @@ def _find_reasons_of_filter(context: Context, rule: str) -> Sequence[Reason]:
 
 
 def _find_fetch_limit(context: Context, facts: UrlFacts) -> Sequence[Reason]:
-    """The limit of ``[fetch]`` that ended the visit, or what was answered; empty where the limit was raised since."""
+    """The limit of ``[fetch]`` that ended the visit, or the answer; empty if the limit was raised since."""
     listed = facts.listed
     name = _FETCH_LIMITS.get(listed.code)
     passed = _MORE_THAN.search(listed.error or "")

@@ -14,7 +14,7 @@ from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run
 from searchcrawl.store.batches.batch_table import BatchDocument
 
-#: Shown as ``text``, or not known before the page is stored.
+#: Fields that are shown as ``text``, or that are not known before the page is stored.
 _LEFT_OUT: Final = frozenset({"content", "first_seen"})
 
 

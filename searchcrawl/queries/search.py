@@ -1,4 +1,4 @@
-"""``search``: asks the index, and shapes its hits and facets as the command prints them."""
+"""``search``: queries the index, and gives hits and facets the form in which the command prints them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from searchcrawl.sources.project import Project
 
 _UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 _BY_SCORE: Final = frozenset({"score", "-score"})
-#: Attributes that every document may have, and that are not shown in another part of a hit (A6).
+#: Attributes that every document may have, and that no other part of a hit shows.
 _FIXED: Final = tuple(
     field.name for field in FIELDS if field.is_fixed and field.name not in {"title", "description", "last_modified"}
 )

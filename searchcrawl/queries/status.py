@@ -24,7 +24,7 @@ from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import pattern_table, url_queries, url_table
 from searchcrawl.store.urls.pattern_table import StoredPattern
 
-#: At most so many patterns of URLs that are cut are named.
+#: The most cut patterns of URLs that are named.
 _MOST_PATTERNS: Final = 500
 #: The state of a source whose last run finished, by the exit code of the run; ``failed`` for others.
 _FINISHED_STATES: Final[Mapping[int | None, str]] = {
@@ -118,7 +118,7 @@ def _find_state(run: RunRow, *, executing: bool) -> str:
 
 
 def _find_recrawl_reason(stored_fingerprint: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
-    """Why the next run visits everything without validators (D9); None where it does not."""
+    """Why the next run visits everything without validators (D9); None if it does not."""
     now = compute_fingerprint(source, versions=versions)
     changed = find_changed_keys(stored_fingerprint or now, now)
     return f"changed: {', '.join(changed)}" if changed else None

@@ -1,4 +1,4 @@
-"""The URL table as ``urls`` shows it: an object a row, with one word for the state of its URL."""
+"""The URL table as ``urls`` shows it: an object for each row, with one word for the state of its URL."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _was_removed(row: ListedUrl, remove_on: Collection[int]) -> bool:
 
 
 def _is_refused(row: ListedUrl) -> bool:
-    """Whether a rule settled the row; a redirect to a URL that robots.txt forbids counts as such a rule."""
+    """Whether a rule settled the row; a redirect to a URL that robots.txt forbids counts as one."""
     if row.rule is None or row.rule == ROBOTS_UNAVAILABLE:
         return False
     return row.last_fetched_ms is None or row.code in {Code.ROBOTS, Code.OUTSIDE_BOUNDARY}
@@ -146,7 +146,7 @@ def _build_object(row: ListedUrl, source: str, state: UrlState, display: Display
         "rule": row.rule,
         "depth": row.depth,
         "referrer": row.referrer,
-        # An identity has neither a default port nor user info, and always a path: no parser is needed.
+        # An identity has no default port and no user info, and always a path: no parser is needed.
         "host": row.url.split("/", 3)[2],
         "first_seen": clock.iso(row.first_seen_ms),
         "last_fetched": clock.iso(row.last_fetched_ms),

@@ -19,7 +19,7 @@ from searchcrawl.store.urls import url_queries, url_table
 from searchcrawl.store.urls.url_queries import IndexedRow
 
 _URLS_AT_ONCE: Final = 500
-#: So many rows are sorted in memory, about 20 MB.
+#: How many rows are sorted in memory, about 20 MB.
 _ROWS_IN_MEMORY: Final = 100_000
 _READ_ROWS: Final = 1000
 _RECORD: Final = struct.Struct(">16sqqB32s")
@@ -28,7 +28,7 @@ _KINDS: Final = ("missing", "extra", "stale", "foreign")
 
 
 class Difference(NamedTuple):
-    """A document that is not the same in index and table; ``kind`` is the list to which it belongs."""
+    """A document that differs between index and table; ``kind`` is the list to which it belongs."""
 
     kind: str
     url: str
@@ -71,7 +71,7 @@ def _find_differences(
     if only is not None:
         tables = {name: number for name, number in tables.items() if name == only}
     unseen = dict(tables)
-    # Ids begin with the source's name and are sorted: those of one source come together.
+    # Ids begin with the name of the source and are sorted, so those of one source come together.
     for name, group in groupby(entries, key=_source_of):
         if name not in sources:
             yield from (_report_foreign(entry, name) for entry in group)
@@ -207,7 +207,7 @@ class RowSorter:
     def _read_part(self, start: int, rows: int) -> Iterator[bytes]:
         for first in range(0, rows, _READ_ROWS):
             count = min(_READ_ROWS, rows - first)
-            # The other parts are read in between: each reads on from its own place.
+            # The other parts are read in between, so each part remembers its own place.
             self._file.seek(start + first * _RECORD.size)
             data = self._file.read(count * _RECORD.size)
             yield from (data[at : at + _RECORD.size] for at in range(0, len(data), _RECORD.size))

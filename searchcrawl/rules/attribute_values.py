@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
-#: The number of different values that an attribute of one document may have.
+#: The most values of an attribute in one document.
 MAX_VALUES: Final = 256
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
@@ -34,16 +34,16 @@ class Mapped(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The values of each attribute, and (attribute, text) of what cannot be read as its type."""
+    """The values of each attribute, and the texts that cannot be read as its type, as (attribute, text)."""
 
     values: dict[str, tuple[Value, ...]]
     unreadable: list[tuple[str, str]]
 
 
 class AttributeMap:
-    """What in the pages and headers of a source becomes which attribute.
+    """Which values of the pages and headers of a source become which attribute.
 
-    ``attribute_origins`` are the origins that are in pages. ``unreadable`` counts the values that were left out, by attribute.
+    ``attribute_origins`` are the places in pages. ``unreadable`` counts the values that were left out, by attribute.
     """
 
     def __init__(self, mapped: Iterable[Mapped], *, desc_fallback: bool = False) -> None:
@@ -88,7 +88,7 @@ class AttributeMap:
 
 
 def convert_value(text: str, kind: str) -> Value | None:
-    """A text as a value of the type ``string``, ``text``, ``number`` or ``date`` (ISO 8601 in UTC); None where it is none."""
+    """A text as a value of the type ``string``, ``text``, ``number`` or ``date`` (ISO 8601 in UTC), or None."""
     if kind == "number":
         return _parse_number(text)
     if kind == "date":

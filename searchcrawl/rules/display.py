@@ -13,7 +13,7 @@ MAX_BYTES: Final = 32_766
 
 
 class DisplayMap:
-    """Prefixes of access URLs and what is shown instead of them; the longest prefix that matches is replaced.
+    """Prefixes of access URLs with their replacements; the longest prefix that matches is replaced.
 
     Both are identities (``urls.resolve``). The constructor raises InvalidUrl.
     """
@@ -35,7 +35,7 @@ class DisplayMap:
         return access_url
 
     def show(self, access_url: str, own: str | None = None) -> str:
-        """The display URL, or the access URL where the display URL is not valid."""
+        """The display URL, or the access URL if the display URL is not valid."""
         try:
             return self.resolve(access_url, own)
         except InvalidUrl:

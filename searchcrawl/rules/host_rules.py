@@ -21,9 +21,9 @@ _KEPT_IN_QUERY: Final = "!$%&()*+,-./:;=?@[\\]^_`{|}~"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostBlock:
-    """A ``[[scope.host]]`` block: the rules of the hosts that ``host``, a host rule, names.
+    """A ``[[scope.host]]`` block: the rules of the hosts that match its host rule ``host``.
 
-    Paths are prefixes as written, and case counts. Only one of the two port lists may be given (B3).
+    Paths are prefixes as written, and upper and lower case differ. Only one of the two port lists may be given (B3).
     """
 
     host: str
@@ -75,7 +75,7 @@ def _parse_host(text: str, rule: str, file: str, key: str) -> str:
 
 
 class HostIndex:
-    """Host rules, found by a host's labels: the cost doesn't grow with their number.
+    """Host rules, found by the labels of a host: the cost does not grow with the number of rules.
 
     ``find`` returns the positions of all rules that name the host.
     """
@@ -156,13 +156,13 @@ def compile_paths(rules: Sequence[str], *, allowed: bool, file: str, key: str) -
 
 
 def to_comparable_text(rule: str) -> str:
-    """A rule in the form that rules see of URLs: what a URL must escape is escaped, and nothing else."""
+    """A rule as rules see URLs: characters that a URL must escape are escaped, and no others."""
     path, mark, query = rule.partition("?")
     return unescape_unreserved(quote(path, safe=_KEPT_IN_PATH) + mark + quote(query, safe=_KEPT_IN_QUERY))
 
 
 def check_ports(include: Sequence[int], exclude: Sequence[int], *, file: str, key: str) -> None:
-    """Raises ConfigurationError where both lists have entries (B3), and for a number that is no port."""
+    """Raises ConfigurationError if both lists have entries (B3), or if a number is no port."""
     if include and exclude:
         raise ConfigurationError(
             file,

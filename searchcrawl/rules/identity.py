@@ -1,4 +1,4 @@
-"""Which parameters are no part of the identity of a URL (``scope.strip_parameters``; X-T2). Pure."""
+"""Which parameters do not belong to the identity of a URL (``scope.strip_parameters``; X-T2). Pure."""
 
 from __future__ import annotations
 

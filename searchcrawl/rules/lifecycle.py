@@ -10,10 +10,10 @@ from typing import Final
 from searchcrawl.codes import REMOVING, ROBOTS_UNAVAILABLE, Code
 
 _HOUR_MS: Final = 3_600_000
-#: No failure makes the gap longer than seven days.
+#: The longest gap after failures: seven days.
 _MAX_FAILURE_GAP_MS: Final = 7 * 24 * _HOUR_MS
 _RUNS_PER_DOUBLING: Final = 3
-#: This number of removals is always within ``max_delete_percent``.
+#: So many removals are always within ``max_delete_percent``.
 _FREE_REMOVALS: Final = 10
 
 
@@ -38,10 +38,10 @@ class PageVersion:
 
 
 def has_changed(condition: Collection[str], before: PageVersion, after: PageVersion) -> bool:
-    """Whether any of what ``condition`` lists (values of Condition) differs.
+    """Whether anything that ``condition`` lists (values of Condition) differs.
 
-    Where one of the visits lacks it, and where the condition is empty, the checksums are compared; a checksum that one
-    of them lacks counts as a difference.
+    If one of the visits lacks it, or if the condition is empty, the checksums are compared. A missing checksum counts
+    as a difference.
     """
     return any(_differs(Condition(name), before, after) for name in condition or (Condition.CHECKSUM,))
 
@@ -83,6 +83,6 @@ def is_evidence(code: int, rule: str | None, remove_on: Collection[int]) -> bool
 
 
 def is_within_limits(removals: int, documents: int, *, max_delete_percent: float, max_delete_documents: int) -> bool:
-    """Whether ``removals`` of a source that had ``documents`` before may be carried out at once, without approval."""
+    """Whether ``removals`` of a source that had ``documents`` may be made at once, without approval."""
     share = documents * max_delete_percent / 100
     return removals <= max(_FREE_REMOVALS, share) and removals <= max_delete_documents

@@ -27,7 +27,7 @@ _BLANK: Final = b" \t\r\n\x0b\x0c"
 class RedirectKind(Enum):
     """What to do with an answer."""
 
-    #: it is no redirect that is followed: the answer itself counts
+    #: the answer is no redirect, or one that is not followed: the answer itself counts
     NONE = "none"
     #: request ``url`` next, for the same row, on whatever host it is
     FOLLOW = "follow"
@@ -89,12 +89,12 @@ def decide(
 
 
 def write_target(target: str) -> str | None:
-    """The error of a row whose redirect or refresh (953, 954) leads to ``target``; None where that is too long."""
+    """The error of a row whose redirect or refresh (953, 954) leads to ``target``; None if that is too long."""
     return f"{_LEADS_TO}{target}" if len(target) <= _MAX_NOTED_CHARACTERS else None
 
 
 def read_target(error: str | None) -> str | None:
-    """The URL in an error that ``write_target`` made; None in other errors."""
+    """The target in an error that ``write_target`` made; None for other errors."""
     return error.removeprefix(_LEADS_TO) if error is not None and error.startswith(_LEADS_TO) else None
 
 

@@ -1,6 +1,6 @@
-"""URL normalisation: a URL that was found is rewritten, then stripped of parameters, and is the identity of a row (K1).
+"""URL normalisation: a URL that was found is rewritten and stripped; the result is the identity of a row (K1).
 
-The boundary decides on the result, so that no rewriter leads past it.
+The boundary decides about the result, so no rewriter can lead past it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from searchcrawl.rules.identity import Identity
 
 logger = logging.getLogger(__name__)
 
-#: So many results are remembered: links repeat from page to page.
+#: How many results are remembered: links repeat from page to page.
 _MAX_REMEMBERED: Final = 20_000
-#: So many errors of one plug-in are logged in a run; all are counted.
+#: How many errors of a plug-in are logged in a run; all are counted.
 _MAX_LOGGED: Final = 20
 
 
 class NormalisedUrl(NamedTuple):
-    """The identity of a URL that was found, and what the rewriters made of it.
+    """The identity of a URL that was found, after the rewriters.
 
-    ``display`` and ``found_as`` are those of ``items.Link``. Where ``code`` is not 0 a rewriter discards the link
-    by the rule of ``decision``, and ``url`` is the identity of the URL as it was found.
+    ``display`` and ``found_as`` are those of ``items.Link``. If ``code`` is not 0, a rewriter discards the link by the
+    rule of ``decision``; then ``url`` is the identity of the URL as it was found.
     """
 
     url: str
@@ -111,7 +111,7 @@ class PatternRewriter:
 
 
 class PluginRewriter:
-    """Calls a class of the user's own; ``make`` is the class, ``name`` the ``module:Class`` of the source file."""
+    """Calls a class of the user; ``make`` is the class, ``name`` is ``module:Class`` as in the source file."""
 
     by_url_alone = False
 
@@ -123,7 +123,7 @@ class PluginRewriter:
         self._discards = Decision(False, f"discarded by plugin {name}", file, self._key)
         self._fails = Decision(False, f"error in plugin {name}", file, self._key)
         self._plugin: UrlRewriter | None = None
-        # The reactor asks about redirects, the writer thread about links.
+        # The reactor calls it for redirects, the writer thread for links.
         self._one_at_a_time = threading.RLock()
         #: errors of this run
         self.errors = 0
@@ -233,9 +233,9 @@ class Rewriting:
     def normalise_links(
         self, links: Iterable[Link], referrer: str | None = None
     ) -> tuple[list[Link], list[NormalisedUrl]]:
-        """Normalises the links of a page: each target once, in order; and those that are discarded.
+        """Normalises the links of a page: each target once, in order; returns also the discarded links.
 
-        A target is nofollow only where all its links are.
+        A target is nofollow only if all its links are.
         """
         kept: dict[str, Link] = {}
         discarded: dict[str, NormalisedUrl] = {}
@@ -264,7 +264,7 @@ class Rewriting:
 
 
 def _limit_display(shown: str | None, identity: str) -> str | None:
-    """The display URL as the row keeps it; a text that is no URL is kept too, within limits (1010)."""
+    """The display URL for the row; a text that is no URL is kept as well, within limits (1010)."""
     if shown is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""The patterns of a URL: sets of URLs that are alike but for numbers, ids and parameter values (L8, F5; X-T1–X-T6).
+"""The patterns of a URL: sets of URLs that differ in numbers, ids and parameter values (L8, F5; X-T1–X-T6). Pure.
 
-Pure. They are computed once for each page; for links only where a pattern is cut or limited.
+They are computed once for each page, and for links only if a pattern is cut or limited.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def find_patterns(url: str) -> list[Pattern]:
 
 
 def find_cut(url: str, cuts: Container[str], productive: Container[str]) -> str | None:
-    """The pattern of ``cuts`` that ``url`` belongs to; None also where a narrower pattern of it is ``productive``."""
+    """The pattern of ``cuts`` that ``url`` belongs to; None if a narrower pattern of it is ``productive``."""
     for _, text in find_patterns(url):
         if text in cuts:
             return text

@@ -18,10 +18,10 @@ _GLOB_HOST: Final = re.compile(r"(https?://)([^/*:?]+)(.*)", re.IGNORECASE | re.
 
 
 class UrlRules(RuleList):
-    """Exclude and include rules for URLs, all asked in one pass over the URL.
+    """Exclude and include rules for URLs, all matched in one pass over the URL.
 
-    A rule is a glob against the whole URL, where ``*`` alone is special and case doesn't count, or
-    ``re:`` and an RE2 expression searched anywhere. The constructor raises ConfigurationError.
+    A rule is a glob against the whole URL, where only ``*`` is special and upper and lower case are equal; or ``re:``
+    and an RE2 expression that is searched anywhere. The constructor raises ConfigurationError.
     """
 
     __slots__ = ("_match",)
@@ -33,7 +33,7 @@ class UrlRules(RuleList):
         patterns = re2.Set.SearchSet(_options())
         for decision in self.decisions:
             patterns.Add(_expression(decision.rule, file, decision.key))
-        # An empty set cannot be asked, and finds nothing.
+        # An empty set cannot be searched, and finds nothing.
         try:
             if self.decisions:
                 patterns.Compile()

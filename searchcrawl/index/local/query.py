@@ -18,7 +18,7 @@ from searchcrawl.index.sanitising import format_number, parse_number
 from searchcrawl.index_fields import DATES, FIELDS, NUMBERS, TEXTS, WHOLE_VALUES, WORDS, Kind, attribute_type
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-#: Many documents have the same value of these: then the id decides their order, as in Solr.
+#: Many documents have the same value of these fields; then the id decides the order, as in Solr.
 _SHARED: Final = frozenset(
     field.name
     for field in FIELDS
@@ -129,7 +129,7 @@ class QueryBuilder:
         return self._term(find_column(name), value)
 
     def _with_attribute(self, field: str, value: str | datetime | None) -> tantivy.Query:
-        """The documents with this value of an attribute, as it is indexed; none for None."""
+        """The documents with this indexed value of an attribute; no documents for None."""
         if value is None:
             return tantivy.Query.empty_query()
         return self._term(schema.attribute_path(field), value)

@@ -1,7 +1,7 @@
 """The embedded index: a folder that several sources and processes share.
 
-There is no log of updates, so every ``deliver`` commits: its receipts survive the death of the
-process and a loss of power. A writer is opened for one delivery only, under a lock on the folder.
+There is no log of updates, so every ``deliver`` commits: its receipts survive the death of the process and a power cut.
+A writer is opened for one delivery only, under a lock on the folder.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer,
 from searchcrawl.index.sanitising import find_id_fault
 from searchcrawl.items import IndexedDocument, Removal
 
-# Enough for one delivery to be one segment: to merge smaller ones costs more than they save in memory.
+# Enough for one delivery to become one segment: merging smaller ones costs more than the memory that they save.
 _HEAP_BYTES: Final = 30_000_000
 _PAGE_DOCUMENTS: Final = 5000
 _POLL_SECONDS: Final = 0.05
 _TO_MEND: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 _LOCK_NAME: Final = "searchcrawl.lock"
-#: How the library and Python write ENOSPC and EDQUOT.
+#: The messages of the library and of Python for ENOSPC and EDQUOT.
 _FULL: Final = tuple(f"{mark} {number}" for number in (errno.ENOSPC, errno.EDQUOT) for mark in ("os error", "Errno"))
-#: With less than this no delivery succeeds.
+#: With less free space than this no delivery succeeds.
 _NO_ROOM_BYTES: Final = 64 * 1024
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class LocalReceiver:
         """Returns at once: what was delivered is durable and visible."""
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
-        """Every document of a source (None: of all), by rising id, as of one moment; at most 5,000 in memory."""
+        """Every document of a source (None: of all) by rising id, as of one moment; at most 5,000 in memory."""
         index = self._open_existing()
         if index is None:
             return
@@ -92,7 +92,7 @@ class LocalReceiver:
         return search(None if index is None else index.searcher(), self._queries, query)
 
     def purge(self) -> int:
-        """Writes every document anew, without tombstones and deleted documents; how many tombstones there were."""
+        """Writes every document anew, without tombstones and deleted documents; returns the number of tombstones."""
         with self._lock():
             if self._open_existing() is None:
                 return 0
@@ -156,7 +156,7 @@ class LocalReceiver:
         try:
             with self._opening:
                 inode = self._path.stat().st_ino
-                # Another folder in its place is another index.
+                # If another folder is in its place, it is another index.
                 if self._index is None or inode != self._inode:
                     self._index = schema.open_index(self._path)
                     self._inode = inode
@@ -185,7 +185,7 @@ class LocalReceiver:
             self._release(writer)
 
     def _remove_leftovers(self, writer: tantivy.IndexWriter) -> None:
-        """Removes files that a killed process left: the library uses their names again, and its commit would fail."""
+        """Removes files of a killed process: the library uses their names again, and its commit would fail."""
         writer.garbage_collect_files()
         for leftover in self._path.glob(".tmp*"):
             leftover.unlink(missing_ok=True)
@@ -195,7 +195,7 @@ class LocalReceiver:
         try:
             writer.wait_merging_threads()
         except ValueError as error:
-            # What was committed is safe without the merge; the next delivery merges again.
+            # The commit is safe without the merge, and the next delivery merges again.
             logger.warning("%s: segments were not merged: %s", self._path, error)
 
     def _find_versions(self, searcher: tantivy.Searcher, ids: Sequence[str]) -> dict[str, int]:
@@ -236,7 +236,7 @@ class LocalReceiver:
 
 
 def _put(writer: tantivy.IndexWriter, versions: dict[str, int], batch: Batch) -> list[Receipt]:
-    """Gives the batch to the writer, but for what is not newer than ``versions``, those in the index."""
+    """Gives the batch to the writer, without entries that are not newer than ``versions``, those of the index."""
     receipts: list[Receipt] = []
     entries: list[IndexedDocument | Removal] = [*batch.documents, *batch.removals]
     for each in entries:
@@ -273,5 +273,5 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _misconfigured(reason: str) -> IndexMisconfigured:
-    """The error for what the user has to mend, in searchcrawl.toml or in the folder that it names."""
+    """The error that the user has to repair, in searchcrawl.toml or in the folder that it names."""
     return IndexMisconfigured(f"searchcrawl.toml: index.path: {reason}")

@@ -36,7 +36,7 @@ from searchcrawl.index_fields import (
     attribute_type,
 )
 
-#: Before each text among the attributes.
+#: The mark before each text among the attributes.
 TEXT_MARK: Final = "="
 
 _NAMES: Final = tuple(name for name in NAMES if name != "id")
@@ -69,7 +69,7 @@ CJK_RUN: Final = re.compile(f"([{_CJK}]+)")
 
 
 def build_analyzer() -> tantivy.TextAnalyzer:
-    """Words in lower case without accents; English stop words go, their places stay (G2)."""
+    """Builds the analysis of text: lower case, no accents, no English stop words; positions stay (G2)."""
     filters = (
         tantivy.Filter.remove_long(_MAX_WORD_BYTES),
         tantivy.Filter.lowercase(),
@@ -88,7 +88,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("id", stored=True, fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_bytes_field("stored", stored=True)
     builder.add_boolean_field("tombstone", indexed=True)
-    # The shortest first: the order in which the words of names were declared in existing indexes.
+    # The shortest come first: in this order the words of names were declared in existing indexes.
     for name in (*TEXTS, *sorted(WORDS.values(), key=len)):
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="position")
     for name in (*_NAMES, *_EXACT.values()):
@@ -106,7 +106,7 @@ def open_index(path: Path) -> tantivy.Index:
     """Opens the index of a folder or creates it there; ValueError where it has another schema."""
     index = tantivy.Index(build_schema(), path=str(path))
     index.register_tokenizer(_ANALYZER, build_analyzer())
-    # Readers look for commits when they are asked something, not from a thread twice a second.
+    # Readers look for commits when they get a query, instead of twice a second in a thread.
     index.config_reader("manual")
     return index
 
@@ -151,7 +151,7 @@ def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, 
 
 
 def build_tombstone(document_id: str, *, source: str, crawl_version: int) -> tantivy.Document:
-    """What stays of a removed document: it remembers the version, so that nothing older comes back."""
+    """What stays of a removed document: its version, so that no older document comes back."""
     made = tantivy.Document()
     made.add_text("id", document_id)
     made.add_text("source", source)
@@ -168,7 +168,7 @@ def attribute_path(field: str, *, words: bool = False) -> str:
 
 
 def mark_text(text: str) -> str:
-    """A text among the attributes as it is indexed: as much of it as Solr's copyField takes."""
+    """A text among the attributes as it is indexed; it is cut where Solr's copyField cuts."""
     return TEXT_MARK + text[:_MAX_EXACT_CHARS]
 
 
@@ -189,7 +189,7 @@ def decode_number(digits: str) -> float:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """The moment of an ISO 8601 text, in UTC where it names no zone; None where it is none that can be indexed."""
+    """The moment of an ISO 8601 text, in UTC if it names no zone; None if it cannot be indexed."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -225,7 +225,7 @@ def _add(made: tantivy.Document, name: str, values: Iterable[Any]) -> None:
 
 
 def _texts(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """The fields that a text goes into, each with what it gets of it."""
+    """The fields into which a text goes, each with its value."""
     if name in TEXTS:
         yield name, prepare_text(text)
     if name in _EXACT:

@@ -1,10 +1,11 @@
 """Answers queries from the embedded index: hits in their order, snippets, facets.
 
-The library sorts by fields of its schema only, and leaves documents with equal values in any order. So
-where many documents share a value, the values of the found documents are asked for in their order, and then
-the documents of each value, until there are enough: two requests, and one more for each value that is needed.
-As in Solr, the first of several values in the order asked for counts, the id decides between equal ones,
-and documents without a value come last.
+The library sorts only by fields of its schema, and leaves documents with equal values in any order. So if many
+documents share a value, it is first asked for the values of the found documents in order, and then for the documents of
+each value, until there are enough. This takes two requests, and one more for each value that is needed.
+
+As in Solr, the first of several values in the order asked for counts, the id decides between equal ones, and documents
+without a value come last.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from searchcrawl.index.local.snippet import build_hit_pattern, cut_snippet
 from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
 
-#: The library counts no more values at once.
+#: The most values that the library counts at once.
 _MAX_VALUES: Final = 60_000
 _MAX_FACET_VALUES: Final = 100
 
@@ -66,7 +67,7 @@ def read_fields(searcher: tantivy.Searcher, address: tantivy.DocAddress) -> dict
 def _find(
     searcher: tantivy.Searcher, queries: QueryBuilder, wanted: tantivy.Query, query: SearchQuery, order_by: str | None
 ) -> tuple[int, list[tuple[float, tantivy.DocAddress]]]:
-    """How many documents there are, and score (0 where they are sorted) and address of those asked for."""
+    """The number of documents, with score (0 if they are sorted) and address of the requested ones."""
     skips_all = query.rows < 1 or query.start >= searcher.num_docs
     descending = (query.sort or "").startswith("-")
     if order_by is not None and has_ties(order_by):
@@ -116,7 +117,7 @@ def _sort_by_values(
 def _read_values(
     searcher: tantivy.Searcher, wanted: tantivy.Query, path: str, *, descending: bool, first: int
 ) -> Iterator[Any]:
-    """The values of the found documents in order: ``first`` at once, more as they are used up."""
+    """The values of the found documents in order: ``first`` of them at once, then more as they are needed."""
     size = max(first, 1)
     done = 0
     while True:
@@ -141,7 +142,7 @@ def _count_by_value(
 
 def _count_values(searcher: tantivy.Searcher, wanted: tantivy.Query, name: str, path: str) -> dict[str, int]:
     """The most frequent values of a field, and how many of the found documents have each."""
-    # All are asked for: which of many equally frequent ones are shown is decided here, as Solr does.
+    # All values are read: which of many equally frequent ones are shown is decided here, as Solr does.
     buckets = _count_by_value(searcher, wanted, path, _MAX_VALUES)
     frequent = sorted(buckets, key=lambda bucket: (-bucket["doc_count"], bucket["key"]))[:_MAX_FACET_VALUES]
     return {format_facet_value(name, bucket): int(bucket["doc_count"]) for bucket in frequent}

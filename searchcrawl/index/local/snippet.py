@@ -1,4 +1,4 @@
-"""Cuts out the passage of a text that shows best why it was found. Pure."""
+"""Cuts out the passage of a text that best shows why it was found. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH_CHARS: Final = 240
 _LEAD_CHARS: Final = 60
 _MAX_SEARCHED_CHARS: Final = 500_000
 _MAX_HITS: Final = 500
-# Text that was stored before sanitising removed these may still have them.
+# Text that was stored before sanitising removed these characters may still have them.
 _MARKS: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 
 

@@ -1,4 +1,4 @@
-"""Turns a query into parameters of Solr; whatever was typed ends up as quoted text."""
+"""Turns a query into parameters of Solr; all typed text is quoted."""
 
 from __future__ import annotations
 
@@ -105,10 +105,9 @@ def _iso_moment(text: str) -> str | None:
 
 
 def _split(query: Query) -> tuple[Query, tuple[Term, ...]]:
-    """The query without its excluded terms, and these.
+    """The query without its excluded terms, and these terms, which become filters.
 
-    They become filters: where analysis leaves only them of a query (``on -oracle``), Solr would find
-    all documents without them.
+    If the analysis leaves only excluded terms of a query (``on -oracle``), Solr would find all documents without them.
     """
     if isinstance(query, AllOf):
         return AllOf(required=query.required), query.excluded

@@ -108,7 +108,7 @@ class SolrReceiver:
         )
 
     def purge(self) -> int:
-        """Commits, removes tombstones and deleted documents for good; how many tombstones there were (G3)."""
+        """Commits, and removes tombstones and deleted documents for good; returns the number of tombstones (G3)."""
         self.commit()
         tombstones = int(self._select("tombstone_b:true", search_handler="tombstones").hits)
         self._session.timeout_seconds = self._purge_timeout_seconds
@@ -137,9 +137,9 @@ class SolrReceiver:
         self._session.close()
 
     def _check_replay(self) -> None:
-        """Raises IndexUnavailable while Solr, started after a crash, still reads its update log back.
+        """Raises IndexUnavailable while Solr, started after a crash, still replays its update log.
 
-        It answers then, but ignores commits with status 200, shows only a part of what it acknowledged,
+        It answers during that time. But it ignores commits with status 200, shows only a part of what it acknowledged,
         and compares versions with that part.
         """
         node, _, name = self._solr.url.rpartition("/")
@@ -148,7 +148,7 @@ class SolrReceiver:
         try:
             registries = self._session.get(f"{node}/admin/metrics", params=wanted).json().get("metrics")
         except DeliveryError:
-            # A proxy may not let this through, or Solr may fail: the request that follows shows it.
+            # A proxy may block this request, or Solr may fail: the next request shows it.
             return
         finally:
             self._session.timeout_seconds = self._timeout_seconds

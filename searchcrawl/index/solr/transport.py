@@ -42,12 +42,12 @@ _HINTS: Final = {
     405: "there is no such core or collection",
 }
 
-# What OpenSSL calls an answer that is plain HTTP, in its old and new releases.
+# The message of OpenSSL for an answer that is plain HTTP, in old and new releases.
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 
 
 class Refused(DeliveryError):
-    """Solr refuses what was sent; ``status`` is 400, 409, 413 or 422, ``reason`` its words."""
+    """Solr refuses the request; ``status`` is 400, 409, 413 or 422, ``reason`` its message."""
 
     def __init__(self, status: int, reason: str) -> None:
         self.status = status
@@ -56,10 +56,10 @@ class Refused(DeliveryError):
 
 
 class SolrSession(requests.Session):
-    """A keep-alive session for one Solr; every ``request`` either answers 200 with Solr's JSON or raises.
+    """A keep-alive session for one Solr; a ``request`` returns an answer with 200 and JSON of Solr, or raises.
 
-    ``timeout_seconds`` is the total for one exchange, from the connection to the last byte of the
-    answer; ``max_answer_bytes`` bounds the decoded answer. Proxies and .netrc are not looked at.
+    ``timeout_seconds`` is the total for one exchange, from the connection to the last byte of the answer.
+    ``max_answer_bytes`` bounds the decoded answer. Proxies and .netrc of the environment are not used.
     """
 
     def __init__(self, *, timeout_seconds: float, max_answer_bytes: int) -> None:
@@ -131,7 +131,7 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
 
 
 def misconfigured(shown: str, reason: str) -> IndexMisconfigured:
-    """The error for what only an edit of the project, or of the server, can mend; names both (X-I6)."""
+    """The error that only an edit of the project or of the server can repair; names both (X-I6)."""
     return IndexMisconfigured(f"searchcrawl.toml: index.url: {shown}: {reason}")
 
 
@@ -161,7 +161,7 @@ def _build_timeout_error(shown: str, seconds: float) -> IndexUnavailable:
 
 
 def _find_cause(error: BaseException) -> str:
-    """What the operating system says; the HTTP libraries wrap its error several times."""
+    """The message of the operating system; the HTTP libraries wrap its error several times."""
     found: BaseException | None = error
     while found is not None:
         if isinstance(found, OSError) and found.strerror:
@@ -202,9 +202,9 @@ def _parse_retry_after(retry_after: str | None) -> float | None:
 
 
 class _Deadline:
-    """Ends an exchange when its time is over: a timer thread shuts its connection.
+    """Ends an exchange when its time is over: a timer thread shuts down its connection.
 
-    A socket's own timeout starts again with each byte: an answer that drips never passes it (X-D13).
+    The timeout of a socket starts again with each byte, so it does not end an answer that comes byte by byte (X-D13).
     """
 
     def __init__(self, seconds: float) -> None:
@@ -222,7 +222,7 @@ class _Deadline:
 
     @property
     def remaining_seconds(self) -> float:
-        """What is left of the time; never 0, which means no limit to a socket."""
+        """The rest of the time; never 0, because 0 means no limit to a socket."""
         return max(self._ends - clock.monotonic(), 0.001)
 
     def __enter__(self) -> Self:
@@ -257,7 +257,7 @@ _current: ContextVar[_Deadline | None] = ContextVar("_current", default=None)
 
 
 class _Watched:
-    """What both kinds of connection do besides what urllib3 does; a base class that comes before urllib3's."""
+    """The changes of both kinds of connection; a base class that comes before that of urllib3."""
 
     sock: socket.socket | None
     timeout: float | None

@@ -1,4 +1,4 @@
-"""Updates of Solr: streamed as JSON; a receipt for each document, and a bad one is found by halving (X-I3, X-I5)."""
+"""Updates of Solr: streamed as JSON, with a receipt for each document; a bad one is found by halving (X-I3, X-I5)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from searchcrawl.index.sanitising import clean_fields, find_id_fault
 from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured, read_errors
 from searchcrawl.items import IndexedDocument, Removal
 
-#: Where so many documents are refused for the same reason and none is taken, the documents are not at fault.
+#: If this many documents are refused for the same reason and none is taken, the documents are not the cause.
 SAME_REFUSALS_MEAN_MISCONFIGURED: Final = 20
-#: How often a document is sent while the index answers 409 and has nothing newer.
+#: How often a document is sent while the index answers 409 and has no newer version.
 _MOST_CONFLICTS: Final = 3
 _HEADERS: Final = {"Content-Type": "application/json"}
 #: A request is sent in pieces of this size or a little more.
@@ -48,7 +48,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Tally:
-    """How many of a batch were taken, and why the others were not."""
+    """How many entries of a batch were taken, and why the others were not."""
 
     accepted: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -109,7 +109,7 @@ class SolrUpdates:
         params: dict[str, str],
         tally: _Tally,
     ) -> list[list[_Entry]]:
-        """Sends a part and notes what became of its entries; returns the parts to be sent again, the last one first."""
+        """Sends a part and notes the result of its entries; returns the parts to be sent again, the last one first."""
         try:
             errors = dict(read_errors(self._post(body(part), params)))
         except Refused as refused:
@@ -149,7 +149,7 @@ class SolrUpdates:
         return []
 
     def _find_version(self, entry_id: str) -> int | None:
-        """The version that the index has of a document or tombstone, committed or not; None where it has none."""
+        """The version of a document or tombstone in the index, committed or not; None if it has none."""
         wanted = {"id": entry_id, "fl": "crawl_version", "omitHeader": "false", "wt": "json"}
         try:
             found = self._session.get(f"{self._core}/get", params=wanted).json()["doc"]
@@ -158,7 +158,7 @@ class SolrUpdates:
             raise misconfigured(hide_secrets(f"{self._core}/get"), f"no version can be read: {error}") from error
 
     def _check_updates(self) -> None:
-        """Returns if an update without documents is taken; raises IndexMisconfigured where nothing is."""
+        """Returns if an update without documents is taken; raises IndexMisconfigured if every update is refused."""
         try:
             self._post(b"[]", {})
         except Refused as refused:
@@ -171,7 +171,7 @@ class SolrUpdates:
 
 
 def _halve(part: list[_Entry]) -> list[list[_Entry]]:
-    # The last one is sent next: so the order of the batch is kept.
+    # The last part is sent next, which keeps the order of the batch.
     middle = len(part) // 2
     return [part[middle:], part[:middle]]
 

@@ -18,7 +18,7 @@ from searchcrawl.store.urls.url_table import DUE
 
 #: Codes of a sitemap whose list is known: read, or not modified.
 _GOOD: Final = sorted(SUCCESS)
-#: Codes of URL rows whose page was read and can be shown.
+#: Codes of URL rows whose page was read and may be shown.
 _VISITED: Final = sorted(code for code in READ if facts_of(code).kind is not CodeClass.DISPLAY)
 
 
@@ -51,7 +51,7 @@ def find(transaction: Transaction, source_id: int, url: str) -> SitemapRow | Non
 
 
 def find_good_roots(transaction: Transaction, source_id: int) -> list[str]:
-    """The sitemaps that no index names and whose list is known."""
+    """The sitemaps that no index names and that were read well."""
     query = select(sitemaps.c.url).where(
         sitemaps.c.source_id == source_id, sitemaps.c.parent_id.is_(None), sitemaps.c.code.in_(_GOOD)
     )
@@ -67,7 +67,7 @@ def find_children(transaction: Transaction, sitemap_id: int) -> list[str]:
 def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, parent_id: int | None = None) -> list[int]:
     """The ids of sitemaps, rising; new rows are added.
 
-    With ``parent_id`` they belong to that index from now on; an index that names itself keeps its parent.
+    With ``parent_id`` they belong to that index from now on. An index that names itself keeps its parent.
     """
     keys = {identities.key(url): url for url in wanted}
     if not keys:
@@ -139,7 +139,7 @@ def list_urls(transaction: Transaction, sitemap_id: int, lastmods: Mapping[int, 
 
 
 def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[int]) -> int:
-    """Clears sitemap and lastmod of rows that the sitemap does not list any more; returns their number."""
+    """Clears sitemap and lastmod of rows that the sitemap no longer lists; returns their number."""
     there = transaction.execute(select(urls.c.id).where(urls.c.sitemap_id == sitemap_id)).scalars()
     vanished = [row_id for row_id in there if row_id not in listed]
     for part in split(vanished):
@@ -148,7 +148,7 @@ def unlist_others(transaction: Transaction, sitemap_id: int, listed: Collection[
 
 
 def forget_other_children(transaction: Transaction, sitemap_id: int, named: Collection[int]) -> int:
-    """Removes sitemaps that an index does not name any more, and clears what they said; returns their number."""
+    """Removes sitemaps that an index no longer names, and clears what they said; returns their number."""
     there = transaction.execute(select(sitemaps.c.id).where(sitemaps.c.parent_id == sitemap_id)).scalars()
     vanished = [child for child in there if child not in named]
     for child in vanished:
@@ -169,15 +169,15 @@ class Dates:
 
 
 def put_off(transaction: Transaction, dates: Dates) -> int:
-    """Defers due rows whose lastmod is not after their last visit to the next run; returns their number."""
+    """Defers due rows to the next run if their lastmod is not after their last visit; returns their number."""
     unchanged = and_(urls.c.due_ms <= dates.horizon_ms, urls.c.lastmod_ms <= urls.c.last_fetched_ms)
     return _set_due(transaction, dates, unchanged, due_ms=dates.horizon_ms + 1)
 
 
 def bring_forward(transaction: Transaction, dates: Dates) -> int:
-    """Makes rows due whose lastmod is after their last visit; returns their number.
+    """Makes rows due if their lastmod is after their last visit; returns their number.
 
-    Rows visited in this run are not changed.
+    Rows that were visited in this run are not changed.
     """
     changed = and_(
         urls.c.due_ms > dates.horizon_ms,
