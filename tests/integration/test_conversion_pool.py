@@ -76,7 +76,7 @@ def test_conversion_pool_when_given_a_long_page_then_gives_all_its_links() -> No
     divs = "".join(f"<div><a href={number}>x</a>" for number in range(200_000))
     body = f"<meta name=version content=2>{divs}".encode()
 
-    context = ConversionContext(url="http://example.com/", wanted=frozenset({"meta:version"}))
+    context = ConversionContext(url="http://example.com/", attribute_origins=frozenset({"meta:version"}))
 
     page = pool.submit(HTML, body, context).result(120)
 
