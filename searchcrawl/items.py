@@ -167,7 +167,7 @@ class IndexedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """A document that is to leave the index, and the code that is the reason."""
+    """A document to be removed from the index, and the code that is the reason."""
 
     id: str
     url: str
@@ -183,7 +183,7 @@ class ListedUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapEnd:
-    """How the reading of a sitemap ended: ``code`` as for a URL, 304 where it did not change.
+    """How the reading of a sitemap ended: ``code`` is as for a URL, 304 if it did not change.
 
     ``whole``: everything that it lists was read.
     """

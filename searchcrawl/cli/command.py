@@ -1,4 +1,4 @@
-"""What all commands share: options, arguments, settings, and errors that become an exit code."""
+"""What all commands share: options, arguments, settings, and the exit codes of errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from searchcrawl.sources.loading import find_project, load_project, load_source,
 from searchcrawl.sources.project import Project
 
 if TYPE_CHECKING:
-    # Scrapy takes longer to load than most commands take: only those that crawl load it.
+    # Scrapy takes longer to load than most commands take: only commands that crawl load it.
     from scrapy.crawler import CrawlerProcessBase
     from scrapy.settings import Settings
 
@@ -28,13 +28,13 @@ class UsageError(Exception):
 
 
 class Command:
-    """Base of our commands; a module of ``cli/commands/`` has one subclass, named by the module.
+    """The base of our commands; each module of ``cli/commands/`` has one subclass, with the name of the module.
 
-    A command says how many ``arguments`` it takes (at least, at most; None: any number), gives an
-    ``example``, and answers. It raises UsageError, and errors of ``exceptions`` for what went wrong.
+    A command declares how many ``arguments`` it takes (at least, at most; None: any number) and an ``example``, and
+    defines ``answer``. It raises UsageError for a wrong use, and errors of ``exceptions`` for all else.
 
-    Scrapy's command line (``scrapy crawl NAME``) runs the same classes: it calls ``add_options``,
-    ``process_options`` and ``run``, and sets ``settings`` and ``crawler_process`` before.
+    Scrapy's command line (``scrapy crawl NAME``) runs the same classes: it calls ``add_options``, ``process_options``
+    and ``run``, and sets ``settings`` and ``crawler_process`` before.
     """
 
     requires_project = False
@@ -56,7 +56,7 @@ class Command:
 
     @abstractmethod
     def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
-        """Does the work and prints; the exit code, None being 0."""
+        """Does the work and prints the result; returns the exit code, None for 0."""
 
     def syntax(self) -> str:
         """The arguments, as the usage shows them."""
@@ -87,7 +87,7 @@ class Command:
         parser.add_argument("--json", action="store_true", help="print JSON: one object, or one a line for lists")
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Ends the process with exit code 2 for a wrong use: options and arguments that Scrapy would ignore, too."""
+        """Ends the process with exit code 2 for a wrong use, also for arguments that Scrapy would ignore."""
         try:
             args[:] = self.find_arguments(args)
             self.check_use(args, opts)
@@ -95,7 +95,7 @@ class Command:
             self._refuse(error)
 
     def find_arguments(self, args: Sequence[str]) -> list[str]:
-        """The arguments without ``--``; raises UsageError for an option that nobody knows."""
+        """The arguments without ``--``; raises UsageError for an unknown option."""
         end = args.index("--") if "--" in args else len(args)
         unknown = [arg for arg in args[:end] if arg.startswith("-") and arg != "-"]
         if unknown:
@@ -113,13 +113,13 @@ class Command:
             self._apply_global_options(opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Sets ``exitcode`` to what ``answer`` comes to; errors raised on purpose become a line and their code."""
+        """Sets ``exitcode`` to the result of ``answer``; our own errors become a line and their exit code."""
         try:
             self.exitcode = self.answer(args, opts) or Exit.DONE
         except UsageError as error:
             self._refuse(error)
         except BrokenPipeError:
-            # The reader has seen enough (``| head``); nothing may be written at exit either.
+            # The reader of a pipe has ended (``| head``); nothing may be written at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (SearchcrawlError, OSError) as error:
             print_error(error)

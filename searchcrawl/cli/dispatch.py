@@ -20,7 +20,7 @@ from searchcrawl.exit_codes import Exit, exit_of
 if TYPE_CHECKING:
     from searchcrawl.cli.command import Command
 
-#: Commands that are promised for a later release.
+#: Commands of a later release.
 LATER: Final = frozenset({
     "apply", "delete", "optimize", "plan", "recrawl", "resume", "selftest", "serve",
     "stop", "submit", "suspend", "tick", "undelete",
@@ -28,14 +28,14 @@ LATER: Final = frozenset({
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs one command and exits with its code; ``argv`` is that of the process where it is None."""
+    """Runs one command and exits with its code; ``argv`` None is that of the process."""
     argv = list(sys.argv if argv is None else argv)
     try:
         sys.exit(_run(argv))
     except KeyboardInterrupt:
         sys.exit(Exit.ENDED_EARLY)
     except BrokenPipeError:
-        # The reader has seen enough (``| head``); nothing may be written at exit either.
+        # The reader of a pipe has ended (``| head``); nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.DONE)
 
@@ -60,17 +60,17 @@ def _run(argv: list[str]) -> int:
     except SearchcrawlError as error:
         from searchcrawl.cli.output import print_error  # noqa: PLC0415
 
-        # Our commands answer for theirs; Scrapy's own commands meet a broken project too.
+        # Our commands report such errors themselves; the commands of Scrapy also meet a broken project.
         print_error(error)
         return exit_of(error)
     return Exit.DONE
 
 
 def _run_own(name: str, argv: list[str]) -> int:
-    # Pydantic would look through all installed packages for plug-ins of its own; there are none.
+    # Without this, Pydantic looks through all installed packages for plug-ins of its own; there are none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     command = make_command(name)
-    # What is loaded by now stays until the end: neither a collection nor the exit need look at it.
+    # Everything loaded by now stays until the end: the garbage collector need not look at it.
     gc.freeze()
     # Off since the start (__main__.py).
     gc.enable()

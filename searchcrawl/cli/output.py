@@ -16,12 +16,12 @@ from searchcrawl.sources.secrets import redact
 if TYPE_CHECKING:
     from rich.console import Console
 
-#: Where output is no terminal, a table must not be wrapped to a width nobody chose.
+#: The width of tables if output is no terminal: they must not be wrapped to a width that nobody chose.
 _WIDTH_IN_PIPES: Final = 10_000
 
 
 def error_lines(error: Exception) -> list[str]:
-    """An error as lines for people, without secrets; those of a file are ``FILE: KEY: what is wrong (got …)``."""
+    """An error as lines for people, without secrets; errors of a file are ``FILE: KEY: what is wrong (got …)``."""
     if isinstance(error, InvalidFile):
         lines = [str(each) for each in error.errors]
     elif isinstance(error, ConfigurationError | IndexMisconfigured):
@@ -49,8 +49,8 @@ def print_objects(values: Iterable[Mapping[str, Any]]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
-    """Writes a table for people: numbers to the right, None as nothing, no value steers the terminal."""
-    # Rich is heavy, and a crawl that prints JSON does without.
+    """Prints a table for people: numbers to the right, None as empty; no value can control the terminal."""
+    # Rich is slow to load, and a crawl that prints JSON does not need it.
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -64,14 +64,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, tit
     for row in listed:
         table.add_row(*(Text("" if cell is None else to_one_line(str(cell))) for cell in row))
     if title is not None:
-        # As a title of the table it would be folded to the width of the columns.
+        # As the title of the table it would be wrapped to the width of the columns.
         console.print(Text(to_one_line(title)), soft_wrap=True)
     console.print(table)
 
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Draws how many of how many are done, on standard error; None where that is no terminal."""
+    """Shows progress on standard error: how many of how many are done; yields None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

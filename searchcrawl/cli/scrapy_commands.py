@@ -1,4 +1,4 @@
-"""Runs what needs Scrapy on the command line: its own commands, and those of ours that crawl."""
+"""Runs commands that need Scrapy: its own commands, and our commands that crawl."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.sources.checking import quote_value, to_one_line
 from searchcrawl.sources.loading import find_project
 
-#: These make or need no project.
+#: These commands make a project or need none.
 WITHOUT_PROJECT: Final = frozenset({"init", "quick"})
 _OWN_SETTINGS: Final = "searchcrawl.settings"
 _SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
@@ -36,7 +36,7 @@ def load_settings(command: str) -> Settings:
         try:
             root = find_project()
         except ConfigurationError:
-            # The command itself refuses, where it needs a project.
+            # The command itself reports the missing project, if it needs one.
             module = _OWN_SETTINGS
         else:
             module = _OWN_SETTINGS if command in WITHOUT_PROJECT else find_settings_module(root)

@@ -12,17 +12,17 @@ from typing import Final, NamedTuple
 
 from searchcrawl import clock
 
-#: No pause within a run is longer; where a server asks for more, the next run is soon enough.
+#: The longest pause within a run; if a server asks for more, the next run is soon enough.
 MAX_RETRY_PAUSE_SECONDS: Final = 60.0
 TOO_MANY_REQUESTS: Final = 429
 #: The number of failures in a row after which a host is blocked for the rest of the run.
 FAILURES_TO_BLOCK: Final = 5
-#: The number of answers in a row that ask for a pause longer than a run waits, after which it is blocked, too.
+#: The number of answers in a row with a Retry-After longer than a run waits; then the host is blocked too.
 LONG_PAUSES_TO_BLOCK: Final = 2
 _FIRST_PAUSE_SECONDS: Final = 0.125
-#: The longest pause of a host some of whose pages are good: one broken part must not cost the others hours.
+#: The longest pause of a host some of whose pages are good: one broken part must not delay the others by hours.
 _MILD_PAUSE_SECONDS: Final = 1.0
-#: A longer Retry-After is read as this.
+#: A longer Retry-After is treated as this.
 MAX_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
 
 

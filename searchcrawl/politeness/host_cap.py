@@ -34,12 +34,12 @@ class HostCap:
             self._until[name] = until
 
     def count_free(self, now: float) -> int:
-        """How many more hosts may be taken into use; only where there is a cap."""
+        """How many more hosts may be used; only if there is a cap."""
         if len(self._until) >= self._most:
             self._until = {name: until for name, until in self._until.items() if until > now}
         return self._most - len(self._until)
 
     def next_free(self) -> float | None:
-        """When the delay of a host in use is over; None where requests to all of them are under way."""
+        """When the delay of a host in use ends; None if requests to all of them are under way."""
         moment = min(self._until.values(), default=_IN_USE)
         return None if moment == _IN_USE else moment

@@ -1,7 +1,7 @@
-"""The hosts of a run: which of them may get a request now, within delay, concurrency, back-off and the cap on hosts.
+"""The hosts of a run: which may get a request now, by delay, concurrency, back-off and the cap on hosts.
 
 HostRegistry counts the requests of this process. SlotReservations connects it with other processes, ``frontier.window``
-asks it which claim may go, and SharedRateLimiter lets all other requests wait for it.
+asks it which claim may go, and in SharedRateLimiter all other requests wait for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONGEST_WAIT_SECONDS: Final = 1.0
 
 
 class SlotRequest(NamedTuple):
-    """Asks for a slot in the host table: not before a moment; ``missed`` where the last slot passed unused."""
+    """A request for a slot in the host table, not before a moment; ``missed`` if the last slot was not used."""
 
     name: str
     not_before: float
@@ -61,7 +61,7 @@ class HostRegistry:
         #: re-entrant: the window holds it while it calls methods that take it
         self.lock = threading.RLock()
         self.cap = HostCap(sites)
-        #: called under the lock with a host whose next claim may perhaps go now
+        #: called under the lock with a host whose next claim may be allowed now
         self.on_free: Callable[[HostState], None] = lambda host: None
         self.update_delay()
 
@@ -104,14 +104,14 @@ class HostRegistry:
         self.start_delay(name)
 
     def start_delay(self, name: str) -> None:
-        """The host has just answered, or failed to: its delay starts now."""
+        """Starts the delay of a host, which has just answered or failed."""
         host = self._hosts.get(name)
         if host is not None and (delay := self.delay(host)):
             with self.lock:
                 host.next_at = max(host.next_at, clock.monotonic() + delay)
 
     def next_at(self, name: str) -> float:
-        """The moment before which nothing is sent to a host."""
+        """The moment before which no request is sent to a host."""
         host = self._hosts.get(name)
         return 0.0 if host is None else host.next_at
 
@@ -148,7 +148,7 @@ class HostRegistry:
             self._queue_report(host)
 
     def pause(self, name: str, seconds: float) -> None:
-        """Sends nothing to a host for so long, in all processes."""
+        """Sends nothing to a host for this long, in all processes."""
         with self.lock:
             host = self.find_or_add(name)
             host.pause(seconds)
@@ -176,7 +176,7 @@ class HostRegistry:
         return None
 
     def begin_request(self, host: HostState, now: float, *, side: bool) -> None:
-        """A request is sent to a host: a side request or a claim."""
+        """Notes that a request is sent to a host: a side request or that of a claim."""
         host.in_flight += 1
         host.next_at = now + self.delay(host)
         host.side_was_last = side
@@ -184,13 +184,13 @@ class HostRegistry:
             host.reserved_at = None
 
     def end_request(self, host: HostState) -> None:
-        """A request to a host has ended."""
+        """Notes that a request to a host has ended."""
         host.in_flight -= 1
         self._release_cap(host)
         self.on_free(host)
 
     def announce_side_request(self, name: str) -> None:
-        """A side request wants to go; ``try_acquire_request`` follows until 0, or ``cancel_side_request``."""
+        """Announces a side request; ``try_acquire_request`` follows until it returns 0, or ``cancel_side_request``."""
         with self.lock:
             self.find_or_add(name).side_waiting += 1
 
@@ -214,14 +214,14 @@ class HostRegistry:
             return 0.0
 
     def cancel_side_request(self, name: str) -> None:
-        """A side request that was announced will not be sent."""
+        """Withdraws a side request that was announced."""
         with self.lock:
             host = self.find_or_add(name)
             host.side_waiting -= 1
             self.on_free(host)
 
     def release_request(self, name: str) -> None:
-        """The side request of ``try_acquire_request`` has ended."""
+        """Notes the end of the side request of ``try_acquire_request``."""
         with self.lock:
             self.end_request(self.find_or_add(name))
 
@@ -237,7 +237,7 @@ class HostRegistry:
             return 0.0
 
     def release_host(self, name: str) -> None:
-        """The robots.txt of ``try_acquire_host`` was read."""
+        """Notes that the robots.txt of ``try_acquire_host`` was read."""
         with self.lock:
             host = self.find_or_add(name)
             host.robots_requests -= 1
@@ -267,7 +267,7 @@ class HostRegistry:
             return [SlotRequest(host.name, host.next_at, self.delay(host), host.slot_missed) for host in hosts]
 
     def grant(self, name: str, start: float) -> None:
-        """A slot was reserved for a host."""
+        """Takes a slot that was reserved for a host."""
         with self.lock:
             host = self.find_or_add(name)
             host.reserved_at, host.slot_missed, host.slot_requested = start, False, False

@@ -16,7 +16,7 @@ from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
 
-#: A dry run waits no longer for a host that other processes have paused or blocked: a person waits for the result.
+#: The longest wait of a dry run for a host that other processes have paused or blocked: a person waits for the result.
 _MAX_DRY_WAIT_SECONDS: Final = 30.0
 
 
@@ -27,13 +27,13 @@ class RateLimiter:
         """Waits until the delay of the host allows one more request, and reserves its slot."""
 
     async def acquire_request(self, host: str) -> None:
-        """Waits as ``wait_until_allowed``, and until the number of requests under way to the host allows one more.
+        """Waits as ``wait_until_allowed``, and until the number of requests to the host allows one more.
 
         Raises HostBlocked for a host that asked for a long pause.
         """
 
     def release_request(self, host: str) -> None:
-        """The request of ``acquire_request`` has ended."""
+        """Notes the end of the request of ``acquire_request``."""
 
     async def acquire_host(self, host: str) -> None:
         """Waits until the host may be among those that are requested at once (``fetch.sites``), for its robots.txt.
@@ -42,16 +42,16 @@ class RateLimiter:
         """
 
     def release_host(self, host: str) -> None:
-        """The request of ``acquire_host`` has ended."""
+        """Notes the end of the request of ``acquire_host``."""
 
     def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
         """From now on the delay is at least this long (crawl-delay of robots.txt)."""
 
     def start_delay(self, host: str) -> None:
-        """A request to the host has just ended: its delay starts now."""
+        """Starts the delay of the host: a request to it has just ended."""
 
     def pause(self, host: str, *, seconds: float) -> None:
-        """Sends nothing to the host for so long, in all processes (Retry-After)."""
+        """Sends nothing to the host for this long, in all processes (Retry-After)."""
 
 
 class SharedRateLimiter(RateLimiter):
@@ -149,7 +149,7 @@ class SharedRateLimiter(RateLimiter):
 
 
 class DryRunRateLimiter(RateLimiter):
-    """Keeps a delay in this process only, and starts after the slots that other processes have reserved."""
+    """Keeps a delay in this process only, after the slots that other processes have reserved."""
 
     def __init__(self, database: Database, *, delay_seconds: float) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""What all processes share of a host, in the host table: slots of requests, failures, blocks (C2, X-R10)."""
+"""The data of hosts that all processes share, in the host table: slots, failures, blocks (C2, X-R10)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SlotReservations:
         hosts.share(wake)
 
     def update(self) -> bool:
-        """Reserves slots, writes reports and reads blocks; whether claims may go now that could not before."""
+        """Reserves slots, writes reports and reads blocks; returns whether more claims may go now."""
         requests, reports = self._hosts.take_slot_requests(), self._hosts.take_reports()
         if requests or reports:
             self._find_ids([*(request.name for request in requests), *reports])
@@ -77,7 +77,7 @@ class SlotReservations:
         return reserved
 
     def read_blocks(self) -> bool:
-        """Reads which hosts are blocked by any process; whether there is one."""
+        """Reads which hosts are blocked by any process; returns whether there is one."""
         self._read_at = clock.monotonic()
         blocks = self._database.read(lambda transaction: host_table.find_blocks(transaction, clock.now_ms()))
         self._hosts.set_blocks(blocks)

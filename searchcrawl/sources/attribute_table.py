@@ -1,8 +1,8 @@
-"""The ``[attributes]`` of a source: what of its pages becomes which search attribute (A5, A6, A8).
+"""The ``[attributes]`` of a source: which values of its pages become which search attribute (A5, A6, A8).
 
 A key with a colon names a place in the page: ``meta:NAME`` (a meta element by its name, property or http-equiv),
-``header:NAME`` (a header of the answer), ``jsonld:NAME`` (a key at the top level of a JSON-LD object). Upper and
-lower case are equal. All other keys are fields of the model.
+``header:NAME`` (a header of the answer), ``jsonld:NAME`` (a key at the top level of a JSON-LD object). Upper and lower
+case are equal. All other keys are fields of the model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES, SUFFIXES
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.values import LIST, Check, Table, refuse
 
-#: What every document has, by any spelling, and the field of the index (A6).
+#: The values that every document has: all spellings, and the field of the index (A6).
 FIXED: Final = {
     spelling: field.name for field in FIELDS if field.is_fixed for spelling in (field.name, *field.other_spellings)
 }
@@ -32,7 +32,7 @@ _MAX_SOURCE_CHARS: Final = 200
 
 
 class Origin(NamedTuple):
-    """Where values come from: ``meta``, ``header`` or ``jsonld``, and the name there in lower case."""
+    """The place of values: ``meta``, ``header`` or ``jsonld``, and the name there in lower case."""
 
     kind: str
     name: str
@@ -99,7 +99,7 @@ class Attributes(Table):
 
     @property
     def named(self) -> frozenset[str]:
-        """All attributes that something is mapped to, also those that are dropped."""
+        """All attributes to which something is mapped, including dropped ones."""
         return frozenset(self.__pydantic_extra__.values())
 
     @property

@@ -23,7 +23,7 @@ M = TypeVar("M", bound=BaseModel)
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _MAX_SHOWN: Final = 100
-#: Their values are credentials: messages never show them, not even wrong ones.
+#: The values of these keys are credentials: messages never show them, not even wrong ones.
 _UNSHOWN: Final = re.compile(r"(.*\.)?login\.(password|fields)(\..*)?")
 _MESSAGES: Final = {
     "missing": "is required",
@@ -54,7 +54,7 @@ def to_one_line(text: str) -> str:
 def read_toml(path: Path, file: str) -> dict[str, Any]:
     """The content of a TOML file; ``file`` is its name in messages.
 
-    Raises ConfigurationError, whose key is the line, for what cannot be read.
+    Raises ConfigurationError for a file that cannot be read; its key is the line.
     """
     try:
         content = path.read_bytes()
@@ -67,7 +67,7 @@ def read_toml(path: Path, file: str) -> dict[str, Any]:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(to_one_line(file), f"line {line}", "is not UTF-8") from error
     except ValueError as error:
-        # Also plain ones: a number of thousands of digits is none of Python.
+        # ValueError too: Python raises it for a number of thousands of digits.
         where, message = _syntax_error(str(error), content)
         raise ConfigurationError(to_one_line(file), where, message) from error
     except RecursionError as error:
@@ -75,7 +75,7 @@ def read_toml(path: Path, file: str) -> dict[str, Any]:
 
 
 def _syntax_error(text: str, content: bytes) -> tuple[str, str]:
-    """Where a file is no TOML, as ``line N`` where the parser says it, and why."""
+    """The error of a file that is no TOML: ``line N``, if the parser names it, and the reason."""
     position = _POSITION.search(text)
     message = _POSITION.sub("", text)
     last_line = content.rstrip(b"\n").count(b"\n") + 1
@@ -236,7 +236,7 @@ def join_key(at: Iterable[str | int]) -> str:
 def _error_of(details: ErrorDetails, file: str) -> ConfigurationError:
     at, value = details["loc"], details["input"]
     context = details.get("ctx", {})
-    # For the name of a mapping's entry, or an item of a list, "got" says which.
+    # For the name of an entry, or an item of a list, the value in the message shows which one it is.
     while at and (isinstance(at[-1], int) or at[-1] == "[key]") and not context.get("key"):
         at = at[:-1]
     if details["loc"][-1:] == ("[key]",):

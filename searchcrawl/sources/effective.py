@@ -16,7 +16,7 @@ BUILT_IN: Final = "built-in"
 
 #: Request headers whose values are credentials.
 _CREDENTIAL_HEADER: Final = re.compile(r"authorization|cookie|token|secret|passw|key|session", re.IGNORECASE)
-#: If a layer has one key of a pair, the other is not taken from the layers below.
+#: If a layer has one key of such a pair, the other key is not taken from lower layers.
 _PAIRS: Final = {"include_ports": "exclude_ports", "exclude_ports": "include_ports"}
 
 
@@ -36,13 +36,13 @@ def list_layers(project: Project, own: Mapping[str, Any], *, file: str, paramete
         Layer(Origin(FILE, "defaults"), written.get("defaults", {})),
     ]
     if "user_agent" in written:
-        # The name for robots.txt is that of the project, unless a layer above has one (C5).
+        # The name for robots.txt is that of the project, unless a stronger layer has one (C5).
         found.append(Layer(Origin(FILE), {"robots": {"user_agent": written["user_agent"]}}))
     return found
 
 
 def merge_layers(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[str, Origin]]:
-    """The tables of all layers as one, key by key the strongest value, and by ``table.key`` the origin of each."""
+    """Merges the tables of all layers: each key has its strongest value. Returns the origins too, by ``table.key``."""
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, tables in layers:
@@ -129,5 +129,5 @@ def _build_entry(source: Source, key: str, value: Any) -> dict[str, Any]:
 
 
 def _hide(value: Any) -> Any:
-    """Stars in place of a plain text; a reference is not secret and stays."""
+    """Replaces a plain text by stars; a reference is not secret and stays."""
     return HIDDEN if isinstance(value, str) else value

@@ -38,7 +38,7 @@ _PROXY_FORM: Final = "must be http://HOST:PORT or http://USER:PASSWORD@HOST:PORT
 
 
 class FetchWindow(Window):
-    """One of ``fetch.windows``: the delay on these days, from the one time of day to the other (C2)."""
+    """One of ``fetch.windows``: the delay on these days between two times of the day (C2)."""
 
     delay_seconds: Amount = Field(description="The delay between two requests to a host in this time.")
 
@@ -134,7 +134,7 @@ class Fetch(Table):
 
 
 class TlsFiles(NamedTuple):
-    """Authorities to trust besides the machine's; our certificate, and its key if that is a file of its own."""
+    """The authorities to trust besides those of the machine; our certificate, and its key if in a file of its own."""
 
     ca_file: Path | None = None
     client_certificate: Path | None = None
@@ -145,7 +145,7 @@ class TlsFiles(NamedTuple):
         if self.ca_file is not None:
             context.load_verify_locations(cafile=self.ca_file)
         if self.client_certificate is not None:
-            # Without this OpenSSL asks at the terminal for the password of an encrypted key.
+            # Without this, OpenSSL asks for the password of an encrypted key at the terminal.
             context.load_cert_chain(self.client_certificate, self.client_key, password=bytes)
 
     def find_errors(self) -> Iterator[tuple[str, str]]:
@@ -170,7 +170,7 @@ class TlsFiles(NamedTuple):
             )
 
     def _try(self) -> OSError | ValueError | None:
-        """The error of loading the files."""
+        """Loads the files; returns the error, or None."""
         try:
             self.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         except (OSError, ValueError) as error:

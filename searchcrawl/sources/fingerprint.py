@@ -1,9 +1,9 @@
-"""What makes the stored documents of a source out of date, as a digest a key (D9).
+"""The fingerprint of a source: a digest for each key that decides what its stored documents look like (D9).
 
-A run compares the fingerprint in the store with that of the file. The keys that differ are the reason of a forced
-recrawl. Values that do not change documents, such as delays and limits on deleting, are not part of it, and neither is
-the place of a value (source file, parameter set, defaults). Of a secret only its reference counts: a new password forces
-no recrawl, and no digest of it is stored.
+A run compares the stored fingerprint with that of the file. The keys that differ are the reason of a forced recrawl.
+Values that do not change documents, such as delays and limits on deleting, are not part of it. The place of a value
+(source file, parameter set, defaults) is not part of it either. Of a secret only the reference counts: a new password
+forces no recrawl, and no digest of it is stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from searchcrawl.sources.config import Source, Tables
 from searchcrawl.sources.effective import show_references
 from searchcrawl.sources.secrets import is_public
 
-#: Whole tables, or single keys of a table, that decide which documents there are and what is in them.
+#: The tables, or single keys of a table, that decide which documents there are and what they contain.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "scope": (),
     "keep": (),
@@ -31,7 +31,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 #: Scrapy settings that put users' own components where documents pass.
 _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 _DIGEST_BYTES: Final = 8
-#: In place of a digest.
+#: The value in place of a digest.
 _MIXED: Final = "mixed"
 
 
@@ -65,9 +65,9 @@ def find_changed_keys(stored: str, current: str) -> list[str]:
 
 
 def mix_fingerprints(stored: str, tried: str) -> str:
-    """The fingerprint of documents of which some were made with ``stored`` and some with ``tried``.
+    """The fingerprint of documents some of which were made with ``stored``, others with ``tried``.
 
-    It differs from any other in the keys that these differ in.
+    It differs from any other fingerprint in the keys in which these two differ.
     """
     values = json.loads(stored) | dict.fromkeys(find_changed_keys(stored, tried), _MIXED)
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
@@ -83,7 +83,7 @@ def _digest(value: Any) -> str:
 
 
 def _unordered(value: Any) -> Any:
-    """``value`` with its lists sorted: the order of rules never matters."""
+    """Sorts the lists in ``value``, because the order of rules never matters."""
     if isinstance(value, dict):
         return {key: _unordered(item) for key, item in value.items()}
     if isinstance(value, list):

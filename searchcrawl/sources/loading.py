@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 PROJECT_VARIABLE: Final = "SEARCHCRAWL_PROJECT"
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
-#: Fields of the models that are not keys of a file.
+#: Fields of the models that are no keys of a file.
 _HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references"})
 
 
@@ -180,7 +180,7 @@ def _list_source_files(project: Project) -> list[Path]:
 
 
 def _load_all(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
-    """The same, without the comparison between sources."""
+    """Loads all sources without comparing them with each other."""
     sources: dict[str, Source] = {}
     errors: list[ConfigurationError] = []
     for path in _list_source_files(project):

@@ -1,4 +1,4 @@
-"""``[login]`` of a source: how the crawler gets pages that are not for everybody (C10)."""
+"""``[login]`` of a source: how the crawler gets pages that are not public (C10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from searchcrawl.sources.values import Check, Table, Text, WebUrl, refuse
 
-#: The keys that each type requires, and those that it may have besides.
+#: For each type, the keys that it requires, and further keys that it may have.
 _KEYS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
     "basic": (frozenset({"username", "password"}), frozenset({"url"})),
     "digest": (frozenset({"username", "password"}), frozenset({"url"})),
@@ -75,7 +75,7 @@ def find_login_errors(login: Login) -> Iterator[tuple[str, str]]:
         if not given:
             yield "fields", 'is required with type = "cookies", or url'
         elif not all(_is_cookie(name, value) for name, value in login.fields.items()):
-            # Their values are credentials and are not shown.
+            # The values are credentials and are not shown.
             yield "fields", "a cookie's name and value have no blanks, quotes, commas or semicolons"
 
 

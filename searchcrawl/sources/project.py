@@ -1,4 +1,4 @@
-"""searchcrawl.toml as a value: what all sources of a project share."""
+"""searchcrawl.toml as a value: the settings that all sources of a project share."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _check_postgresql_url(text: str) -> str:
     if not name or "/" in name:
         refuse("must end in the name of a database")
     if any("password" in key for key, _ in parse_qsl(parts.query, keep_blank_values=True)):
-        # There it would be shown.
+        # In the URL it would be shown.
         refuse(f"the password belongs before the host: {_POSTGRESQL}USER:PASSWORD@HOST/DATABASE")
     return text
 

@@ -57,7 +57,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "USER_AGENT": "use user_agent and contact in searchcrawl.toml",
 }
 
-#: All settings whose names begin so; the first that fits counts.
+#: Settings by the beginning of their names; the first entry that fits counts.
 _REASONS_BY_PREFIX: Final[Mapping[str, str]] = {
     "AUTOTHROTTLE_": _BY_HOSTS,
     "CLOSESPIDER_": "use fetch.max_minutes, or -a limit=N with crawl",
@@ -89,7 +89,7 @@ _OF_PROJECT: Final = frozenset({
 
 #: Lists of components to which a source may add its own.
 _COMPONENTS: Final = frozenset({"DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES"})
-#: Values of such names are never shown: Scrapy itself writes them into its log.
+#: Values of settings with such names are never shown: Scrapy itself writes them into its log.
 _CREDENTIAL: Final = re.compile(r"(^|_)(PASS|PASSWORD|SECRET|TOKEN|KEY|ACCESS_KEY_ID)(_|$)")
 
 
@@ -132,7 +132,7 @@ def find_changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) 
 def conceal_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a source for Scrapy, which prints settings: credentials in them have no readable ``repr``."""
     return {
-        # Scrapy breaks long texts at blanks, so that a filter of its log would not find a credential again.
+        # Scrapy breaks long texts at blanks, and a filter of its log would not find a broken credential.
         name: Concealed(value) if type(value) is str and is_credential(name) else value
         for name, value in settings.items()
     }

@@ -1,4 +1,4 @@
-"""``[[rewrite]]`` of a source: what becomes of links before any rule is asked (K1)."""
+"""``[[rewrite]]`` of a source: how links are changed before any rule is applied (K1)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _import_class(plugin: str, *, file: str, key: str, root: Path) -> Any:
     try:
         found = attrgetter(name)(importlib.import_module(module))
     except Exception as error:
-        # A module of the user may raise anything when it is loaded.
+        # A module of a user may raise any error when it is loaded.
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ConfigurationError(file, key, f'cannot be imported: {reason} (got "{plugin}")') from error
     if not isinstance(found, type):

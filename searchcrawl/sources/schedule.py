@@ -1,4 +1,4 @@
-"""``[schedules.NAME]`` of searchcrawl.toml: when which sources are due (H1, H2).
+"""``[schedules.NAME]`` of searchcrawl.toml: when its sources are due (H1, H2).
 
 They are read and checked; a later release runs them.
 """
@@ -30,7 +30,7 @@ _LATER_MODES: Final = frozenset({"examine", "index_only"})
 
 
 def check_name(text: str) -> str:
-    """Refuses what is no name of a parameter set or of a schedule."""
+    """Refuses a text that is no name of a parameter set or of a schedule."""
     if not _NAME.fullmatch(text):
         refuse("names are made of A-Z a-z 0-9 _ -")
     return text
@@ -72,7 +72,7 @@ def _check_mode(text: str) -> str:
 
 
 class Window(Table):
-    """A time of the week: these days, from the one time of day to the other."""
+    """A time of the week: days, and two times of the day."""
 
     days: Annotated[str, Check(_check_days, "days of the week")] = Field(
         "mon-sun", description='The days, as `"mon-fri"` or `"sat,sun"`.'

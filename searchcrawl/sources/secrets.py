@@ -87,7 +87,7 @@ def resolve_reference(reference: Mapping[str, Any], *, root: Path, file: str, ke
     except _Unreadable as error:
         raise ConfigurationError(file, key, f"{_named(kind, source)} {error}") from None
     except UnicodeDecodeError:
-        # Its text would quote the bytes.
+        # The text of the error would quote the bytes.
         raise ConfigurationError(file, key, f"{_named(kind, source)} is not UTF-8") from None
     if not value:
         raise ConfigurationError(file, key, f"{_named(kind, source)} is empty")
@@ -133,7 +133,7 @@ def replace_secrets(text: str, secrets: Iterable[Secret]) -> str:
 
 
 class _Unreadable(Exception):
-    """Why there is no value."""
+    """The reason why there is no value."""
 
 
 def _named(kind: str, source: str) -> str:
@@ -161,7 +161,7 @@ def _content(path: Path) -> bytes:
 
 
 class _Hidden:
-    """The values that no text of this process may show, in every form in which a text may have them."""
+    """The values that no text of this process may show, in every form in which a text may contain them."""
 
     def __init__(self) -> None:
         self._forms: set[str] = set()
@@ -173,7 +173,7 @@ class _Hidden:
         new = {form for form in forms if len(form) >= _LEAST_CHARACTERS} - self._forms
         if new:
             self._forms |= new
-            # The longest first: one may be the beginning of another.
+            # The longest come first: one may be the beginning of another.
             ordered = sorted(self._forms, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, ordered)))
 

@@ -19,7 +19,7 @@ from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.host_rules import parse_host_rule
 
-#: What a robots token and the first word of a User-Agent are made of (RFC 9110 §5.6.2).
+#: The characters of a robots token and of the first word of a User-Agent (RFC 9110 §5.6.2).
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAIL: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+\.[^\s@<>()\[\],;:\\\"]+")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
@@ -47,7 +47,7 @@ class Check(AfterValidator):
 
 def refuse(message: str, *, key: str = "") -> NoReturn:
     """Raises the error of a value that is wrong: what is wrong with it, and for a table which of its keys."""
-    # The message is data: braces in it are no placeholders.
+    # The message is data: braces in it are not placeholders.
     raise PydanticCustomError("refused", "{message}", {"message": message, "key": key})
 
 
@@ -136,7 +136,7 @@ def _check_host_name(text: str) -> str:
         parsed = urls.parse(f"http://{host}/")
     except InvalidUrl:
         refuse("not a host name")
-    # Whatever makes the text more than a host (port, path, user) shows as a difference.
+    # A port, path or user in the text shows as a difference.
     if parsed.path != "/" or parsed.query or parsed.port != 80 or set(host) & set("/:@?#*"):
         refuse("not a host name")
     return ("*." if text.startswith("*.") else "") + parsed.host
@@ -185,7 +185,7 @@ def check_no_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
 #: TOML has lists only; the models keep tuples. The items stay strict.
 LIST: Final = Field(strict=False)
 
-#: Larger than anything meant, and small enough for databases, clocks and timers.
+#: Larger than any sensible value, and small enough for databases, clocks and timers.
 _MOST: Final = 1_000_000_000_000
 _MOST_TIME: Final = 100_000_000
 

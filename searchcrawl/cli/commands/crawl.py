@@ -1,4 +1,4 @@
-"""One run over one source, initial or maintenance, whichever is due."""
+"""``searchcrawl crawl NAME``: one run over one source, initial or maintenance, whichever is due."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from searchcrawl.store.engine.database import Database
 
 _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-#: scrapyd names each of its jobs so.
+#: The argument with which scrapyd names each of its jobs.
 _JOB: Final = "_job"
 #: Native calls of a page let another thread run in between. This is the longest time that the other thread then runs
 #: before the reactor can go on.
@@ -43,7 +43,7 @@ _SWITCH_SECONDS: Final = 0.001
 
 
 class CrawlCommand(Command):
-    """Also what ``scrapy crawl`` and scrapyd run."""
+    """The command that ``scrapy crawl`` and scrapyd run, too."""
 
     requires_project = True
     requires_crawler_process = True
@@ -76,10 +76,10 @@ class CrawlCommand(Command):
         if not issubclass(spider, SourceSpider):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         self._check_settings(opts)
-        # Scrapy's own handlers would write what ours take out (X-O3).
+        # The handlers of Scrapy would write the secrets that ours remove (X-O3).
         self.loaded_settings().set("LOG_ENABLED", False, priority="cmdline")
         if spider.source.start.files:
-            # A line that is no URL is an error of the configuration: nothing has begun yet.
+            # A line that is no URL is an error of the configuration: it is reported before anything begins.
             read_start_urls(spider.project, spider.source)
         logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
         patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
@@ -94,7 +94,7 @@ class CrawlCommand(Command):
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
         level = self.loaded_settings()["LOG_LEVEL"]
-        # Before Scrapy looks at it.
+        # Checked before Scrapy looks at it.
         if level not in _LEVELS:
             raise UsageError(f"the log level must be one of {', '.join(_LEVELS)} (got {level})")
 
@@ -126,7 +126,7 @@ class CrawlCommand(Command):
         process = self.crawler_process
         if not isinstance(process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
-        # What is loaded by now and here lives as long as the process: the collector need not look at it.
+        # Everything loaded by now lives as long as the process: the garbage collector need not look at it.
         gc.disable()
         crawler = process.create_crawler(spider)
         process.crawl(crawler, **arguments)
@@ -135,17 +135,17 @@ class CrawlCommand(Command):
         gc.enable()
         sys.setswitchinterval(_SWITCH_SECONDS)
         process.start()
-        # Asked in this order: a crawler that did not begin has no engine to ask for.
+        # In this order, because a crawler that did not begin has no engine.
         return not process.bootstrap_failed and crawler.engine is not None
 
     def _print_result(self, run: Run, *, as_json: bool) -> int:
-        # Why documents wait was said when the delivery stopped.
+        # The reason why documents wait was logged when the delivery stopped.
         if isinstance(run.shutdown.failure, SearchcrawlError):
             print_error(run.shutdown.failure)
         try:
             self._show_status(run, as_json=as_json)
         except StoreError as error:
-            # That the store is gone was said already, where it ended the run.
+            # The failure of the store was logged when it ended the run.
             if run.shutdown.failure is None:
                 print_error(error)
         if run.exit_code is None:
@@ -188,7 +188,7 @@ def _arguments(pairs: list[str]) -> dict[str, str]:
     arguments.pop(_JOB, None)
     for name, value in arguments.items():
         if name != "limit":
-            # Its value is not repeated: who asks for a password here learns better, and no log has it.
+            # The value is not shown: it may be a password, and no log may have it.
             raise UsageError(f"unknown spider argument: -a {name} (there is limit=N)")
         if not value.isdigit() or int(value) < 1:
             raise UsageError(f"-a limit={value}: must be a whole number of at least 1")
@@ -209,7 +209,7 @@ def show_summary(status: dict[str, Any]) -> None:
 
 
 def _print_failed_starts(run: Run) -> None:
-    """Why there was nothing to crawl, to standard error: the first start URLs, as ``urls`` shows them."""
+    """Prints to standard error why nothing was crawled: the first start URLs, as ``urls`` shows them."""
     shown = min(_STARTS_SHOWN, len(read_start_urls(run.project, run.source)))
     starts = (row for row in list_urls(run.database, run.source, UrlFilter()) if row["depth"] == 0)
     for row in islice(starts, shown):

@@ -1,4 +1,4 @@
-"""``searchcrawl list``: the sources, and spiders written in Python, that can be crawled."""
+"""``searchcrawl list``: the sources and the Python spiders that can be crawled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``searchcrawl quarantine list|approve|reject NAME``: deletions that wait for somebody's word."""
+"""``searchcrawl quarantine list|approve|reject NAME``: removals that wait for approval."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from searchcrawl.urls import Url
 
 _SOURCE: Final = "site"
 _PAGES: Final = 100
-#: Between requests to a site of others; none on networks that its user owns.
+#: The delay between requests to a site of others; none on networks of the user.
 _DELAY_SECONDS: Final = 1.0
 _SETTINGS_VARIABLE: Final = "SCRAPY_SETTINGS_MODULE"
 
@@ -90,12 +90,12 @@ class Command(BaseCommand):
 
 
 def _write_project(root: Path, url: Url, networks: Sequence[_Network]) -> None:
-    """A project with the local index and one source, in the form that ``init`` writes."""
+    """Writes a project with the local index and one source, in the form that ``init`` writes."""
     hosts = [f"={host}" for host in _hosts_of_site(url.host)]
     delay_seconds = 0 if _is_own(url, networks) else _DELAY_SECONDS
     files = {
         "scrapy.cfg": "[settings]\ndefault = searchcrawl.settings\n",
-        # There is no other contact than what is crawled.
+        # The only known contact is the site itself.
         "searchcrawl.toml": f'contact = {_toml(url.origin + "/")}\n\n[index]\ntype = "local"\n',
         f"sources/{_SOURCE}.toml": (
             f'type = "web"\ntitle = {_toml(url.host)}\n\n'
@@ -112,7 +112,7 @@ def _write_project(root: Path, url: Url, networks: Sequence[_Network]) -> None:
 
 
 def _hosts_of_site(host: str) -> list[str]:
-    """The host, and the name with or without www that many sites redirect to."""
+    """The host, and its name with or without www: many sites redirect to the other one."""
     if host.startswith("["):
         return [host]
     if re.fullmatch(r"[0-9.]+", host) or "." not in host:
@@ -133,12 +133,12 @@ def _is_own(url: Url, networks: Sequence[_Network]) -> bool:
 
 
 def _toml(text: str) -> str:
-    """A basic string of TOML; JSON's is one."""
+    """A text as a basic string of TOML, which JSON strings are, too."""
     return json.dumps(text)
 
 
 def _run(command: Sequence[str], root: Path, *, captured: bool) -> tuple[int, bytes]:
-    """Runs the crawl in the project to its end; its exit code and, if ``captured``, its output."""
+    """Runs the crawl in the project to its end; returns its exit code and, if ``captured``, its output."""
     package = str(Path(urls.__file__).resolve().parents[1])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {name: value for name, value in os.environ.items() if name != _SETTINGS_VARIABLE}
@@ -152,7 +152,7 @@ def _run(command: Sequence[str], root: Path, *, captured: bool) -> tuple[int, by
                 output, _ = process.communicate()
                 break
             except KeyboardInterrupt:
-                # The crawl has got the same signal and ends by itself.
+                # The crawl got the same signal and ends by itself.
                 continue
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -1,4 +1,4 @@
-"""``searchcrawl resend NAME``: everything again from the cache to the index, with no request (E7)."""
+"""``searchcrawl resend NAME``: sends everything again from the cache to the index, without requests (E7)."""
 
 from __future__ import annotations
 

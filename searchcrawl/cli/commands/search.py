@@ -1,4 +1,4 @@
-"""``searchcrawl search WORDS``: asks the index."""
+"""``searchcrawl search WORDS``: searches the index."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Command(BaseCommand):
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         if opts.loglevel is not None and opts.loglevel.upper() not in logging.getLevelNamesMapping():
-            # A word such as -London would be missing from the query, and nobody would know.
+            # A word such as -London would be taken from the query without notice.
             raise UsageError(f"-L: not a log level; put -L{opts.loglevel} after -- to exclude that word")
         super().check_use(args, opts)
         if not 0 <= opts.rows <= _MAX_ROWS:
@@ -122,7 +122,7 @@ def _show(found: dict[str, Any]) -> None:
     for number, hit in enumerate(hits, start=1):
         console.print()
         console.print(Text(f"{number}. ").append(to_one_line(hit["title"]) or "(no title)", style="bold"))
-        # Soft wrapping: an address must come in one piece to whoever copies it.
+        # Soft wrapping, so that a URL can be copied in one piece.
         console.print(Text(f"   {to_one_line(hit['url'])}", style="green"), soft_wrap=True)
         if hit["snippet"]:
             console.print(Padding(_highlighted(hit["snippet"]), (0, 0, 0, 3), expand=False))
@@ -134,7 +134,7 @@ def _show(found: dict[str, Any]) -> None:
 
 
 def _highlighted(snippet: str) -> Text:
-    """The snippet with its hits in bold; nothing in it steers the terminal."""
+    """The snippet with its hits in bold; its text cannot control the terminal."""
     text = Text()
     for number, part in enumerate(_MARKED.split(snippet)):
         text.append(to_one_line(part), style="bold" if number % 2 else "")

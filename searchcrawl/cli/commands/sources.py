@@ -1,4 +1,4 @@
-"""``searchcrawl sources check``: every error of the files; ``sources show``: what a source comes to, and whence."""
+"""``searchcrawl sources check``: all errors of the files; ``sources show``: the values of a source, and their origin."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _answer_check(*, as_json: bool) -> int:
 
 
 def _check() -> tuple[int, Sequence[ConfigurationError]]:
-    """How many sources are good, and every error."""
+    """Prints how many sources are good, and every error."""
     root = find_project()
     try:
         project = load_project(root)

@@ -1,4 +1,4 @@
-"""``searchcrawl status [NAME]``: where each source stands."""
+"""``searchcrawl status [NAME]``: the state of each source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Command(BaseCommand):
 
 
 def _show_one(status: Mapping[str, Any]) -> None:
-    """State, run, counts and warnings of one source."""
+    """Prints state, run, counts and warnings of one source."""
     run = status["run"]
     lines = [("state", status["state"])]
     if run is not None:
@@ -60,7 +60,7 @@ def _show_one(status: Mapping[str, Any]) -> None:
 
 
 def _show_all(found: list[dict[str, Any]]) -> None:
-    """A line a source, no wider than a terminal of 80 columns; what is out of the ordinary comes below."""
+    """Prints a line for each source, at most 80 columns wide, and then what is unusual."""
     if not found:
         print("no sources: put one into sources/NAME.toml")
         return

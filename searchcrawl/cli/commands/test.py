@@ -44,7 +44,7 @@ class Command(BaseCommand):
             raise UsageError("missing option: --source NAME")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
-        # It brings all that fetches and reads with it.
+        # Imported here, because it loads everything that fetches and reads.
         from searchcrawl.spiders.page_spider import visit_page  # noqa: PLC0415
 
         project = self.load_project()
@@ -66,7 +66,7 @@ class Command(BaseCommand):
 
 
 def _lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """The code first, then the fields, the beginning of the text, and the links, refused ones with their rule."""
+    """The lines of the output: code, fields, the beginning of the text, and links, refused ones with their rule."""
     yield to_one_line(view["url"])
     yield to_one_line(": ".join(filter(None, [describe_code(view["code"]), view["rule"] or view["error"]])))
     for hop in view["redirects"]:

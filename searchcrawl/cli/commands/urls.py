@@ -71,7 +71,7 @@ def _moment_ms(text: str) -> int:
 
 
 def _show(rows: Iterable[Mapping[str, Any]]) -> None:
-    """A line a URL: a table would have to hold all of them to know its widths."""
+    """Prints a line for each URL: a table would have to hold all of them to know its widths."""
     for row in rows:
         sys.stdout.write(f"{url_line(row)}\n")
 

@@ -56,7 +56,7 @@ class QueryBuilder:
         return tantivy.Query.term_set_query(self._schema, "id", ids)
 
     def with_value(self, field: str, key: Any) -> tantivy.Query:
-        """The documents with a value of a field, also of an attribute's, as the library names it in its counts."""
+        """The documents with a value of a field or an attribute; ``key`` is the value in the counts of the library."""
         kind = attribute_type(field)
         if kind is not None:
             return self._with_attribute(field, schema.parse_moment(key) if kind == "date" else str(key))

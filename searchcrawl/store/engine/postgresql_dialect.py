@@ -35,7 +35,7 @@ from searchcrawl.exceptions import ConfigurationError, StoreAway, StoreError, St
 from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
 
 _OLDEST: Final = 15
-#: A process that is frozen within a transaction loses the transaction and its locks before others stop waiting.
+#: A frozen process loses its transaction and locks before the others stop waiting for them.
 _SETTINGS: Final = "-c idle_in_transaction_session_timeout=30s -c lock_timeout=60s -c jit=off"
 #: Values of libpq: a server that does not answer any more is noticed in half a minute.
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -77,7 +77,7 @@ class PostgresqlDialect(Dialect):
                 connect_args={**arguments, "cursor_factory": RawCursor},
                 isolation_level="READ COMMITTED",
                 pool_size=8,
-                # After a restart of the server no transaction is lost to an old connection.
+                # So no transaction fails because of a connection from before a restart of the server.
                 pool_pre_ping=True,
                 use_native_hstore=False,
                 # Error messages must not quote the text of pages.

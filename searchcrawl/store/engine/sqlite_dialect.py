@@ -16,7 +16,7 @@ from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
 from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
 from searchcrawl.store.statements import scanned
 
-#: A writer that may wait longer tries again (``OutageRetry``).
+#: How long a connection waits for a lock; ``OutageRetry`` tries again after that.
 _BUSY_TIMEOUT_SECONDS: Final = 5
 #: SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL (a race for the log's locks); extended codes are in the higher bytes.
 _LOCKED: Final = frozenset({5, 6, 15})
@@ -87,7 +87,7 @@ def _compile_hidden_column(element: scanned, compiler: SQLCompiler, **options: A
 def _configure(connection: object, _record: object) -> None:
     cursor = connection.cursor()  # type: ignore[attr-defined]  # the driver's own connection
     cursor.execute("PRAGMA journal_mode = WAL")
-    # NORMAL: commits survive the death of processes; after a power cut the last ones are lost, and done again.
+    # NORMAL: commits survive the death of processes. After a power cut the last ones are lost, and are repeated.
     cursor.execute("PRAGMA synchronous = NORMAL")
     # At 32 MB of log instead of 4: pages that many groups change are copied once, which halves the bytes written.
     cursor.execute("PRAGMA wal_autocheckpoint = 8000")
