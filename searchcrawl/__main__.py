@@ -11,7 +11,7 @@ import gc
 
 def main() -> None:
     """Runs one command with the arguments of the process, and exits with its code."""
-    # What is loaded stays: looking for garbage in it is a tenth of a start. The command has it on again.
+    # Everything loaded stays: a garbage collection is a tenth of the start. The command switches it on again.
     gc.disable()
     from searchcrawl.cli.dispatch import main as run  # noqa: PLC0415  # see above
 

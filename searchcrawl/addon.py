@@ -1,4 +1,4 @@
-"""The only list of Scrapy components: each with the number that says where in the order it stands."""
+"""The only list of Scrapy components, each with the number that sets its place in the order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from searchcrawl.sources.refused_settings import conceal_credentials
 
 _Ordered = Sequence[tuple[type[Any], int]]
 
-#: Spiders written in Python have the one of settings.py.
+#: Spiders written in Python use the one of settings.py.
 logger = logging.getLogger(__name__)
 
 _HANDLERS: Final = dict.fromkeys(("http", "https"), "searchcrawl.http.download_handler.GuardedHandler")
@@ -55,14 +55,15 @@ _MIDDLEWARES: Final[_Ordered] = (
     (ConditionalMiddleware, 600),
     # Before the outcome is decided: a redirect that is followed does not end the visit.
     (RedirectMiddleware, 700),
-    # Gets a redirect to the login page before that is followed, and the body of a page decoded.
+    # It gets a redirect to the login page before it is followed, and the decoded body of a page.
     (LoginMiddleware, 800),
     (DecompressionMiddleware, 900),
     (ProxyMiddleware, 950),
 )
 
 _PIPELINES: Final[_Ordered] = (
-    # What is known before the body is read: a filter that refuses it, and whether it is the body of the last visit.
+    # Decisions before the body is read: a filter that refuses it, and whether the body is the same as at the last
+    # visit.
     (FetchedFilterPipeline, 40),
     (BodyDigestPipeline, 60),
     (ConvertPipeline, 100),
@@ -81,12 +82,12 @@ _EXTENSIONS: Final[_Ordered] = (
     (RunEndExtension, 900),
 )
 
-#: What stores or delivers: not used where one page is tried (``test``, ``explain --live``).
+#: Components that store or deliver; they are not used for trying one page (``test``, ``explain --live``).
 _STORING: Final = frozenset({PlaceholderPagePipeline, CachePipeline, *(component for component, _ in _EXTENSIONS)})
 
-#: Settings whose components, where they are a user's own, may drop a page without a word.
+#: Settings whose components may drop a page without notice, if they are those of a user.
 _OF_USERS: Final = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
-#: Nearest to the engine, after all others.
+#: The component nearest to the engine, after all others.
 _LAST: Final = -10_000
 
 COMPONENTS: Final[Mapping[str, _Ordered]] = {
@@ -97,7 +98,7 @@ COMPONENTS: Final[Mapping[str, _Ordered]] = {
 
 
 class QuietLogFormatter(LogFormatter):
-    """Writes no line a page: the URL table says what became of each URL, and lines cost time."""
+    """Writes no line for each page: the URL table has the result of each URL, and lines cost time."""
 
     def crawled(self, request: Request, response: Response, spider: Spider) -> Any:
         return None
@@ -107,7 +108,7 @@ class QuietLogFormatter(LogFormatter):
 
 
 class SearchcrawlAddon:
-    """Adds our components to the crawler of a source; spiders of users' own keep Scrapy's components."""
+    """Adds our components to the crawler of a source; Python spiders of users keep the components of Scrapy."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -117,7 +118,7 @@ class SearchcrawlAddon:
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Sets what a source says, and adds our components to Scrapy's lists."""
+        """Applies the settings of a source, and adds our components to the lists of Scrapy."""
         spider: Any = self._crawler.spider
         run = getattr(spider, "run", None)
         if run is None:
@@ -136,12 +137,12 @@ class SearchcrawlAddon:
             for component, number in components:
                 if not (dry_run and component in _STORING):
                     settings.setdefault_in_component_priority_dict(name, component, number)
-        # Last: it reads settings.
+        # This comes last, because it reads settings.
         spider.stages = compose_dry_run(self._crawler, run) if dry_run else compose(self._crawler, run)
 
 
 def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
-    """The settings that follow from a source; ``dry_run`` where it tries one page."""
+    """The settings that follow from a source; ``dry_run`` if one page is tried."""
     fetch = run.source.fetch
     values = {
         "USER_AGENT": run.project.user_agent_header,
@@ -150,13 +151,14 @@ def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
         "DOWNLOAD_TIMEOUT": fetch.timeout_seconds,
         "DOWNLOAD_MAXSIZE": fetch.max_bytes,
         "DOWNLOAD_VERIFY_CERTIFICATES": fetch.verify_certificates,
-        # Ours do the same, or nothing needs them; each costs time for every page.
+        # Our components do the same, or nothing needs these; each costs time for every page.
         "EXTENSIONS_BASE": {MemoryExtension: 0},
         "LOG_FORMATTER": QuietLogFormatter,
         "DOWNLOADER_MIDDLEWARES_BASE": {},
         "SPIDER_MIDDLEWARES_BASE": {},
     }
-    # Not in settings.py: it hands out rows of the URL table. A look at one page has none, nor have users' spiders.
+    # It is not set in settings.py, because it hands out rows of the URL table: a dry run and the spiders of users have
+    # none.
     return values if dry_run else values | {"SCHEDULER": Scheduler}
 
 

@@ -48,7 +48,7 @@ def from_http_date(text: str | None) -> datetime | None:
         return None
     try:
         moment = parsedate_to_datetime(text)
-        # In UTC the last evening of the year 9999 may be over.
+        # In UTC the last evening of the year 9999 may be after the end of the calendar.
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

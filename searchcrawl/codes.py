@@ -38,8 +38,8 @@ class CodeClass(StrEnum):
     FAILURE = "failure"
 
 
-#: The counters of a run that a visit adds to, where its code has none of its own. What a comparison with the known
-#: document says (new, changed, unchanged, not modified) is counted besides.
+#: The counters of a run to which a visit adds, if its code names none. The result of the comparison with the known
+#: document (new, changed, unchanged, not modified) is counted as well.
 _COUNTERS: Final = {
     CodeClass.PENDING: (),
     CodeClass.SUCCESS: ("fetched",),
@@ -307,9 +307,9 @@ WARNED: Final = _select_codes(lambda facts: facts.warned)
 
 #: Statuses whose Retry-After is about the host, not about the page (RFC 9110 §15.6.4, RFC 6585 §4).
 BUSY: Final = frozenset({429, 503})
-#: Statuses of a host that has more to do than it can, or whose servers behind it are away.
+#: Statuses of a host that is overloaded, or whose upstream servers are away.
 OVERLOADED: Final = BUSY | {502, 504}
-#: Statuses besides 5xx that may be gone at the next try.
+#: Further statuses, besides 5xx, that may be gone at the next try.
 _PASSING: Final = frozenset({408, 425, 429})
 _UNNAMED: Final = "a status that HTTP does not name"
 
@@ -356,7 +356,7 @@ def is_refusal(code: int, rule: str | None) -> bool:
 
 def is_failure(code: int, rule: str | None) -> bool:
     """Whether a visit failed: its row is counted as failed, and waits longer with each failed run."""
-    # A visit that brings no document is no copy: a server may send the number of such a code as its status.
+    # A visit without a document is no copy, though a server may send such a number as its status.
     failing = (CodeClass.FAILURE, CodeClass.COPY, CodeClass.DISPLAY)
     return facts_of(code).kind in failing or (code == Code.ROBOTS and rule == ROBOTS_UNAVAILABLE)
 

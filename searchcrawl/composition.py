@@ -98,7 +98,7 @@ def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateL
 
 
 def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtension:
-    """Adds the delivery, and what has to end after it: the heartbeat, then what writes the end of the run and gives the lease back."""
+    """Adds the delivery and its followers: the heartbeat, then RunEndExtension, which gives the lease back."""
     get = crawler.settings.getfloat
     heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))))
     at_end = [heartbeat.stop]
@@ -109,7 +109,7 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtensi
 
 
 def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: threading.Event) -> None:
-    """Adds the reading of sitemaps where the source has any, and says whether due rows wait for it."""
+    """Adds the reading of sitemaps if the source has any; returns whether due rows wait for it."""
     mode, robots = run.source.start.sitemaps, stages.find(RobotsFiles)
     if mode != "off":
         stages.add(sitemaps)

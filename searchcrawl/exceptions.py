@@ -99,7 +99,7 @@ class LogError(SearchcrawlError):
 
 
 class DiskFull(SearchcrawlError):
-    """A disk of the project is full, or has less room left than is to be kept free."""
+    """A disk of the project is full, or has less space left than must be kept free."""
 
 
 class CacheError(SearchcrawlError):

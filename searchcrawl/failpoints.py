@@ -77,7 +77,7 @@ def reach(name: str) -> None:
     if _wanted is None or _wanted[0] != name:
         return
     if _wanted[2] == "enospc":
-        # A full disk stays full.
+        # Once it is full, a disk stays full.
         if nth >= _wanted[1]:
             raise OSError(errno.ENOSPC, f"failpoint {name}")
     elif nth == _wanted[1]:

@@ -38,7 +38,8 @@ def encode(headers: Mapping[str, str], block: bytes) -> bytes:
     lines = [_VERSION]
     lines += [f"{name}: {value}".encode() for name, value in headers.items()]
     lines += [f"WARC-Block-Digest: {_compute_digest(block)}".encode("ascii"), b"Content-Length: %d" % len(block)]
-    # A quarter of the time of zlib at this level, and no larger. One call, as each call releases the interpreter lock.
+    # It takes a quarter of the time of zlib at this level, and the result is no larger. One call, because each call
+    # releases the interpreter lock.
     return isal_zlib.compress(b"".join((_BREAK.join(lines), _END, block, _END)), 1, _GZIP)
 
 
@@ -79,6 +80,6 @@ def _parse_header(line: bytes) -> tuple[str, str]:
 
 
 def _compute_digest(block: bytes) -> str:
-    # sha1 in base32 is what WARC tools write and can check; it guards against accidents only.
+    # WARC tools write and check sha1 in base32; it guards only against accidents.
     digest = hashlib.sha1(block, usedforsecurity=False).digest()
     return "sha1:" + base64.b32encode(digest).decode("ascii")

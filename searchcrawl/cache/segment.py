@@ -23,7 +23,7 @@ from searchcrawl.cache import record
 from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
 
 _RENAMED = b"x-crawler-"
-#: Headers that are not true of the stored body.
+#: Headers that do not describe the stored body.
 _TRANSFER = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
 _BREAK = b"\r\n"
 _HEAD_END = b"\r\n\r\n"
@@ -33,7 +33,7 @@ _NO_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a page is: segment number, byte offset, and the compressed lengths of its two records.
+    """The place of a page: segment number, byte offset, and the compressed lengths of its two records.
 
     The fields record starts at ``offset + response_bytes``.
     """
@@ -84,7 +84,7 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
 
 
 def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
-    """Parses the page of a response record; raises DamagedRecord where it is not whole."""
+    """Parses the page of a response record; raises DamagedRecord if the record is not complete."""
     found = record.decode(member, record_type="response")
     head, _, body = found.block.partition(_HEAD_END)
     try:
@@ -102,7 +102,7 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
 
 
 def decode_fields(member: bytes) -> tuple[str, dict[str, Any]]:
-    """Parses the URL and the fields of a conversion record; raises DamagedRecord where it is not whole."""
+    """Parses the URL and the fields of a conversion record; raises DamagedRecord if it is not complete."""
     found = record.decode(member, record_type="conversion")
     try:
         fields = orjson.loads(found.block)

@@ -20,7 +20,7 @@ Found = tuple[tuple[str, tuple[str, ...]], ...]
 def read_attributes(
     metas: Sequence[LexborNode], scripts: Sequence[LexborNode], attribute_origins: frozenset[str]
 ) -> Found:
-    """The texts of each attribute_origins origin; ``scripts`` may hold other elements as well.
+    """The texts of each of ``attribute_origins``; ``scripts`` may have other elements as well.
 
     The name of a meta element is its ``name``, ``property`` or ``http-equiv``.
     """
@@ -58,7 +58,7 @@ def _read_script(node: LexborNode) -> Iterator[tuple[str, Any]]:
     try:
         content = orjson.loads(text)
     except ValueError:
-        # Browsers ignore what is not JSON, too.
+        # Browsers ignore text that is not JSON, too.
         return
     for entry in content[:_MAX_LISTED] if isinstance(content, list) else [content]:
         if isinstance(entry, dict):
@@ -66,7 +66,7 @@ def _read_script(node: LexborNode) -> Iterator[tuple[str, Any]]:
 
 
 def _list_texts(value: Any) -> Iterator[str]:
-    """A value as texts: the name or value of an object, the texts of all entries of a list."""
+    """Makes texts of a value: the name or value of an object, the texts of all entries of a list."""
     if isinstance(value, list):
         for entry in value[:_MAX_LISTED]:
             if not isinstance(entry, list):

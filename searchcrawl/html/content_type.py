@@ -12,7 +12,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*+)(\\?)("|\Z)', re.DOTALL)
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _SPACE: Final = "\t\n\r "
-#: No type needs more.
+#: The longest header that is read; no type needs more.
 _MAX_CHARACTERS: Final = 4096
 
 

@@ -12,12 +12,13 @@ from chardet.enums import EncodingEra
 
 from searchcrawl.html.content_type import parse_content_type
 
-#: Browsers look at 1,024 bytes, and start again when the parser finds a meta element later; we look further at once.
+#: How many bytes are searched for a meta element. Browsers look at 1,024 bytes, and start again when the parser finds a
+#: meta element later; this looks further at once.
 _PRESCAN_BYTES: Final = 65_536
 _SAMPLE_BYTES: Final = 16_384
 _BYTES_BEFORE: Final = 512
 _ERAS: Final = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO
-#: Encodings that are easily taken for windows-1252, and those that pages are not written in.
+#: Encodings that are easily taken for windows-1252, and encodings in which no pages are written.
 _NEVER_GUESSED: Final = [
     "iso8859-1",
     "iso8859-3",
@@ -54,9 +55,9 @@ _CONTENT_CHARSET: Final = re.compile(
 )
 
 
-# Where Python has a codec that knows more than the one of webencodings.
+# Encodings for which Python has a codec that knows more than that of webencodings.
 _CODECS: Final = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext", "x-user-defined": "cp1252"}
-# Encodings as chardet names them, where that is no label of the standard.
+# The names of chardet that are no labels of the standard.
 _DETECTED: Final = {
     "cp932": "shift_jis",
     "shift_jis_2004": "shift_jis",

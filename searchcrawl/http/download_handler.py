@@ -298,7 +298,7 @@ def _check_transfer(headers: Headers) -> None:
 
 
 async def _read_unwanted_body(answer: aiohttp.ClientResponse) -> bytes:
-    """Reads the beginning of a body that nobody needs, so that the connection can be used again."""
+    """Reads the beginning of a body that is not used, so that the connection can be used again."""
     pieces: list[bytes] = []
     size = 0
     try:

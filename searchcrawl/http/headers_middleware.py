@@ -56,11 +56,11 @@ def _is_own_origin(request: Request) -> bool:
 
 
 class ConditionalMiddleware:
-    """Sends the validators of the last good body with a row's own URL, never with a redirect's target.
+    """Sends the validators of the last good body with a row's own URL, never to the target of a redirect.
 
-    A 304 to them ends the visit with 304; one without a condition is a failure that is tried again. ``index_filter`` decides again
-    how old a page is that has not changed: one that has become too old ends with 952, as does one whose 304 says
-    noindex to ``user_agent`` (None: nobody listens).
+    A 304 to them ends the visit with 304. A 304 without a condition is a failure that is tried again. For a page that
+    has not changed, ``index_filter`` decides again about its age: if it has become too old, the visit ends with 952. So
+    does a visit whose 304 says noindex to ``user_agent`` (None: noindex is ignored).
     """
 
     def __init__(self, index_filter: IndexFilter | None = None, *, user_agent: str | None = None) -> None:

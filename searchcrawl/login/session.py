@@ -86,7 +86,7 @@ class LoginSession:
         self.generation = 0
 
     async def wait_until_logged_in(self) -> None:
-        """Logs in where nobody is; raises LoginFailed."""
+        """Logs in unless there is a login; raises LoginFailed."""
         if self.generation:
             return
         if self._failed is not None and (not self._failed.transient or self._now() < self._again_at):

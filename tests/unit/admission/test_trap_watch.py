@@ -140,7 +140,7 @@ def test_cut_when_the_limit_was_edited_then_it_is_forgiven(database: Database, a
         assert pattern_table.find_cut(transaction, 1) == []
 
 
-def test_evidence_when_processes_end_before_it_is_complete_then_the_next_ones_go_on(database: Database) -> None:
+def test_ratios_when_processes_end_before_there_are_enough_then_the_next_ones_go_on(database: Database) -> None:
     first = 0
     while first < 4 * AFTER and not watch(database).active:
         see(database, watch(database), empty_days(first, AFTER // 2), group=1)
