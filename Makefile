@@ -15,8 +15,8 @@ URL ?=
 PAGES ?=
 PORT ?= 8765
 ARGS ?=
-# On two processors one each: they compute nearly all of the time.
-WORKERS ?= 2
+# On two processors three: a third of the time a test waits for what it started.
+WORKERS ?= 3
 UV ?= $(BIN)/uv
 LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 
