@@ -51,7 +51,7 @@ class DeliveryThread:
         free_segments(self._run, self._cache)
         if not self._is_full():
             return True
-        # Pages that would fill the batch are not fetched now.
+        # No page is fetched while the cache is full, so the batch will not become full: it is sealed now.
         self._seal()
         if not self._read_unfinished():
             return True

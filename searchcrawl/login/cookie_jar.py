@@ -165,7 +165,7 @@ def _covers(path: str, asked: str) -> bool:
 
 
 def _take_within(texts: Sequence[str], limit: int) -> list[str]:
-    """The first of ``texts`` that together do not exceed ``limit``."""
+    """The first of ``texts`` whose total length is within ``limit``."""
     kept, size = [], 0
     for text in texts:
         size += len(text) + 2

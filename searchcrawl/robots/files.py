@@ -177,7 +177,8 @@ class RobotsFiles:
                 copy = await self._take_as_missing(origin)
             else:
                 code = error.code if error.code in UNREACHABLE else Code.ROBOTS
-                # A failure that is final for a page may end for robots.txt: it is requested again after a long pause.
+                # Some failures that are final for a page may pass for robots.txt: it is requested again, after a long
+                # pause.
                 copy = self._build_failed(str(error), code=code, transient=error.transient)
         if copy.file is None:
             copy = await self._find_last_good(origin, copy)

@@ -147,8 +147,8 @@ class Boundary:
     def list_refusals(self, url: str, depth: int | None = None) -> list[Decision]:
         """Lists all rules that refuse ``url``, in the order in which they are asked; ``decide`` returns the first.
 
-        The list is empty where the URL is allowed. The URL would be allowed without all rules of the list, and with the
-        include that ``propose_include`` names for each ``NO_INCLUDE``.
+        The list is empty for a URL that is allowed. If all rules of the list were removed, and the include that
+        ``propose_include`` names for each ``NO_INCLUDE`` was added, the URL would be allowed.
         """
         origin, seen, slash = self._locate(url)
         found = [
@@ -161,17 +161,18 @@ class Boundary:
         return [decision for decision in found if not decision.allowed]
 
     def list_includes(self, url: str) -> list[Decision]:
-        """Lists the rules that include ``url``; the URL has to be allowed, and would be refused without all of them.
+        """Lists the rules that include ``url``, which has to be allowed: if they were removed, it would be refused.
 
-        Includes of URLs, paths, ports and hosts are looked at in this order. The first kind counts of which some
-        includes match and others do not: those that match are returned. If there is no such kind, all includes of hosts
-        and URLs that match are returned, with ``allow_all``: a source needs one of them (B5).
+        Four kinds of includes are looked at in this order: URLs, paths, ports, hosts. The first kind is returned that
+        has includes which match and includes which do not match; of these, the ones that match. If there is no such
+        kind, all includes of hosts and URLs that match are returned, with ``allow_all``: a source needs one of them
+        (B5).
         """
         origin, seen, slash = self._locate(url)
         kinds = (self._url_rules, seen), (origin.paths, seen[slash:]), (origin.ports, origin.port)
         for rules, subject in (*kinds, (self._host_names, origin.host)):
             including = rules.list_includes(subject)
-            # If all includes of a kind match, the kind refuses nothing once they are gone.
+            # A kind without includes refuses nothing. So one include that does not match has to be left over.
             if 0 < len(including) < rules.include_count:
                 return including
         return [*self._host_names.list_includes(origin.host), *self._url_rules.list_includes(seen), *self._allow_all]

@@ -68,7 +68,7 @@ def reserve_slot(
 ) -> SlotReservation:
     """Reserves one request to a host, ``delay_ms`` before the next (C2).
 
-    If no process has reserved a slot since, an ``unused`` slot of the same process is replaced.
+    If no process has reserved a slot after the ``unused`` one of this process, the new slot takes its place.
     """
     # The row is locked: another process must not reserve the same moment. Several hosts are locked by rising id.
     query = select(hosts.c.next_allowed_ms, hosts.c.closed_until_ms).where(hosts.c.id == host_id).with_for_update()
