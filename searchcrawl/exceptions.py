@@ -23,9 +23,8 @@ SearchcrawlError
 ├── HostBlocked             nothing more is asked of the host in this run
 ├── InvalidUrl              the link is dropped (1004)
 └── DocumentError           the document is skipped, its row says why
-├── UndecodableBody     958
-├── ConversionFailed    903, or 904 where a limit was passed
-└── NoConverter         908
+    ├── ConversionFailed    903, or 904 where a limit was passed
+    └── NoConverter         908
 """
 
 from __future__ import annotations
@@ -152,10 +151,6 @@ class DocumentError(SearchcrawlError):
     def __init__(self, message: str, *, code: int) -> None:
         self.code = code
         super().__init__(message)
-
-
-class UndecodableBody(DocumentError):
-    """The body is cut or its coding is broken (958)."""
 
 
 class ConversionFailed(DocumentError):

@@ -41,11 +41,7 @@ class WorkerPool:
     """
 
     def __init__(
-        self,
-        *,
-        workers: int = 1,
-        max_memory_bytes: int = MAX_MEMORY_BYTES,
-        timeout_seconds: float = TIMEOUT_SECONDS,
+        self, *, workers: int = 1, max_memory_bytes: int = MAX_MEMORY_BYTES, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> None:
         self._workers = workers
         self._max_memory_bytes = max_memory_bytes

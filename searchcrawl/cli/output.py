@@ -78,12 +78,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     from rich.console import Console  # noqa: PLC0415  # heavy
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(to_one_line(title), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -144,10 +144,7 @@ def _place(row: BatchDocument) -> Place:
     if row.segment is None or row.record_offset is None or row.response_bytes is None or row.fields_bytes is None:
         raise DamagedRecord(f"no record in the cache for {row.url}")
     return Place(
-        segment=row.segment,
-        offset=row.record_offset,
-        response_bytes=row.response_bytes,
-        fields_bytes=row.fields_bytes,
+        segment=row.segment, offset=row.record_offset, response_bytes=row.response_bytes, fields_bytes=row.fields_bytes
     )
 
 

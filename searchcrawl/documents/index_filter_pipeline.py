@@ -64,12 +64,7 @@ class PageFilterPipeline:
     """
 
     def __init__(
-        self,
-        *,
-        boundary: Boundary,
-        rewriting: Rewriting,
-        display: DisplayMap | None = None,
-        meta_robots: bool = True,
+        self, *, boundary: Boundary, rewriting: Rewriting, display: DisplayMap | None = None, meta_robots: bool = True
     ) -> None:
         self._boundary = boundary
         self._rewriting = rewriting
@@ -80,10 +75,7 @@ class PageFilterPipeline:
     def from_crawler(cls, crawler: Crawler) -> PageFilterPipeline:
         run = stages_of(crawler).get(Run)
         return cls(
-            boundary=run.boundary,
-            rewriting=run.rewriting,
-            display=run.display,
-            meta_robots=run.source.keep.meta_robots,
+            boundary=run.boundary, rewriting=run.rewriting, display=run.display, meta_robots=run.source.keep.meta_robots
         )
 
     def process_item(self, item: object) -> object:

@@ -31,12 +31,7 @@ class RedirectMiddleware:
     """
 
     def __init__(
-        self,
-        *,
-        boundary: Boundary,
-        max_redirects: int,
-        rewriting: Rewriting,
-        rate_limiter: RateLimiter,
+        self, *, boundary: Boundary, max_redirects: int, rewriting: Rewriting, rate_limiter: RateLimiter
     ) -> None:
         self._boundary = boundary
         self._rewriting = rewriting

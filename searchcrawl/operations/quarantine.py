@@ -45,12 +45,7 @@ def list_waiting(database: Database, source: Source) -> list[dict[str, Any]]:
 
 
 def approve(
-    project: Project,
-    source: Source,
-    database: Database,
-    receiver: Receiver,
-    *,
-    retry_seconds: float = _RETRY_SECONDS,
+    project: Project, source: Source, database: Database, receiver: Receiver, *, retry_seconds: float = _RETRY_SECONDS
 ) -> dict[str, Any]:
     """Removes the waiting documents from the index, and those of removals that were cut off; commits the index.
 

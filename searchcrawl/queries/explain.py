@@ -48,12 +48,7 @@ class Explanation:
 
 
 def explain_by_all(
-    project: Project,
-    sources: Sequence[Source],
-    database: Database,
-    text: str,
-    *,
-    versions: Mapping[str, int],
+    project: Project, sources: Sequence[Source], database: Database, text: str, *, versions: Mapping[str, int]
 ) -> list[Explanation]:
     """Explains the URL ``text`` for each source, the deciding one first.
 

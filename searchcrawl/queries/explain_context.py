@@ -22,7 +22,7 @@ from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_ke
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.hosts import robots_table
+from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.urls import url_queries
@@ -241,6 +241,6 @@ def _find_trap(
 
 def _read_robots(transaction: Transaction, project: Project, source: Source, url: str) -> RobotsFile | None:
     origin = urls.parse(url).origin
-    body = robots_table.find(transaction, origin)
+    body = host_table.find_robots(transaction, origin)
     agent = source.robots.user_agent or project.user_agent
     return None if body is None else RobotsFile.parse(body, agent, url=f"{origin}/robots.txt")

@@ -19,7 +19,7 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.hosts import robots_table
+from searchcrawl.store.hosts import host_table
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class StoredRobots:
         since_ms = max(self._run.row.horizon_ms, clock.now_ms() - _MAX_STORED_MS)
 
         def find(transaction: Transaction) -> bytes | None:
-            return robots_table.find(transaction, origin, since_ms=since_ms)
+            return host_table.find_robots(transaction, origin, since_ms=since_ms)
 
         return await asyncio.to_thread(self._run.read, find)
 
@@ -95,15 +95,15 @@ class StoredRobots:
         if body is not None:
             self._run.write(lambda transaction: self._replace(transaction, origin, body))
         # Most origins have no copy: this look is cheaper than a writing transaction for each of them.
-        elif self._run.read(lambda transaction: robots_table.find(transaction, origin)) is not None:
-            self._run.write(lambda transaction: robots_table.drop(transaction, origin))
+        elif self._run.read(lambda transaction: host_table.find_robots(transaction, origin)) is not None:
+            self._run.write(lambda transaction: host_table.drop_robots(transaction, origin))
 
     def _replace(self, transaction: Transaction, origin: str, body: bytes) -> None:
         now_ms = clock.now_ms()
         if not self._swept:
-            robots_table.drop_before(transaction, now_ms - _MAX_STORED_MS)
+            host_table.drop_robots_before(transaction, now_ms - _MAX_STORED_MS)
             self._swept = True
-        robots_table.save(transaction, origin, body, now_ms)
+        host_table.save_robots(transaction, origin, body, now_ms)
 
 
 class RobotsFiles:

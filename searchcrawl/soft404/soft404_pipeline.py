@@ -243,10 +243,5 @@ class PlaceholderPagePipeline:
             text, _ = decode(body, content_type=content_type, default_charset=charset)
             return Page(text=collapse_lines(text))
         return parse_html(
-            body,
-            url=answer.url,
-            content_type=content_type,
-            default_charset=charset,
-            robots_headers=(),
-            user_agent="",
+            body, url=answer.url, content_type=content_type, default_charset=charset, robots_headers=(), user_agent=""
         )

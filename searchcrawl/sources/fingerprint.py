@@ -30,6 +30,15 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 #: Scrapy settings that put users' own components where documents pass.
 _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
+#: The versions of the steps that make a document of a body; a rise has the next run process every page again.
+VERSIONS: Final[Mapping[str, int]] = {
+    # Rises when ``html.page`` would read another page out of the same bytes.
+    "html": 3,
+    # Rises when ``convert`` would read another page out of the same bytes.
+    "convert": 2,
+    # Rises when ``documents.checksum_pipeline`` would give the same page another digest.
+    "checksum": 1,
+}
 _DIGEST_BYTES: Final = 8
 #: The value in place of a digest.
 _MIXED: Final = "mixed"

@@ -13,9 +13,9 @@ from twisted.python.failure import Failure
 from searchcrawl.codes import Code
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, find_redirects, join_lines
 from searchcrawl.items import Outcome
-from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.stages import Stages
 from searchcrawl.store.engine.database import Database

@@ -13,9 +13,9 @@ import pytest
 
 from searchcrawl.codes import Code, describe_code
 from searchcrawl.convert.pdf_converter import MAX_PAGES
-from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
+from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project

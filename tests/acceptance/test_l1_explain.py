@@ -18,9 +18,9 @@ from typing import Any, Final
 import pytest
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
+from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import build_boundary, load_project, load_source
 from searchcrawl.store.engine.database import Database
 from tests.acceptance.support_project import CrawlProject, new_project

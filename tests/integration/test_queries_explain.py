@@ -14,7 +14,7 @@ from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.config import Source
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import duplicate_key_table
-from searchcrawl.store.hosts import robots_table
+from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState, FetchState
 from tests.filled_store import SITE, FilledStore
 
@@ -152,7 +152,7 @@ def test_explain_when_robots_txt_is_known_then_all_its_lines_that_forbid_are_nam
     filled.settle("/tmp/a.html", 951, rule="Disallow: /tmp/")
     body = b"User-agent: *\nDisallow: /tmp/\nDisallow: /*.html\nAllow: /tmp/b.html\n"
     with filled.database.write_once() as transaction:
-        robots_table.save(transaction, SITE, body, clock.now_ms())
+        host_table.save_robots(transaction, SITE, body, clock.now_ms())
 
     known, never, allowed = (ask(filled, f"/tmp/{name}.html") for name in ("a", "c", "b"))
 

@@ -21,11 +21,11 @@ from searchcrawl.cli.output import print_error, print_object, print_table
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
-from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value, to_one_line
+from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal_on_command_line, is_credential
 from searchcrawl.sources.secrets import Concealed, hide

@@ -11,10 +11,10 @@ from dataclasses import replace
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_object
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.explain import Explanation, explain_by_all
 from searchcrawl.queries.explain_steps import describe_live_answer
 from searchcrawl.sources.checking import to_one_line
+from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_object, print_table
-from searchcrawl.processing_versions import VERSIONS
 from searchcrawl.queries.status import describe_status
 from searchcrawl.sources.checking import to_one_line
+from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.store.engine.database import Database
 
 

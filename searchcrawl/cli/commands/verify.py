@@ -38,10 +38,7 @@ class Command(BaseCommand):
             return Exit.WRONG_USE
         project = self.load_project()
         only = require_source_file(project, args[0]) if args else None
-        with (
-            closing(Database(project.database_url, project.root)) as database,
-            use_index(project) as index,
-        ):
+        with closing(Database(project.database_url, project.root)) as database, use_index(project) as index:
             names = list_source_names(project)
             for name in list_crawled_sources(database, names if only is None else [only]):
                 print(f"warning: {name} is being crawled: what is on its way may show as a difference", file=sys.stderr)

@@ -149,10 +149,7 @@ def _count_values(searcher: tantivy.Searcher, wanted: tantivy.Query, name: str, 
 
 
 def _read_hits(
-    searcher: tantivy.Searcher,
-    queries: QueryBuilder,
-    found: list[tuple[float, tantivy.DocAddress]],
-    query: SearchQuery,
+    searcher: tantivy.Searcher, queries: QueryBuilder, found: list[tuple[float, tantivy.DocAddress]], query: SearchQuery
 ) -> list[Hit]:
     terms = positive_terms(parse(query.words, query.attributes))
     pattern = build_hit_pattern(terms, is_stop_word=lambda word: not queries.tokens(word), cjk=CJK_RUN)

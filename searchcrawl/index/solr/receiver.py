@@ -78,12 +78,7 @@ class SolrReceiver:
         mark = "*"
         while True:
             found = self._select(
-                "*:*",
-                fq=filters,
-                fl="id,crawl_version,checksum,url",
-                sort="id asc",
-                rows=_SCAN_ROWS,
-                cursorMark=mark,
+                "*:*", fq=filters, fl="id,crawl_version,checksum,url", sort="id asc", rows=_SCAN_ROWS, cursorMark=mark
             )
             for stored in found.docs:
                 yield IndexEntry(

@@ -103,11 +103,7 @@ class SolrUpdates:
         return [Receipt(entry.id, entry.error is None, entry.error) for entry in entries]
 
     def _send(
-        self,
-        part: list[_Entry],
-        body: Callable[[list[_Entry]], Iterator[bytes]],
-        params: dict[str, str],
-        tally: _Tally,
+        self, part: list[_Entry], body: Callable[[list[_Entry]], Iterator[bytes]], params: dict[str, str], tally: _Tally
     ) -> list[list[_Entry]]:
         """Sends a part and notes the result of its entries; returns the parts to be sent again, the last one first."""
         try:

@@ -1,4 +1,4 @@
-"""The hosts, shared by all sources and processes: the slots of their requests, their failures and blocks."""
+"""The hosts, shared by all sources and processes: the slots of their requests, their failures, blocks and robots.txt."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import select, text, update
+from isal import isal_zlib
+from sqlalchemy import delete, select, text, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import hosts
+from searchcrawl.store.schema import hosts, robots_copies
 from searchcrawl.store.statements import split
 
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
@@ -160,3 +161,35 @@ def find_allowed_ms(transaction: Transaction, name: str) -> int | None:
     query = select(hosts.c.next_allowed_ms, hosts.c.closed_until_ms).where(hosts.c.name == name)
     found = transaction.execute(query).one_or_none()
     return None if found is None else max(found)
+
+
+def save_robots(transaction: Transaction, origin: str, body: bytes, fetched_ms: int) -> None:
+    """Stores the robots.txt of ``scheme://host[:port]``, compressed, in place of the one before.
+
+    It is in force while the file cannot be fetched (RFC 9309 §2.4; X-B2).
+    """
+    if len(origin) > _LONGEST:
+        return
+    transaction.execute(
+        dialect_of(transaction).upsert(
+            robots_copies, ["origin"], lambda new: {"body": new.body, "fetched_ms": new.fetched_ms}
+        ),
+        {"origin": origin, "body": isal_zlib.compress(body, 1), "fetched_ms": fetched_ms},
+    )
+
+
+def find_robots(transaction: Transaction, origin: str, *, since_ms: int = 0) -> bytes | None:
+    """The body that an origin answered last, at ``since_ms`` or later; None where there is none."""
+    query = select(robots_copies.c.body).where(robots_copies.c.origin == origin, robots_copies.c.fetched_ms >= since_ms)
+    body: bytes | None = transaction.execute(query).scalar()
+    return None if body is None else isal_zlib.decompress(body)
+
+
+def drop_robots(transaction: Transaction, origin: str) -> None:
+    """Drops the copy of an origin that has no robots.txt any more."""
+    transaction.execute(delete(robots_copies).where(robots_copies.c.origin == origin))
+
+
+def drop_robots_before(transaction: Transaction, before_ms: int) -> None:
+    """Drops the copies that were fetched before a moment."""
+    transaction.execute(delete(robots_copies).where(robots_copies.c.fetched_ms < before_ms))
