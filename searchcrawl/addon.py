@@ -41,9 +41,9 @@ from searchcrawl.sources.refused_settings import conceal_credentials
 
 _Ordered = Sequence[tuple[type[Any], int]]
 
-#: Spiders written in Python use the one of settings.py.
 logger = logging.getLogger(__name__)
 
+#: The handler of sources. Spiders written in Python use the handler that settings.py names.
 _HANDLERS: Final = dict.fromkeys(("http", "https"), "searchcrawl.http.download_handler.GuardedHandler")
 
 _MIDDLEWARES: Final[_Ordered] = (

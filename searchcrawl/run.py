@@ -233,7 +233,7 @@ def _begin_or_resume(transaction: Transaction, lease: Lease, current: str) -> tu
     if stored_fingerprint is None:
         run_table.set_fingerprint(transaction, source_id, current)
     elif before is not None and before.fingerprint and before.end_reason != EndReason.FINISHED:
-        # That run made documents with its own values: also an edit that was taken back since is a change of these.
+        # Some documents were made with the values of that run: an edit that was undone since is an edit, too.
         stored_fingerprint = mix_fingerprints(stored_fingerprint, before.fingerprint)
         run_table.set_fingerprint(transaction, source_id, stored_fingerprint)
     forced = tuple(find_changed_keys(stored_fingerprint or current, current))

@@ -45,7 +45,7 @@ def write_documents(
     }
     after |= duplicate_key_table.load(transaction, before.keys() - after.keys())
     for url_id in group.new_bodies:
-        # If all pages are processed again, it was not known before whether the body differs.
+        # In a forced recrawl all bodies count as new: documents that came out as before are no change.
         if before.get(url_id) == after.get(url_id):
             before.pop(url_id, None)
             after.pop(url_id, None)

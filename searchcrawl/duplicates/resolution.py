@@ -182,7 +182,7 @@ class _Resolution:
     # Step 2: canonical links
 
     def _find_changed_links(self) -> list[int]:
-        """Finds the documents whose canonical links, from them or to them, begin or cease to count."""
+        """Finds the documents with a canonical link, of or to them, that counts only now, or no longer."""
         changed = []
         for url_id in self._affected | set(self._touched):
             old, new = self._find_old(url_id), self._documents[url_id]
@@ -300,7 +300,7 @@ class _Resolution:
     def _find_successor(self, url_id: int | None) -> int | None:
         """The new survivor for the duplicates of an old one.
 
-        It is the old one itself if that is not affected, or is not shown any more.
+        The old one stays, if nothing changed for it or if it is no longer shown.
         """
         if url_id is None or url_id not in self._affected or not self._is_shown(url_id):
             return url_id

@@ -76,7 +76,7 @@ def find_changed_keys(stored: str, current: str) -> list[str]:
 def mix_fingerprints(stored: str, tried: str) -> str:
     """The fingerprint of documents some of which were made with ``stored``, others with ``tried``.
 
-    It differs from any other fingerprint in the keys in which these two differ.
+    The keys in which the two differ get a value that no other fingerprint has.
     """
     values = json.loads(stored) | dict.fromkeys(find_changed_keys(stored, tried), _MIXED)
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
