@@ -162,9 +162,10 @@ def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:
     return values if dry_run else values | {"SCHEDULER": Scheduler}
 
 
-def _warn_of_other_handlers(spider: Spider, settings: BaseSettings) -> None:
+def _warn_of_other_handlers(spider: Spider | None, settings: BaseSettings) -> None:
     """The address guard is in our handler: a spider in Python that uses another one reaches private addresses (L7)."""
-    handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), **(spider.custom_settings or {}).get("DOWNLOAD_HANDLERS", {})}
+    own = (spider.custom_settings or {}) if spider is not None else {}
+    handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), **own.get("DOWNLOAD_HANDLERS", {})}
     others = [scheme for scheme, handler in handlers.items() if handler and "PythonSpiderHandler" not in str(handler)]
     if others:
-        logger.warning("%s: the address guard does not cover its handler of %s", spider.name, ", ".join(others))
+        logger.warning("%s: the address guard does not cover its handler of %s", spider and spider.name, ", ".join(others))
