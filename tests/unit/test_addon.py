@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from dataclasses import replace
 
-from searchcrawl.addon import COMPONENTS
+import pytest
+from scrapy.exceptions import DropItem
+from scrapy.utils.test import get_crawler
+
+from searchcrawl.addon import COMPONENTS, StageManager
+from searchcrawl.items import Outcome
+from tests.factories import claim
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
@@ -25,3 +32,33 @@ def test_item_pipelines_when_listed_then_read_decide_and_digest_before_the_write
         "FieldsDigestPipeline",
         "CachePipeline",
     ]
+
+
+class Later:
+    """A pipeline that answers later, and notes what it was given."""
+
+    async def process_item(self, item: object) -> object:
+        await asyncio.sleep(0)
+        return replace(item, code=404) if isinstance(item, Outcome) else item
+
+
+class Dropping:
+    """A pipeline that says no."""
+
+    def process_item(self, item: object) -> object:
+        raise DropItem("no")
+
+
+@pytest.mark.parametrize("module", ["searchcrawl.mine", "mine"])
+def test_stage_manager_when_pipelines_answer_later_or_drop_then_as_with_scrapys_manager(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Later, "__module__", module)
+    item = Outcome(claim=claim(1), code=200)
+
+    found = asyncio.run(StageManager(Later(), crawler=get_crawler()).process_item_async(item))
+
+    assert isinstance(found, Outcome)
+    assert found.code == 404
+    with pytest.raises(DropItem):
+        asyncio.run(StageManager(Dropping(), crawler=get_crawler()).process_item_async(item))
