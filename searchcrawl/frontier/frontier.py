@@ -1,4 +1,4 @@
-"""The frontier of one run: which claim is next, what a visit says about its host, and when the run is over.
+"""The frontier of one run: which claim is next, and when the run is over.
 
 It knows nothing of Scrapy; the scheduler connects the two.
 """
@@ -6,24 +6,19 @@ It knows nothing of Scrapy; the scheduler connects the two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
+from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
-
-#: Why a host is blocked; for all other codes its connections failed.
-_WHY: Final = dict.fromkeys(BUSY, "as it asked, or is overloaded") | dict.fromkeys(
-    OVERLOADED - BUSY, "as it is overloaded"
-)
 
 
 class Frontier:
@@ -116,22 +111,7 @@ class Frontier:
             self._documents += 1
             if self._run.limit and self._documents >= self._run.limit:
                 self._close(EndReason.LIMIT)
-        if host is not None:
-            self._record(host, item)
-
-    def _record(self, host: str, item: Document | Outcome) -> None:
-        """Tells the registry what a visit says about its host."""
-        hosts = self.window.hosts
-        if isinstance(item, Outcome) and item.code in UNREACHABLE:
-            hosts.record_failure(host, item.code)
-        elif isinstance(item, Outcome) and item.code in BUSY and item.retry_after_seconds:
-            hosts.record_retry_after(host, item.code, item.retry_after_seconds)
-        elif isinstance(item, Outcome) and item.code in OVERLOADED:
-            hosts.record_failure(host, item.code, connected=True)
-        else:
-            hosts.record_answer(host)
-            return
-        if hosts.blocked_code(host) is not None:
+        if host is not None and self.window.hosts.record_visit(host, item):
             self._settle_blocked()
 
     def settle(self, outcome: Outcome) -> None:
@@ -174,8 +154,7 @@ class Frontier:
 
     def _settle_blocked(self) -> None:
         for host, code, claim in self.window.take_blocked():
-            why = _WHY.get(code, "after failed connections in a row")
-            self.settle(Outcome(claim=claim, code=code, error=f"{host}: blocked for this run {why}"))
+            self.settle(Outcome(claim=claim, code=code, error=f"{host}: blocked for this run {explain_block(code)}"))
 
     def _finish(self) -> None:
         self.exhausted = True

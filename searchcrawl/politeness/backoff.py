@@ -1,7 +1,8 @@
 """Back-off: how long nothing is requested after a failure, and when a host is blocked for the run (L5, X-R10).
 
 A URL that failed is tried again after ``retry_pause_seconds``. A host that fails gets the pauses of ``HostBackoff``. A
-server may name the pause itself: ``parse_retry_after``.
+server may name the pause itself: ``parse_retry_after``. Which ends of visits count as failures of their host is decided
+in ``HostRegistry.record_visit``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
+from searchcrawl.codes import BUSY, OVERLOADED
 
 #: The longest pause within a run; if a server asks for more, the next run is soon enough.
 MAX_RETRY_PAUSE_SECONDS: Final = 60.0
@@ -24,6 +26,10 @@ _FIRST_PAUSE_SECONDS: Final = 0.125
 _MILD_PAUSE_SECONDS: Final = 1.0
 #: A longer Retry-After is treated as this.
 MAX_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
+#: Why a host is blocked; for all other codes its connections failed.
+_WHY_BLOCKED: Final = dict.fromkeys(OVERLOADED, "as it is overloaded") | dict.fromkeys(
+    BUSY, "as it asked, or is overloaded"
+)
 
 
 class HostBackoff(NamedTuple):
@@ -41,6 +47,11 @@ def choose_backoff(*, delay_seconds: float, mild: bool) -> HostBackoff:
     """The pauses of a host with this delay; ``mild`` for one whose other pages are good."""
     limit = max(_MILD_PAUSE_SECONDS, 2 * delay_seconds) if mild else MAX_RETRY_PAUSE_SECONDS
     return HostBackoff(max(_FIRST_PAUSE_SECONDS, delay_seconds), limit)
+
+
+def explain_block(code: int) -> str:
+    """Why a host is blocked with ``code``, as the end of a sentence."""
+    return _WHY_BLOCKED.get(code, "after failed connections in a row")
 
 
 def retry_pause_seconds(attempt: int, retry_after_seconds: float | None = None) -> float:

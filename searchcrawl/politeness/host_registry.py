@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
+from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
+from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.politeness.delay_schedule import DelaySchedule
 from searchcrawl.politeness.host_cap import HostCap
@@ -124,6 +126,20 @@ class HostRegistry:
         return None if host is None else host.blocked_code
 
     # What the answers of a host say about it.
+
+    def record_visit(self, name: str, item: Document | Outcome) -> bool:
+        """Notes what the end of a visit says about its host; True if it counts against it and the host is blocked."""
+        code, pause = item.code, item.retry_after_seconds if isinstance(item, Outcome) else None
+        if code in UNREACHABLE:
+            self.record_failure(name, code)
+        elif code in BUSY and pause:
+            self.record_retry_after(name, code, pause)
+        elif code in OVERLOADED:
+            self.record_failure(name, code, connected=True)
+        else:
+            self.record_answer(name)
+            return False
+        return self.blocked_code(name) is not None
 
     def record_answer(self, name: str) -> None:
         """See HostState.record_answer."""

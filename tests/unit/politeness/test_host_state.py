@@ -6,6 +6,7 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.frontier.window import Window
+from searchcrawl.items import Outcome
 from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
 from searchcrawl.store.hosts.host_table import HostBlock
 from tests.factories import claim
@@ -43,6 +44,29 @@ def test_failed_when_an_answer_comes_in_between_then_counting_begins_anew(now: l
     tested.hosts.record_failure(HOST, 906)
 
     assert tested.hosts.blocked_code(HOST) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "retry_after", "is_blocked"),
+    [
+        (906, None, True),
+        (503, None, True),
+        (504, 3600.0, True),
+        (429, 3600.0, True),
+        (404, None, False),
+        (903, 9.0, False),
+    ],
+)
+def test_host_when_visits_end_then_only_some_ends_count_against_it(
+    now: list[float], code: int, retry_after: float | None, is_blocked: bool
+) -> None:
+    hosts = build_window().hosts
+    end = Outcome(claim=claim(1), code=code, retry_after_seconds=retry_after)
+
+    answers = [hosts.record_visit(HOST, end) for _ in range(FAILURES_TO_BLOCK)]
+
+    assert answers[-1] is is_blocked
+    assert hosts.blocked_code(HOST) == (code if is_blocked else None)
 
 
 @pytest.mark.parametrize("code", [429, 503])
