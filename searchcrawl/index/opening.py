@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.sources.project import Project
 
 
 def open_index(project: Project) -> Receiver:
-    """Opens the receiver that ``index.type`` names; requests nothing yet. Its library is loaded only here."""
-    if project.index.type == "solr":
-        from searchcrawl.index.solr.receiver import SolrReceiver  # noqa: PLC0415  # heavy
+    """Opens the receiver in the package that ``index.type`` names; requests nothing yet.
 
-        return SolrReceiver(str(project.index.url))
-    from searchcrawl.index.local.receiver import LocalReceiver  # noqa: PLC0415  # heavy
-
-    return LocalReceiver(project.index_dir)
+    Its library is loaded only here.
+    """
+    receiver: Receiver = import_module(f"searchcrawl.index.{project.index.type}.receiver").open_receiver(project)
+    return receiver
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """Receiver, which takes documents, SearchIndex, which can also be searched, and the values that both use.
 
-A new kind of receiver, such as one that writes to a message queue, needs three things:
+A new kind of receiver, such as one that writes to a message queue, needs two things:
 
-1. a class with the methods of ``Receiver`` in a module under ``index/`` (of ``SearchIndex``, if it can be searched);
-2. its name and its keys in the table ``[index]`` (class ``Index`` in ``sources/project.py``);
-3. a line in ``index/opening.py``, which chooses the receiver of a project.
+1. a package under ``index/`` with the name of the kind, and in its ``receiver.py`` a class with the methods of
+   ``Receiver`` (of ``SearchIndex``, if it can be searched) and a function ``open_receiver``;
+2. its name and its keys in the table ``[index]`` (class ``Index`` in ``sources/project.py``).
 
 The delivery calls it from one thread at a time. ``search`` and ``verify`` refuse a receiver that is no SearchIndex.
 """

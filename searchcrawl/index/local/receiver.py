@@ -27,6 +27,7 @@ from searchcrawl.index.local.search import count_documents, find_by_id, read_fie
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import find_id_fault
 from searchcrawl.items import IndexedDocument, Removal
+from searchcrawl.sources.project import Project
 
 # Enough for one delivery to become one segment: merging smaller ones costs more than the memory that they save.
 _HEAP_BYTES: Final = 30_000_000
@@ -233,6 +234,11 @@ class LocalReceiver:
             f"{self._path}: damaged, or the index of another release ({error}); move the folder away, then send each"
             " source again with `searchcrawl resend NAME`"
         )
+
+
+def open_receiver(project: Project) -> LocalReceiver:
+    """The receiver for ``index.type = "local"``."""
+    return LocalReceiver(project.index_dir)
 
 
 def _put(writer: tantivy.IndexWriter, versions: dict[str, int], batch: Batch) -> list[Receipt]:

@@ -15,6 +15,7 @@ from searchcrawl.index.solr.query import build_parameters, find_value_field
 from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
 from searchcrawl.index_fields import FIELDS, attribute_type
+from searchcrawl.sources.project import Project
 
 #: What the schema of a core must have; ``tombstone_b`` marks a removed document.
 REQUIRED_FIELDS: Final = frozenset({*(field.name for field in FIELDS), "tombstone_b"})
@@ -160,6 +161,11 @@ class SolrReceiver:
         if found.raw_response["responseHeader"].get("partialResults"):
             raise IndexUnavailable(f"{self.url}: the answer is partial")
         return found
+
+
+def open_receiver(project: Project) -> SolrReceiver:
+    """The receiver for ``index.type = "solr"``."""
+    return SolrReceiver(str(project.index.url))
 
 
 def _split_address(url: str) -> tuple[str, tuple[str, str] | None]:
