@@ -22,7 +22,7 @@ from searchcrawl.store.engine.database import Database
 
 
 class SourceSpider(Spider):
-    """Base of the spiders that source files become; ``spider_loader.py`` has the spider of each ``type`` of source.
+    """Base of the spiders that source files become; the spider of each ``type`` of source has a module of its own.
 
     The loader sets ``source`` and ``project``. A command that has begun a run already gives it as ``run``. ``limit``
     ends the run after so many fetched documents.

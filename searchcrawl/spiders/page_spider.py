@@ -17,11 +17,12 @@ from searchcrawl.frontier.scheduler import build_request
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.operations.dry_run import DryRun
 from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.spiders.web_spider import WebSpider
+from searchcrawl.spiders.base_spider import SourceSpider
+from searchcrawl.spiders.spider_loader import find_spider_class
 
 
-class PageSpider(WebSpider):
-    """Adds to ``seen`` what became of the page: one item, as it comes from the item pipelines."""
+class PageSpider(SourceSpider):
+    """Beside the spider of a source's type: adds to ``seen`` what became of the page: one item, as it comes from the item pipelines."""
 
     #: Read by the add-on: what would store or deliver is left out.
     dry_run = True
@@ -69,7 +70,7 @@ def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: in
     seen: list[Document | Outcome] = []
     claim = Claim(url_id=0, url=url, host_id=0, depth=depth)
     values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
-    spider = type("PageSpiderOfSource", (PageSpider,), values)
+    spider = type("PageSpiderOfSource", (PageSpider, find_spider_class(run.source)), values)
     process.crawl(spider, run=run, claim=claim, seen=seen)
     process.start()
     if not seen:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from typing import Final
 
 from scrapy import Spider
 from scrapy.settings import BaseSettings
@@ -14,9 +13,6 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSourc
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
-
-#: The spider of each ``type`` of source; imported with the first source of the type, so that ``list`` stays quick.
-_SPIDERS: Final = {"web": "searchcrawl.spiders.web_spider.WebSpider"}
 
 
 class SourceSpiderLoader(SpiderLoader):
@@ -77,6 +73,13 @@ class SourceSpiderLoader(SpiderLoader):
 
 
 def _build_spider_class(project: Project, source: Source) -> type[Spider]:
-    base: type[Spider] = load_object(_SPIDERS[source.type])
+    base = find_spider_class(source)
     attributes = {"name": source.name, "source": source, "project": project, "__module__": base.__module__}
     return type(f"{base.__name__}_{source.name.replace('-', '_')}", (base,), attributes)
+
+
+def find_spider_class(source: Source) -> type[Spider]:
+    """The spider of the source's ``type``: that of ``wiki`` would be ``WikiSpider`` in ``wiki_spider.py``."""
+    # Imported with the first source of the type, so that ``list`` stays quick.
+    found: type[Spider] = load_object(f"searchcrawl.spiders.{source.type}_spider.{source.type.title()}Spider")
+    return found

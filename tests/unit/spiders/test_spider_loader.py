@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from scrapy import Spider
 from scrapy.settings import Settings
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
@@ -22,7 +23,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "sources" / "good-one.toml").write_text(GOOD)
     (tmp_path / "sources" / "broken.toml").write_text("type = 1\n" + GOOD)
     monkeypatch.setenv("SEARCHCRAWL_PROJECT", str(tmp_path))
-    monkeypatch.setitem(spider_loader._SPIDERS, "web", "scrapy.Spider")
+    monkeypatch.setattr(spider_loader, "find_spider_class", lambda source: Spider)
     return tmp_path
 
 
