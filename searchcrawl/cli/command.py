@@ -30,8 +30,9 @@ class UsageError(Exception):
 class Command:
     """The base of our commands; each module of ``cli/commands/`` has one subclass, with the name of the module.
 
-    A command declares how many ``arguments`` it takes (at least, at most; None: any number) and an ``example``, and
-    defines ``answer``. It raises UsageError for a wrong use, and errors of ``exceptions`` for all else.
+    A command declares how many ``arguments`` it takes (at least, at most; None: any number), how its usage shows them,
+    and an ``example``; it defines ``answer``. It raises UsageError for a wrong use, and errors of ``exceptions`` for all
+    else.
 
     Scrapy's command line (``scrapy crawl NAME``) runs the same classes: it calls ``add_options``, ``process_options``
     and ``run``, and sets ``settings`` and ``crawler_process`` before.
@@ -43,6 +44,7 @@ class Command:
     exitcode: int = Exit.DONE
 
     arguments: ClassVar[tuple[int, int | None]] = (0, 0)
+    shown_arguments: ClassVar[str] = ""
     example: ClassVar[str] = ""
 
     def __init__(self) -> None:
@@ -59,8 +61,7 @@ class Command:
         """Does the work and prints the result; returns the exit code, None for 0."""
 
     def syntax(self) -> str:
-        """The arguments, as the usage shows them."""
-        return ""
+        return self.shown_arguments
 
     def short_desc(self) -> str:
         return DESCRIPTIONS[self.name]

@@ -22,10 +22,8 @@ _COLUMNS: Final = ("source", "records", "segments", "bytes")
 class Command(BaseCommand):
     requires_project = True
     arguments = (1, None)
+    shown_arguments = "count [NAME]"
     example = "searchcrawl cache count intranet"
-
-    def syntax(self) -> str:
-        return "count [NAME]"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int:
         action, *names = args

@@ -49,10 +49,8 @@ class CrawlCommand(Command):
     requires_crawler_process = True
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
     arguments = (1, 1)
+    shown_arguments = "NAME"
     example = "searchcrawl crawl intranet"
-
-    def syntax(self) -> str:
-        return "NAME"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -22,10 +22,8 @@ from searchcrawl.store.engine.database import Database
 class Command(BaseCommand):
     requires_project = True
     arguments = (1, 1)
+    shown_arguments = "URL"
     example = "searchcrawl explain https://www.example.org/old/page.html"
-
-    def syntax(self) -> str:
-        return "URL"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

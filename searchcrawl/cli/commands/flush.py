@@ -23,10 +23,8 @@ from searchcrawl.store.engine.database import Database
 class Command(BaseCommand):
     requires_project = True
     arguments = (0, 1)
+    shown_arguments = "[NAME]"
     example = "searchcrawl flush intranet"
-
-    def syntax(self) -> str:
-        return "[NAME]"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()

@@ -102,10 +102,8 @@ _FILES: Final[Mapping[str, str]] = {
 
 class Command(BaseCommand):
     arguments = (1, 1)
+    shown_arguments = "DIR"
     example = "searchcrawl init intranet"
-
-    def syntax(self) -> str:
-        return "DIR"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         root = Path(args[0])

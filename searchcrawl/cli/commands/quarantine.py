@@ -22,10 +22,8 @@ _ACTIONS: Final = ("list", "approve", "reject")
 class Command(BaseCommand):
     requires_project = True
     arguments = (2, 2)
+    shown_arguments = "list|approve|reject NAME"
     example = "searchcrawl quarantine approve intranet"
-
-    def syntax(self) -> str:
-        return "list|approve|reject NAME"
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)

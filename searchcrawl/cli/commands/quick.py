@@ -39,10 +39,8 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class Command(BaseCommand):
     arguments = (1, 1)
+    shown_arguments = "URL"
     example = "searchcrawl quick https://example.org/ --pages 20"
-
-    def syntax(self) -> str:
-        return "URL"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -19,10 +19,8 @@ from searchcrawl.store.engine.database import Database
 class Command(BaseCommand):
     requires_project = True
     arguments = (1, 1)
+    shown_arguments = "NAME"
     example = "searchcrawl resend intranet"
-
-    def syntax(self) -> str:
-        return "NAME"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()

@@ -29,10 +29,8 @@ _MARKED: Final = re.compile(f"{HIT_START}(.*?){HIT_END}", re.DOTALL)
 class Command(BaseCommand):
     requires_project = True
     arguments = (1, None)
+    shown_arguments = "WORDS"
     example = "searchcrawl search '\"a phrase\" word -without' --filter mimetype:application/pdf --sort=-last_modified"
-
-    def syntax(self) -> str:
-        return "WORDS"
 
     def long_desc(self) -> str:
         return (

@@ -20,10 +20,8 @@ from searchcrawl.sources.secrets import redact
 
 class Command(BaseCommand):
     arguments = (1, 2)
+    shown_arguments = "check | show NAME"
     example = "searchcrawl sources show intranet"
-
-    def syntax(self) -> str:
-        return "check | show NAME"
 
     def long_desc(self) -> str:
         return (

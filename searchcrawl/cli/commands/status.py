@@ -18,10 +18,8 @@ from searchcrawl.store.engine.database import Database
 class Command(BaseCommand):
     requires_project = True
     arguments = (0, 1)
+    shown_arguments = "[NAME]"
     example = "searchcrawl status intranet"
-
-    def syntax(self) -> str:
-        return "[NAME]"
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()

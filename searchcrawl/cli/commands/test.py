@@ -29,10 +29,8 @@ class Command(BaseCommand):
     requires_project = True
     requires_crawler_process = True
     arguments = (1, 1)
+    shown_arguments = "URL --source NAME"
     example = "searchcrawl test https://www.example.org/page.html --source intranet"
-
-    def syntax(self) -> str:
-        return "URL --source NAME"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

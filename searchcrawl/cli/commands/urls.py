@@ -22,10 +22,8 @@ from searchcrawl.store.engine.database import Database
 class Command(BaseCommand):
     requires_project = True
     arguments = (1, 1)
+    shown_arguments = "NAME"
     example = "searchcrawl urls intranet --state failed --since 2030-01-31"
-
-    def syntax(self) -> str:
-        return "NAME"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -23,10 +23,8 @@ _KINDS: Final = ("missing", "extra", "stale", "foreign")
 class Command(BaseCommand):
     requires_project = True
     arguments = (0, 1)
+    shown_arguments = "[NAME]"
     example = "searchcrawl verify intranet"
-
-    def syntax(self) -> str:
-        return "[NAME]"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
