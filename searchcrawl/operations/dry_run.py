@@ -51,16 +51,6 @@ def build_dry_run(project: Project, source: Source, database: Database) -> DryRu
         boundary=build_boundary(source),
         source_id=source_id,
         lease=Lease(source_id, 0),
-        row=RunRow(
-            id=0,
-            kind=RunKind.MAINTENANCE,
-            started_ms=now_ms,
-            horizon_ms=now_ms,
-            ended_ms=None,
-            end_reason=None,
-            exit_code=None,
-            counts={},
-            fingerprint=None,
-        ),
+        row=RunRow(id=0, kind=RunKind.MAINTENANCE, started_ms=now_ms, horizon_ms=now_ms),
         fingerprint="",
     )

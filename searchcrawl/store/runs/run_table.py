@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import func, insert, literal, select, update
 
@@ -23,20 +23,18 @@ class RunRow:
     kind: RunKind
     started_ms: int
     horizon_ms: int
-    ended_ms: int | None
-    end_reason: str | None
-    exit_code: int | None
-    counts: Mapping[str, int]
-    fingerprint: str | None
+    ended_ms: int | None = None
+    end_reason: str | None = None
+    exit_code: int | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    fingerprint: str | None = None
 
 
 def find_or_add_source(transaction: Transaction, name: str) -> int:
     """The id of a source; a new one is added (in a writing transaction)."""
-    found: int | None = transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar()
-    if found is not None:
-        return found
-    # Another process may add it at the same time.
-    transaction.execute(dialect_of(transaction).upsert(sources, ["name"]).values(name=name))
+    if find_source(transaction, name) is None:
+        # Another process may add it at the same time.
+        transaction.execute(dialect_of(transaction).upsert(sources, ["name"]).values(name=name))
     return int(transaction.execute(select(sources.c.id).where(sources.c.name == name)).scalar_one())
 
 
@@ -62,11 +60,9 @@ def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
     transaction.execute(update(sources).where(sources.c.id == source).values(fingerprint=value))
 
 
-def find_last(transaction: Transaction, source: int, *, finished: bool = False) -> RunRow | None:
-    """The latest run of a source; with ``finished`` the latest completed run."""
+def find_last(transaction: Transaction, source: int) -> RunRow | None:
+    """The latest run of a source."""
     query = select(runs).where(runs.c.source_id == source).order_by(runs.c.id.desc()).limit(1)
-    if finished:
-        query = query.where(runs.c.end_reason == EndReason.FINISHED.value)
     row = transaction.execute(query).one_or_none()
     if row is None:
         return None
@@ -105,17 +101,7 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
         .values(source_id=source, kind=kind.value, started_ms=now_ms, horizon_ms=horizon_ms, fingerprint=fingerprint)
         .returning(runs.c.id)
     ).scalar_one()
-    return RunRow(
-        id=run_id,
-        kind=kind,
-        started_ms=now_ms,
-        horizon_ms=horizon_ms,
-        ended_ms=None,
-        end_reason=None,
-        exit_code=None,
-        counts={},
-        fingerprint=fingerprint,
-    )
+    return RunRow(id=run_id, kind=kind, started_ms=now_ms, horizon_ms=horizon_ms, fingerprint=fingerprint)
 
 
 def _widen(transaction: Transaction, run: RunRow, fingerprint: str, now_ms: int) -> RunRow:
