@@ -246,18 +246,15 @@ class UrlFacts:
 
     ``place`` is (segment, offset, bytes of the answer, bytes of the fields) of its record, None without one.
     ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
-    ten. ``host_allowed_ms`` is the moment from which requests to its host are allowed.
+    ten.
     """
 
     listed: ListedUrl
-    attempts: int
     failed_runs: int
     sitemap: str | None
     lastmod_ms: int | None
-    host_allowed_ms: int | None
     mimetype: str | None
     content_length: int
-    body_digest: bytes | None
     place: tuple[int, int, int, int] | None
     canonical: str | None
     copies: tuple[str, ...]
@@ -275,14 +272,11 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
     copies = transaction.execute(_COPIES, {"url_id": listed.url_id}).scalars()
     return UrlFacts(
         listed=listed,
-        attempts=row.attempts,
         failed_runs=row.failed_runs,
         sitemap=row.sitemap,
         lastmod_ms=row.lastmod_ms,
-        host_allowed_ms=row.next_allowed_ms,
         mimetype=row.mimetype,
         content_length=row.content_length or 0,
-        body_digest=row.body_digest,
         place=_build_place(row),
         canonical=row.canonical,
         copies=tuple(copies),
@@ -311,14 +305,11 @@ _COPIES: Final = (
     _OF_DOCUMENTS.where(documents.c.duplicate_of == bindparam("url_id")).order_by(urls.c.url).limit(_MAX_COPIES)
 )
 _SELECTED: Final = select(
-    urls.c.attempts,
     urls.c.failed_runs,
     urls.c.lastmod_ms,
     sitemaps.c.url.label("sitemap"),
-    hosts.c.next_allowed_ms,
     documents.c.mimetype,
     documents.c.content_length,
-    documents.c.body_digest,
     documents.c.segment,
     documents.c.record_offset,
     documents.c.response_bytes,
@@ -331,7 +322,6 @@ _SELECTED: Final = select(
     urls.outerjoin(documents, documents.c.url_id == urls.c.id)
     .outerjoin(batches, batches.c.id == documents.c.batch_id)
     .outerjoin(sitemaps, sitemaps.c.id == urls.c.sitemap_id)
-    .outerjoin(hosts, hosts.c.id == urls.c.host_id)
     .outerjoin(
         _canonicals, and_(_canonicals.c.source_id == urls.c.source_id, _canonicals.c.key == documents.c.canonical_key)
     )
