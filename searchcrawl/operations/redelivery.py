@@ -18,6 +18,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.urls import url_queries
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ def resend(
         if run is not None:
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
-            lost = run.read(lambda transaction: resend_table.count_without_record(transaction, run.source_id))
+            lost = run.read(lambda transaction: url_queries.count_indexed_without_record(transaction, run.source_id))
             delivery_queue.request_resend(run)
             sent = _send(run, receiver, retry_seconds, on_progress).plus(Sent(failed=lost))
             if lost:

@@ -9,8 +9,9 @@ import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.operations import quarantine
-from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table
+from searchcrawl.store.urls import url_queries
 from tests.filled_store import SITE, CachedStore
 from tests.redelivering import (
     NAMES,
@@ -183,4 +184,4 @@ def test_resend_when_the_cache_preserves_nothing_then_nothing_is_given_up_before
     assert done == sent(4)
     assert list(filled.cache.list_segments()) == []
     with filled.database.read_once() as transaction:
-        assert resend_table.count_without_record(transaction, filled.run.source_id) == 4
+        assert url_queries.count_indexed_without_record(transaction, filled.run.source_id) == 4

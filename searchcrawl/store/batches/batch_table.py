@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select, text, update
 
@@ -60,6 +60,13 @@ class RemovalCandidate(NamedTuple):
     rule: str | None
 
 
+_CANDIDATES: Final = (
+    select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
+    .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+    .order_by(documents.c.url_id)
+)
+
+
 def choose_version(transaction: Transaction, now_ms: int) -> int:
     """Chooses the ``crawl_version`` of the next delivery: larger than those of all earlier deliveries."""
     last = transaction.execute(select(func.max(batches.c.crawl_version))).scalar() or 0
@@ -100,12 +107,7 @@ def seal_removals(
 ) -> SealedBatch:
     """Puts removals into a new batch."""
     batch = add_batch(transaction, source_id, run_id, now_ms)
-    statement = (
-        update(documents)
-        .where(documents.c.url_id == bindparam("row_id"))
-        .values(state=int(DocumentState.REMOVING), batch_id=batch.number, quarantine_run=None)
-    )
-    transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+    _set(transaction, url_ids, state=int(DocumentState.REMOVING), batch_id=batch.number, quarantine_run=None)
     return batch
 
 
@@ -153,24 +155,19 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
 
     A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked for removal.
     """
-    if not url_ids:
-        return
     sent = and_(documents.c.state == int(DocumentState.SENDING), documents.c.batch_id == batch.number)
-    statement = (
-        update(documents)
-        .where(documents.c.url_id == bindparam("row_id"))
-        .values(
-            indexed_version=batch.crawl_version,
-            state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
-            leaving=case(
-                # The document may not be indexed any more, or its display URL belongs to another document now.
-                (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == int(Code.DISPLAY_URL_CLASH)), 1),
-                else_=documents.c.leaving,
-            ),
-            index_error=None,
-        )
+    _set(
+        transaction,
+        url_ids,
+        indexed_version=batch.crawl_version,
+        state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
+        leaving=case(
+            # The document may not be indexed any more, or its display URL belongs to another document now.
+            (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == int(Code.DISPLAY_URL_CLASH)), 1),
+            else_=documents.c.leaving,
+        ),
+        index_error=None,
     )
-    transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
 
 
 def note_refused(transaction: Transaction, batch: SealedBatch, refused: Sequence[tuple[int, str]]) -> None:
@@ -201,19 +198,9 @@ def select_still_in_batch(transaction: Transaction, batch: SealedBatch, url_ids:
 
 def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes that the records of documents to be sent are gone or damaged: their pages have to be fetched again."""
-    for url_id in url_ids:
-        transaction.execute(
-            update(documents)
-            .where(documents.c.url_id == url_id)
-            .values(
-                state=case(
-                    (documents.c.state == int(DocumentState.QUARANTINED), documents.c.state),
-                    else_=int(DocumentState.RECORD_LOST),
-                ),
-                batch_id=None,
-                segment=None,
-            )
-        )
+    in_quarantine = documents.c.state == int(DocumentState.QUARANTINED)
+    state = case((in_quarantine, documents.c.state), else_=int(DocumentState.RECORD_LOST))
+    _set(transaction, url_ids, state=state, batch_id=None, segment=None)
 
 
 def find_removals_under_way(
@@ -237,16 +224,11 @@ def find_removals_under_way(
 
 def find_removal_candidates(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
     """Documents in the index with evidence against them, whose removal is neither sealed nor in quarantine."""
-    query = (
-        select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
-        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-        .where(
-            _HAS_EVIDENCE,
-            documents.c.source_id == source_id,
-            documents.c.indexed_version.is_not(None),
-            documents.c.state.not_in([int(DocumentState.REMOVING), int(DocumentState.QUARANTINED)]),
-        )
-        .order_by(documents.c.url_id)
+    query = _CANDIDATES.where(
+        _HAS_EVIDENCE,
+        documents.c.source_id == source_id,
+        documents.c.indexed_version.is_not(None),
+        documents.c.state.not_in([int(DocumentState.REMOVING), int(DocumentState.QUARANTINED)]),
     )
     return [RemovalCandidate(*row) for row in transaction.execute(query)]
 
@@ -275,35 +257,20 @@ def find_removable_copies(transaction: Transaction, source_id: int) -> list[Remo
 
 def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
     """Puts removals into quarantine, until an operator approves or rejects them."""
-    statement = (
-        update(documents)
-        .where(documents.c.url_id == bindparam("row_id"))
-        .values(state=int(DocumentState.QUARANTINED), quarantine_run=run_id, batch_id=None)
-    )
-    if url_ids:
-        transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+    _set(transaction, url_ids, state=int(DocumentState.QUARANTINED), quarantine_run=run_id, batch_id=None)
 
 
 def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[RemovalCandidate, int]]:
     """Documents whose removal is in quarantine, each with the run that put it there."""
-    query = (
-        select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule, documents.c.quarantine_run)
-        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-        .where(_PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.QUARANTINED))
-        .order_by(documents.c.url_id)
+    query = _CANDIDATES.add_columns(documents.c.quarantine_run).where(
+        _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.QUARANTINED)
     )
     return [(RemovalCandidate(*row[:4]), row[4]) for row in transaction.execute(query)]
 
 
 def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Rejects removals in quarantine: the documents stay in the index until there is new evidence."""
-    statement = (
-        update(documents)
-        .where(documents.c.url_id == bindparam("row_id"))
-        .values(state=OUT_OF_QUARANTINE, leaving=0, quarantine_run=None)
-    )
-    if url_ids:
-        transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
+    _set(transaction, url_ids, state=OUT_OF_QUARANTINE, leaving=0, quarantine_run=None)
 
 
 def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
@@ -312,21 +279,24 @@ def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
     A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
     """
     still = documents.c.state == int(DocumentState.REMOVING)
-    statement = (
-        update(documents)
-        .where(documents.c.url_id == bindparam("row_id"))
-        .values(
-            indexed_version=None,
-            leaving=0,
-            batch_id=case((still, None), else_=documents.c.batch_id),
-            state=case(
-                (and_(still, documents.c.duplicate_of.is_not(None)), int(DocumentState.WITHHELD)),
-                (still, int(DocumentState.NONE)),
-                else_=documents.c.state,
-            ),
-        )
+    _set(
+        transaction,
+        url_ids,
+        indexed_version=None,
+        leaving=0,
+        batch_id=case((still, None), else_=documents.c.batch_id),
+        state=case(
+            (and_(still, documents.c.duplicate_of.is_not(None)), int(DocumentState.WITHHELD)),
+            (still, int(DocumentState.NONE)),
+            else_=documents.c.state,
+        ),
     )
+
+
+def _set(transaction: Transaction, url_ids: Sequence[int], **values: Any) -> None:
+    """Sets columns of the documents of these rows, one row after the other."""
     if url_ids:
+        statement = update(documents).where(documents.c.url_id == bindparam("row_id")).values(**values)
         transaction.execute(statement, [{"row_id": url_id} for url_id in url_ids])
 
 

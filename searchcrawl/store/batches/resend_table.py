@@ -70,17 +70,8 @@ def seal(
 
 def count_left(transaction: Transaction, source_id: int) -> int:
     """How many documents are still to be sent again."""
-    return _count(transaction, _build_condition(transaction, source_id))
-
-
-def count_without_record(transaction: Transaction, source_id: int) -> int:
-    """How many documents of the index cannot be sent again, because the cache has no record of them."""
-    return _count(
-        transaction,
-        and_(
-            documents.c.source_id == source_id, documents.c.indexed_version.is_not(None), documents.c.segment.is_(None)
-        ),
-    )
+    query = select(func.count()).select_from(documents).where(_build_condition(transaction, source_id))
+    return int(transaction.execute(query).scalar_one())
 
 
 def _find_end_of_chunk(transaction: Transaction, source_id: int, *, after: int, max_bytes: int) -> int | None:
@@ -111,10 +102,6 @@ def _build_condition(transaction: Transaction, source_id: int) -> ColumnElement[
             and_(documents.c.state == int(DocumentState.WITHHELD), documents.c.index_error.is_(None)),
         ),
     )
-
-
-def _count(transaction: Transaction, condition: ColumnElement[bool]) -> int:
-    return int(transaction.execute(select(func.count()).select_from(documents).where(condition)).scalar_one())
 
 
 def _set(transaction: Transaction, source_id: int, value: int | None) -> None:

@@ -23,7 +23,6 @@ _STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
 #: The document of another page is indexed instead. No IN: its list cannot be expanded for many rows at once.
 IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(COPIES & WITH_DOCUMENT)))
 _CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
-_HAS_EVIDENCE: Final = text("documents.leaving = 1")
 
 #: The version of a document that is taken out of its delivery. The index may have got it, and its answer may be lost
 #: with the process. Then the document may be in the index in an unknown version (0).

@@ -40,17 +40,9 @@ def load_rows_after(transaction: Transaction, source_id: int, after: int) -> lis
         .limit(PAGE_ROWS)
         .subquery("page")
     )
+    columns = [_referrers.c.url if name == "referrer" else page.c[name] for name in Reviewed._fields]
     query = (
-        select(
-            page.c.id,
-            page.c.url,
-            page.c.depth,
-            page.c.code,
-            page.c.rule,
-            page.c.referrer_id,
-            _referrers.c.url,
-            page.c.found_as,
-        )
+        select(*columns)
         .select_from(page.outerjoin(_referrers, _referrers.c.id == page.c.referrer_id))
         .order_by(page.c.id)
     )

@@ -12,6 +12,7 @@ from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState, DocumentState
+from searchcrawl.store.urls import url_queries
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, settle, states, store
 
 EVERYTHING = 10**9
@@ -147,7 +148,7 @@ def test_seal_when_records_are_gone_then_they_are_counted_and_left_alone(databas
     begin(database)
 
     with database.read_once() as transaction:
-        gone = resend_table.count_without_record(transaction, SOURCE)
+        gone = url_queries.count_indexed_without_record(transaction, SOURCE)
 
     assert (gone, seal(database)) == (2, None)
     assert states(database, ids) == [DocumentState.PRESENT] * 2
