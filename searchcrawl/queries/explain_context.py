@@ -12,7 +12,7 @@ from searchcrawl.html.file_name import find_file_name
 from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.queries.urls import UrlState, derive_url_state
 from searchcrawl.robots.parser import RobotsFile
-from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.boundary import NO_LIMITS, Boundary
 from searchcrawl.rules.decision import NO_INCLUDE
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
@@ -28,8 +28,7 @@ from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.urls import url_queries
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 
-_TRAP_LIMITS: Final = ("max_url_length", "max_path_segments", "max_query_parameters", "max_repeated_segments")
-_LIMITS: Final = frozenset(f"scope.{name}" for name in ("depth", "dynamic_pages", *_TRAP_LIMITS))
+_LIMITS: Final = frozenset(f"scope.{name}" for name in NO_LIMITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +65,9 @@ def _build_lower_limits(project: Project, source: Source) -> list[tuple[Origin, 
     """The limits of the source's parameter set, of the defaults, and the built-in ones; each as if it stood alone."""
     found = []
     for layer in list_layers(project, {}, file=source.file, parameters=source.parameters)[1:]:
-        tables = layer.tables.get("scope", {})
-        limits = {name: value for name, value in tables.items() if f"scope.{name}" in _LIMITS}
+        limits = {name: value for name, value in layer.tables.get("scope", {}).items() if name in NO_LIMITS}
         if limits:
-            found.append((layer.origin, Boundary(allow_all=True, **{**dict.fromkeys(_TRAP_LIMITS, 0), **limits})))
+            found.append((layer.origin, Boundary(allow_all=True, **{**NO_LIMITS, **limits})))
     return [*found, (Origin(BUILT_IN), Boundary(allow_all=True))]
 
 

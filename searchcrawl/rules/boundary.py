@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
@@ -33,15 +33,19 @@ _LIMIT_CODES: Final = {
     "scope.max_urls_per_pattern": Code.TRAP_LIMIT,
     "scope.trap_after": Code.TRAP_LIMIT,
 }
+#: The limits on single URLs, with the values that limit nothing.
+NO_LIMITS: Final[Mapping[str, Any]] = {
+    "depth": 0,
+    "dynamic_pages": True,
+    "max_url_length": 0,
+    "max_path_segments": 0,
+    "max_query_parameters": 0,
+    "max_repeated_segments": 0,
+}
 #: Rules about pages, which do not apply to sitemaps.
 _ABOUT_PAGES: Final = (
-    ".include_paths",
-    ".include_urls",
-    ".dynamic_pages",
-    ".depth",
-    ".max_path_segments",
-    ".max_query_parameters",
-    ".max_repeated_segments",
+    *(".include_paths", ".include_urls"),
+    *(f".{name}" for name in NO_LIMITS if name != "max_url_length"),
 )
 
 

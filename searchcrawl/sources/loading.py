@@ -47,6 +47,10 @@ PROJECT_VARIABLE: Final = "SEARCHCRAWL_PROJECT"
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
 #: Fields of the models that are no keys of a file.
 _HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references"})
+#: The keys of ``[scope]`` that are no argument of ``Boundary``.
+_NOT_ABOUT_SINGLE_URLS: Final = frozenset(
+    {"host", "follow_links", "max_urls", "strip_parameters", "max_urls_per_pattern", "trap_after"}
+)
 
 
 def find_project(start: Path | None = None) -> Path:
@@ -231,24 +235,9 @@ def _read_urls(path: Path, file: str, source: Source) -> list[str]:
 
 def build_boundary(source: Source) -> Boundary:
     """The boundary of a source; raises ConfigurationError for a rule that cannot be understood (B1–B5)."""
-    scope = source.scope
-    return Boundary(
-        allow_all=scope.allow_all,
-        include_hosts=scope.include_hosts,
-        exclude_hosts=scope.exclude_hosts,
-        include_urls=scope.include_urls,
-        exclude_urls=scope.exclude_urls,
-        include_ports=scope.include_ports,
-        exclude_ports=scope.exclude_ports,
-        hosts=[HostBlock(**dict(block)) for block in scope.host],
-        depth=scope.depth,
-        dynamic_pages=scope.dynamic_pages,
-        max_url_length=scope.max_url_length,
-        max_path_segments=scope.max_path_segments,
-        max_query_parameters=scope.max_query_parameters,
-        max_repeated_segments=scope.max_repeated_segments,
-        file=source.file,
-    )
+    hosts = [HostBlock(**dict(block)) for block in source.scope.host]
+    rules = {name: value for name, value in source.scope if name not in _NOT_ABOUT_SINGLE_URLS}
+    return Boundary(**rules, hosts=hosts, file=source.file)
 
 
 def build_index_filter(source: Source) -> IndexFilter:
