@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -60,10 +61,11 @@ _LATE: Final = (
 class Running:
     """A command under way, and its exit code once ``wait`` returned (negative: the signal that ended it)."""
 
-    def __init__(self, fork: _Fork, pid: int, output: Path) -> None:
+    def __init__(self, fork: _Fork, pid: int, output: Path, give_back: Callable[[], None]) -> None:
         self._fork = fork
         self.pid = pid
         self.output = output
+        self._give_back = give_back
         self._code: int | None = None
 
     def signal(self, number: int) -> None:
@@ -89,15 +91,15 @@ class Running:
                 self._code = int(self._fork.read())
             finally:
                 timer.cancel()
-                self._fork.give_back()
+                _POOL.give_back(self._fork)
+                self._give_back()
         return self._code
 
 
 class _Fork:
     """One process that forks; it has one command under way at a time."""
 
-    def __init__(self, give_back: Callable[[_Fork], None]) -> None:
-        self._give_back = give_back
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.crawl_forks"],
             cwd=ROOT,
@@ -106,7 +108,12 @@ class _Fork:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._ready = False
+        self._loaded = False
+
+    def wait_until_loaded(self) -> None:
+        if not self._loaded:
+            self.read()
+            self._loaded = True
 
     def read(self) -> str:
         assert self._process.stdout is not None
@@ -116,15 +123,10 @@ class _Fork:
         return line
 
     def send(self, order: dict[str, Any]) -> None:
-        if not self._ready:
-            self.read()
-            self._ready = True
+        self.wait_until_loaded()
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
-
-    def give_back(self) -> None:
-        self._give_back(self)
 
     def stop(self) -> None:
         assert self._process.stdin is not None
@@ -134,14 +136,47 @@ class _Fork:
         self._process.stdout.close()
 
 
+class _Pool:
+    """The processes that fork, for all tests of this process: as many as there were commands at once."""
+
+    def __init__(self) -> None:
+        self._free: queue.SimpleQueue[_Fork] = queue.SimpleQueue()
+        self._all: list[_Fork] = []
+
+    def grow(self, processes: int) -> None:
+        """Has so many of them loaded: commands that are to run at once start at once."""
+        new = [_Fork() for _ in range(processes - len(self._all))]
+        self._all += new
+        for fork in new:
+            fork.wait_until_loaded()
+            self._free.put(fork)
+
+    def take(self) -> _Fork:
+        try:
+            return self._free.get_nowait()
+        except queue.Empty:
+            fork = _Fork()
+            self._all.append(fork)
+            return fork
+
+    def give_back(self, fork: _Fork) -> None:
+        self._free.put(fork)
+
+    def stop(self) -> None:
+        for fork in self._all:
+            fork.stop()
+
+
+_POOL: Final = _Pool()
+atexit.register(_POOL.stop)
+
+
 class Forks:
     """So many commands at once; more wait for their turn. A context manager; any thread may start."""
 
     def __init__(self, processes: int) -> None:
-        self._free: queue.SimpleQueue[_Fork] = queue.SimpleQueue()
-        self._all = [_Fork(self._free.put) for _ in range(processes)]
-        for fork in self._all:
-            self._free.put(fork)
+        self._places = threading.Semaphore(processes)
+        _POOL.grow(processes)
 
     def __enter__(self) -> Self:
         return self
@@ -149,12 +184,13 @@ class Forks:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for fork in self._all:
-            fork.stop()
+        """Nothing is to be closed: the processes that fork serve the next tests."""
 
     def start(self, folder: Path, *args: str, **variables: str) -> Running:
         """``searchcrawl ARGS`` in ``folder``; its output is appended to ``output.txt`` there."""
-        return _ordered(self._free.get(), folder, folder / "output.txt", folder / "output.txt", args, variables)
+        self._places.acquire()
+        output = folder / "output.txt"
+        return _start(_order(folder, args, variables, output, output), self._places.release)
 
     def run(self, folder: Path, *args: str, **variables: str) -> int:
         """The same, until its end; the exit code."""
@@ -164,48 +200,55 @@ class Forks:
 class CommandRunner:
     """Commands with what they printed, as ``subprocess.run`` has them; as many at once as threads ask for."""
 
-    def __init__(self) -> None:
-        self._free: queue.SimpleQueue[_Fork] = queue.SimpleQueue()
-        self._all: list[_Fork] = []
-
     def run(self, folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """``searchcrawl ARGS`` in ``folder``, until its end."""
-        try:
-            fork = self._free.get_nowait()
-        except queue.Empty:
-            fork = _Fork(self._free.put)
-            self._all.append(fork)
-        with tempfile.TemporaryDirectory(prefix="command-") as texts:
-            printed, errors = Path(texts, "printed"), Path(texts, "errors")
-            code = _ordered(fork, folder, printed, errors, args, variables).wait()
-            return subprocess.CompletedProcess(args, code, printed.read_text("utf-8"), errors.read_text("utf-8"))
+        return self._run(folder, args, variables)
 
-    def stop(self) -> None:
-        """Ends the processes that fork."""
-        for fork in self._all:
-            fork.stop()
-        self._all.clear()
+    def run_beside(self, process: int, folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """The same, with the file systems that this process has mounted."""
+        return self._run(folder, args, variables, mounts=f"/proc/{process}/ns/mnt")
+
+    def fetch(self, job: Mapping[str, Any], **variables: str) -> subprocess.CompletedProcess[str]:
+        """A job of ``tests.fetch_crawl``, with this environment alone; CalledProcessError where it fails."""
+        done = self._run(ROOT, (FETCH,), variables, text=json.dumps(job), environment=variables)
+        done.check_returncode()
+        return done
+
+    def _run(
+        self, folder: Path, args: Sequence[str], variables: Mapping[str, str], *, text: str = "", **more: Any
+    ) -> subprocess.CompletedProcess[str]:
+        with tempfile.TemporaryDirectory(prefix="command-") as texts:
+            given, printed, errors = (Path(texts, name) for name in ("input", "printed", "errors"))
+            given.write_text(text, "utf-8")
+            order = _order(folder, args, variables, printed, errors) | {"input": str(given)} | more
+            code = _start(order).wait()
+            return subprocess.CompletedProcess(args, code, printed.read_text("utf-8"), errors.read_text("utf-8"))
 
 
 #: For all tests of a process.
 COMMANDS: Final = CommandRunner()
-atexit.register(COMMANDS.stop)
+#: In place of the words of a command: a job of the fetch stage alone.
+FETCH: Final = "(fetch)"
 
 
-def _ordered(
-    fork: _Fork, folder: Path, output: Path, errors: Path, args: Sequence[str], variables: Mapping[str, str]
-) -> Running:
+def _order(
+    folder: Path, args: Sequence[str], variables: Mapping[str, str], output: Path, errors: Path
+) -> dict[str, Any]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
-    fork.send(
-        {
-            "args": args,
-            "folder": str(folder),
-            "output": str(output),
-            "errors": str(errors),
-            "environment": {**kept, **variables},
-        }
-    )
-    return Running(fork, int(fork.read()), errors)
+    return {
+        "args": args,
+        "folder": str(folder),
+        "input": os.devnull,
+        "output": str(output),
+        "errors": str(errors),
+        "environment": {**kept, **variables},
+    }
+
+
+def _start(order: dict[str, Any], give_back: Callable[[], None] = lambda: None) -> Running:
+    fork = _POOL.take()
+    fork.send(order)
+    return Running(fork, int(fork.read()), Path(order["errors"]), give_back)
 
 
 def main() -> None:
@@ -234,7 +277,7 @@ def _load() -> None:
 
     import searchcrawl
 
-    for name in (*_LATE, *_product_modules(searchcrawl.__path__)):
+    for name in (*_LATE, "tests.fetch_crawl", *_product_modules(searchcrawl.__path__)):
         importlib.import_module(name)
     # It reads its models for the first text.
     chardet.detect("Straßen".encode("latin-1"))
@@ -255,23 +298,56 @@ def _product_modules(path: Iterable[str]) -> list[str]:
 def _become(order: dict[str, Any]) -> None:
     """Goes on as the command that was ordered; ends the process."""
     from searchcrawl import failpoints
-    from searchcrawl.cli import dispatch
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(order["environment"], PYTHONPATH=str(ROOT))
+    if mounts := order.get("mounts"):
+        _enter(mounts)
     os.chdir(order["folder"])
     sys.path.insert(0, str(ROOT))
-    nothing = os.open(os.devnull, os.O_RDONLY)
     time.tzset()
+    given = os.open(order["input"], os.O_RDONLY)
     output, errors = (
         os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for name in ("output", "errors")
     )
-    for source, target in ((nothing, 0), (output, 1), (errors, 2)):
+    for source, target in ((given, 0), (output, 1), (errors, 2)):
         os.dup2(source, target)
     # It reads the environment once, when it is loaded.
     importlib.reload(failpoints)
-    dispatch.main(["searchcrawl", *order["args"]])
+    try:
+        _run(order["args"])
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    _leave(code)
+
+
+def _run(args: Sequence[str]) -> None:
+    from searchcrawl.cli import dispatch
+    from tests import fetch_crawl
+
+    if args == [FETCH]:
+        fetch_crawl.main()
+    else:
+        dispatch.main(["searchcrawl", *args])
+
+
+def _leave(code: int) -> None:
+    """Ends as Python does, but for the clearing of modules: after a fork it copies all their memory."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _enter(mounts: str) -> None:
+    """The mount namespace of that file (setns(2))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path(mounts).open("rb") as file:
+        if libc.setns(file.fileno(), 0x0002_0000) != 0:
+            raise OSError(ctypes.get_errno(), "setns", mounts)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""One crawl through the fetch stage alone, as a process: a job as JSON on stdin, what came of it on stdout.
+"""One crawl through the fetch stage alone, as a process (``tests.crawl_forks``): a job as JSON on stdin, what came of it on stdout.
 
 The job: ``urls`` (each visited as a claimed row, as written or, with ``resolve_first``, as its
 identity), ``dns`` (host → addresses, for all others DNS
@@ -16,8 +16,28 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-JOB = json.load(sys.stdin) if __name__ == "__main__" else {}
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler, CrawlerProcess
+from scrapy.http import Response
+from twisted.python.failure import Failure
 
+from searchcrawl import urls
+from searchcrawl.addon import COMPONENTS
+from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.composition import add_fetching
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.http.visit_end import VisitEnded
+from searchcrawl.items import Claim
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.sources.config import Fetch, Keep, Robots, Start
+from searchcrawl.sources.login import Login
+from searchcrawl.sources.project import Project
+from searchcrawl.stages import Stages
+
+#: Of this process; set when it runs.
+JOB: dict[str, Any] = {}
 LOOKUPS: dict[str, int] = {}
 
 
@@ -41,29 +61,6 @@ def fake_getaddrinfo(host: Any, port: Any, family: int = 0, kind: int = 0, proto
 
 
 real_getaddrinfo = socket.getaddrinfo
-if __name__ == "__main__":
-    # Before Twisted is imported: it keeps the function.
-    socket.getaddrinfo = fake_getaddrinfo  # type: ignore[assignment]
-
-from scrapy import Request, Spider
-from scrapy.crawler import Crawler, CrawlerProcess
-from scrapy.http import Response
-from twisted.python.failure import Failure
-
-from searchcrawl import urls
-from searchcrawl.addon import COMPONENTS
-from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.composition import add_fetching
-from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.items import Claim
-from searchcrawl.politeness.rate_limiter import RateLimiter
-from searchcrawl.rules.boundary import Boundary
-from searchcrawl.rules.rewriting import Rewriting
-from searchcrawl.sources.config import Fetch, Keep, Robots, Start
-from searchcrawl.sources.login import Login
-from searchcrawl.sources.project import Project
-from searchcrawl.stages import Stages
 
 HANDLER = "searchcrawl.http.download_handler.GuardedHandler"
 SETTINGS: dict[str, Any] = {
@@ -167,6 +164,9 @@ def peak_rss_mb() -> float:
 
 
 def main() -> None:
+    """Runs the job, where nothing was looked up yet."""
+    JOB.update(json.load(sys.stdin))
+    socket.getaddrinfo = fake_getaddrinfo  # type: ignore[assignment]
     handlers = {"http": HANDLER, "https": HANDLER, "data": None, "file": None, "ftp": None, "s3": None}
     process = CrawlerProcess({**SETTINGS, **JOB.get("settings", {}), "DOWNLOAD_HANDLERS": handlers})
     crawler = process.create_crawler(VisitingSpider)
@@ -181,7 +181,3 @@ def main() -> None:
         "peak_rss_mb": peak_rss_mb(),
     }
     sys.stdout.write(json.dumps(answer, default=str))
-
-
-if __name__ == "__main__":
-    main()

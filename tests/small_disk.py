@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.crawl_forks import ROOT
+from tests.crawl_forks import COMMANDS
 
 _HOLD: Final = 'mkdir -p "$0" && mount -t tmpfs -o "size=$1k" tmpfs "$0" && echo ready && exec cat'
 LIMIT_SECONDS: Final = 120.0
@@ -43,13 +42,11 @@ class SmallDisk:
 
     def searchcrawl(self, folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """A command of ours in a project."""
-        return self._inside(sys.executable, "-m", "searchcrawl", *args, folder=folder, **variables)
+        return COMMANDS.run_beside(self._holder.pid, folder, *args, **variables)
 
-    def _inside(self, *command: str, folder: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
+    def _inside(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["nsenter", "-t", str(self._holder.pid), "-m", f"--wd={folder}", "--", *command],
-            env={**kept, "PYTHONPATH": str(ROOT), **variables},
+            ["nsenter", "-t", str(self._holder.pid), "-m", "--", *command],
             capture_output=True,
             text=True,
             timeout=LIMIT_SECONDS,

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer
-
-ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def test_c12_dns_when_many_pages_of_hosts_are_fetched_then_each_host_is_looked_up_once() -> None:
@@ -28,16 +24,7 @@ def test_c12_dns_when_many_pages_of_hosts_are_fetched_then_each_host_is_looked_u
             "fetch": {"private_networks": ["127.0.0.1/32"], "timeout_seconds": 5},
         }
 
-        done = subprocess.run(
-            [sys.executable, "tests/fetch_crawl.py"],
-            input=json.dumps(job),
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env={"PYTHONPATH": str(ROOT)},
-            timeout=120,
-            check=True,
-        )
+        done = COMMANDS.fetch(job)
         connections = len(one.requests) + len(two.requests)
 
     answer = json.loads(done.stdout)

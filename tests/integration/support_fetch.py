@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tests.crawl_forks import COMMANDS
 
 
 def crawl(
@@ -33,15 +30,6 @@ def crawl(
             "max_redirects": 5,
         },
     }
-    done = subprocess.run(
-        [sys.executable, "tests/fetch_crawl.py"],
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT)},
-        timeout=300,
-        check=True,
-    )
+    done = COMMANDS.fetch(job)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer | {"log": done.stderr}

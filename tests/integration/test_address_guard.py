@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.canary import SPELLINGS, Canary
+from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer, redirect, whole
-
-ROOT = Path(__file__).resolve().parents[2]
 
 #: Names that lead there, by ``fetch.resolve`` or by DNS.
 NAMES = ["pinned.test", "deep.below.wild.test", "PINNED.TEST.", "dns.test", "both.test", "mixed.test"]
@@ -40,16 +36,7 @@ def forbidden_urls(canary: Canary, server: HostileServer) -> list[str]:
 
 
 def crawl(job: dict[str, Any]) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "tests/fetch_crawl.py"],
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "http_proxy": "http://127.0.0.2:1/"},
-        timeout=120,
-        check=True,
-    )
+    done = COMMANDS.fetch(job, http_proxy="http://127.0.0.2:1/")
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.certificates import write_certificate
+from tests.crawl_forks import COMMANDS
 from tests.hostile_server import HostileServer, closed_port
 from tests.proxy_server import ProxyServer
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"site.test": "127.0.0.1", "listed.test": "127.0.0.1"}
 AUTHORIZATION = "Basic " + base64.b64encode(b"me:c4n4ry pass").decode()
 
@@ -30,16 +28,7 @@ def crawl(proxy: str, urls: list[str], **fetch: Any) -> dict[str, Any]:
         "settings": {"DOWNLOAD_VERIFY_CERTIFICATES": "ca_file" in fetch or fetch.get("verify_certificates", True)},
         "fetch": {"proxy": proxy, "timeout_seconds": 5, **fetch},
     }
-    done = subprocess.run(
-        [sys.executable, "tests/fetch_crawl.py"],
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "http_proxy": "http://127.0.0.2:1/", "https_proxy": "http://127.0.0.2:1/"},
-        timeout=120,
-        check=True,
-    )
+    done = COMMANDS.fetch(job, http_proxy="http://127.0.0.2:1/", https_proxy="http://127.0.0.2:1/")
     answer: dict[str, Any] = json.loads(done.stdout)
     codes = {visit["wanted"]: visit["code"] for visit in answer["visits"]}
     return answer | {"codes": [codes[url] for url in urls], "log": done.stderr}
