@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -119,23 +119,12 @@ class Boundary:
         A refusal has the first rule that refuses; a permission has the most precise rule that includes. Without
         ``depth`` the limit of depth is not checked. Raises InvalidUrl for anything but an http(s) URL.
         """
-        if 0 < self._max_url_length < len(url):
-            return self._too_long[0]
-        origin, seen, slash = self._locate(url)
-        decision = origin.decisions[0]
-        if not decision.allowed:
-            return decision
-        target = seen[slash:]
-        if origin.has_paths and (found := origin.paths.find(target)):
-            decision = found[0]
-            if not decision.allowed:
-                return decision
-        if self._has_url_rules and (found := self._url_rules.find(seen)):
-            decision = found[0]
-            if not decision.allowed:
-                return decision
-        passed = self._limits.find(target, depth)
-        return passed[0] if passed else decision
+        for decisions in self._ask_in_order(url, depth):
+            if decisions:
+                decision = decisions[0]
+                if not decision.allowed:
+                    break
+        return decision
 
     def decide_sitemap(self, url: str) -> Decision:
         """Decides whether a sitemap may be requested: its host and port must be inside, and no exclude may forbid it.
@@ -154,15 +143,20 @@ class Boundary:
         The list is empty for a URL that is allowed. If all rules of the list were removed, and the include that
         ``propose_include`` names for each ``NO_INCLUDE`` was added, the URL would be allowed.
         """
+        asked = self._ask_in_order(url, depth)
+        return [decision for decisions in asked for decision in decisions if not decision.allowed]
+
+    def _ask_in_order(self, url: str, depth: int | None) -> Iterator[Sequence[Decision]]:
+        """What each kind of rule says about ``url``; a kind is asked only when its turn comes."""
+        if 0 < self._max_url_length < len(url):
+            yield self._too_long
         origin, seen, slash = self._locate(url)
-        found = [
-            *(self._too_long if 0 < self._max_url_length < len(url) else ()),
-            *origin.decisions,
-            *origin.paths.find(seen[slash:]),
-            *self._url_rules.find(seen),
-            *self._limits.find(seen[slash:], depth),
-        ]
-        return [decision for decision in found if not decision.allowed]
+        yield origin.decisions
+        if origin.has_paths:
+            yield origin.paths.find(seen[slash:])
+        if self._has_url_rules:
+            yield self._url_rules.find(seen)
+        yield self._limits.find(seen[slash:], depth)
 
     def list_includes(self, url: str) -> list[Decision]:
         """Lists the rules that include ``url``, which has to be allowed: if they were removed, it would be refused.
