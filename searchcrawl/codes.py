@@ -50,6 +50,8 @@ _COUNTERS: Final = {
     CodeClass.REFUSAL: ("rejected",),
     CodeClass.FAILURE: ("fetch_failures",),
 }
+#: The step of ``explain`` for the codes of a class that name none; for the other classes it is ``answer``.
+_STEPS: Final = {CodeClass.EXCLUDED: "keep", CodeClass.DISPLAY: "display"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,15 @@ class CodeFacts:
     warned: bool = False
     #: whether the URL is visited again in later runs without a new link to it
     revisited: bool = True
+    #: the key of [fetch] whose limit ends a visit with the code
+    limit: str | None = None
+    #: the step of ``explain`` in which a rule that is in the row decided
+    step: str = ""
     counters: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.counters:
-            object.__setattr__(self, "counters", _COUNTERS[self.kind])
+        object.__setattr__(self, "counters", self.counters or _COUNTERS[self.kind])
+        object.__setattr__(self, "step", self.step or _STEPS.get(self.kind, "answer"))
 
 
 _pending, _copy, _excluded, _display, _redirect, _refusal, _failure = (
@@ -155,7 +161,10 @@ class Code(IntEnum):
         "The page has the same content as another page of the run and was ignored. Reserved for a later release.",
     )
     EMPTY = _excluded(
-        911, "an empty document", "The page has no text. An earlier version with text stays in the index."
+        911,
+        "an empty document",
+        "The page has no text. An earlier version with text stays in the index.",
+        step="content",
     )
     ROBOTS = _refusal(
         951,
@@ -214,6 +223,7 @@ class Code(IntEnum):
         960,
         "it is larger than fetch.max_bytes",
         "The body has more bytes than fetch.max_bytes, as it was sent or once it is decoded.",
+        limit="max_bytes",
     )
     TRAP_LIMIT = _refusal(
         961,
@@ -232,6 +242,7 @@ class Code(IntEnum):
         963,
         "its redirects lead in a circle, or are too many",
         "The redirects lead back to a URL that was passed, or are more than fetch.max_redirects.",
+        limit="max_redirects",
     )
     NOT_CANONICAL = _copy(
         964,

@@ -12,7 +12,7 @@ import orjson
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
-from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code
+from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.queries.explain_context import Context
@@ -54,9 +54,10 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         yield _describe_answer(facts)
     if listed.document_state is not None:
         yield _describe_content(context, facts)
-    if listed.code == Code.NOT_INDEXED:
-        yield Step("keep", "refused", "fetched, and not to be indexed", listed.rule)
-    elif listed.code in READ - {Code.EMPTY}:
+    code_facts = facts_of(listed.code)
+    if code_facts.step == "keep":
+        yield Step("keep", "refused", code_facts.title, listed.rule)
+    elif listed.code in READ and code_facts.step != "content":
         yield Step("keep", "allowed", "no rule about what is indexed refused it")
     yield from _describe_duplicates(facts)
     if listed.document_state is not None:
@@ -209,7 +210,7 @@ def _describe_duplicates(facts: UrlFacts) -> Iterator[Step]:
         yield Step("duplicate", "copy", f"a copy of {listed.duplicate_of}")
     elif facts.copies:
         yield Step("duplicate", "stands for", ", ".join(facts.copies))
-    if listed.code in {Code.DISPLAY_URL_CLASH, Code.INVALID_DISPLAY_URL}:
+    if facts_of(listed.code).step == "display":
         detail = f"shown with the URL of {listed.duplicate_of}" if listed.duplicate_of else describe_code(listed.code)
         yield Step("display", "refused", detail, listed.rule)
 

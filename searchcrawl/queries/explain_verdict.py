@@ -6,11 +6,11 @@ The rules are those of the source file as it is now; everything else is what the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code
+from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.queries.explain_context import Context
 from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, parse_reason
 from searchcrawl.queries.urls import UrlState
@@ -23,10 +23,6 @@ from searchcrawl.store.urls.url_queries import UrlFacts
 
 _IN: Final = "in the index"
 _NOT_IN: Final = "not in the index"
-#: The step in which a rule in a row decided, by code; for other codes it is ``answer``.
-_STEPS: Final[Mapping[int, str]] = {Code.EMPTY: "content", Code.INVALID_DISPLAY_URL: "display"}
-#: The limit of ``[fetch]`` that ends a visit with this code.
-_FETCH_LIMITS: Final[Mapping[int, str]] = {Code.TOO_LARGE: "max_bytes", Code.REDIRECT_LOOP: "max_redirects"}
 #: No key sets the limit of 1,000 times the bytes sent.
 _MORE_THAN: Final = re.compile(r"more than ([0-9]+)(?![0-9]| times)")
 _WAITING: Final = {
@@ -183,10 +179,11 @@ def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason
         return [Reason(step="display", rule=f"shown with the URL of {listed.duplicate_of or 'another page'}")]
     if listed.code in REDIRECTS:
         return _find_reasons_of_redirect(context, facts)
-    if listed.code == Code.NOT_INDEXED and listed.rule is not None:
+    step = facts_of(listed.code).step
+    if listed.rule is not None and step == "keep":
         return _find_reasons_of_filter(context, listed.rule)
     if listed.rule is not None:
-        return [parse_reason(listed.rule, _STEPS.get(listed.code, "answer"), context.source)]
+        return [parse_reason(listed.rule, step, context.source)]
     return _find_fetch_limit(context, facts)
 
 
@@ -214,7 +211,7 @@ def _find_reasons_of_filter(context: Context, rule: str) -> Sequence[Reason]:
 def _find_fetch_limit(context: Context, facts: UrlFacts) -> Sequence[Reason]:
     """The limit of ``[fetch]`` that ended the visit, or the answer; empty if the limit was raised since."""
     listed = facts.listed
-    name = _FETCH_LIMITS.get(listed.code)
+    name = facts_of(listed.code).limit
     passed = _MORE_THAN.search(listed.error or "")
     if name is None or passed is None:
         return [Reason(step="answer", rule=describe_code(listed.code))]

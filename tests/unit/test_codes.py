@@ -9,6 +9,7 @@ import pytest
 from searchcrawl import codes
 from searchcrawl.codes import Code, CodeClass, describe_code, facts_of
 from searchcrawl.counters import COUNTS
+from searchcrawl.sources.fetch_table import Fetch
 
 
 @pytest.mark.parametrize("code", list(Code))
@@ -69,6 +70,18 @@ def test_status_when_it_may_pass_then_the_visit_is_tried_again(status: int) -> N
 @pytest.mark.parametrize("status", [200, 304, 404, 410, 451, 600, 902, 959])
 def test_status_when_it_will_not_pass_then_the_visit_is_not_tried_again(status: int) -> None:
     assert not codes.is_retried(status)
+
+
+def test_facts_when_a_limit_ends_the_visit_then_it_is_a_key_of_fetch() -> None:
+    assert {facts_of(code).limit for code in Code} - {None} == {"max_bytes", "max_redirects"} <= set(Fetch.model_fields)
+
+
+def test_facts_when_a_rule_decided_then_the_step_of_explain_is_that_of_the_class_unless_the_code_has_its_own() -> None:
+    steps = {code: facts_of(code).step for code in (952, 911, 956, 1010, 951, 960, 404)}
+
+    assert steps == {
+        952: "keep", 911: "content", 956: "display", 1010: "display", 951: "answer", 960: "answer", 404: "answer",
+    }  # fmt: skip
 
 
 def test_facts_when_conversion_fails_then_it_is_counted_apart() -> None:
