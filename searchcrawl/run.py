@@ -84,8 +84,7 @@ class Run:
     fingerprint: str
     forced: tuple[str, ...] = ()
     display: DisplayMap | None = field(init=False)
-    #: None where nothing is filtered
-    index_filter: IndexFilter | None = field(init=False)
+    index_filter: IndexFilter = field(init=False)
     attributes: AttributeMap | None = field(init=False)
     rewriting: Rewriting = field(init=False)
     #: the start URLs after rewriting, once they are admitted
@@ -102,7 +101,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.display = build_display_map(self.source)
-        self.index_filter = build_index_filter(self.source) or None
+        self.index_filter = build_index_filter(self.source)
         self.attributes = build_attribute_map(self.source)
         self.rewriting = build_rewriting(self.project, self.source)
 

@@ -34,7 +34,7 @@ class FetchedFilterPipeline:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FetchedFilterPipeline:
         run = stages_of(crawler).get(Run)
-        if run.index_filter is None:
+        if not run.index_filter:
             raise NotConfigured
         return cls(run.index_filter)
 
@@ -64,19 +64,17 @@ class PageFilterPipeline:
     """
 
     def __init__(
-        self, *, boundary: Boundary, rewriting: Rewriting, display: DisplayMap | None = None, meta_robots: bool = True
+        self, *, boundary: Boundary, rewriting: Rewriting, rules: IndexFilter, display: DisplayMap | None = None
     ) -> None:
         self._boundary = boundary
         self._rewriting = rewriting
         self._display = display
-        self._meta_robots = meta_robots
+        self._rules = rules
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PageFilterPipeline:
         run = stages_of(crawler).get(Run)
-        return cls(
-            boundary=run.boundary, rewriting=run.rewriting, display=run.display, meta_robots=run.source.keep.meta_robots
-        )
+        return cls(boundary=run.boundary, rewriting=run.rewriting, rules=run.index_filter, display=run.display)
 
     def process_item(self, item: object) -> object:
         if not isinstance(item, Document) or item.page is None:
@@ -89,8 +87,8 @@ class PageFilterPipeline:
             page,
             own_urls=(claim.url, document.base_url),
             boundary=self._boundary,
+            rules=self._rules,
             depth=claim.depth,
-            meta_robots=self._meta_robots,
             refusal=document.refusal,
             rewriting=self._rewriting,
         )

@@ -1,9 +1,10 @@
 """Whether a fetched page is indexed: the table ``[keep]``, and what the page says of itself (B8–B10, C6). Pure.
 
 A new filter needs a key of ``[keep]`` (``Keep`` in ``sources/config.py``), an argument of IndexFilter, and a line in
-``_list``. A filter may depend on the day: then it may refuse a page that has not changed. Such a filter goes into
-``_list_timed`` (which knows the dates of the page, and not its URL) and into ``depends_on_time``. For pages that answer
-304 it is asked by ``http/headers_middleware.py``: what it needs besides the dates has to be passed there too.
+``_list``, or in ``decide`` if it looks into the page that was read. A filter may depend on the day: then it may refuse
+a page that has not changed. Such a filter goes into ``_list_timed`` (which knows the dates of the page, and not its
+URL) and into ``depends_on_time``. For pages that answer 304 it is asked by ``http/headers_middleware.py``: what it needs
+besides the dates has to be passed there too.
 """
 
 from __future__ import annotations
@@ -176,15 +177,15 @@ def decide(
     *,
     own_urls: Collection[str],
     boundary: Boundary,
+    rules: IndexFilter,
     depth: int | None = None,
-    meta_robots: bool = True,
     refusal: str | None = None,
     rewriting: Rewriting = _NO_REWRITING,
 ) -> IndexDecision:
     """Decides on a page that was read.
 
     ``own_urls`` are the identities of the page itself (requested, redirected to): a refresh to
-    one of them only reloads it. ``refusal`` is the rule of the IndexFilter that refuses it. A refresh weighs more than
+    one of them only reloads it. ``refusal`` is the rule of the IndexFilter that refused it before it was read. A refresh weighs more than
     noindex, noindex more than a filter, a filter more than emptiness.
     """
     target = _find_refresh_target(page)
@@ -194,7 +195,7 @@ def decide(
             decision = found.decision if found.code else boundary.decide(found.url, depth)
             rule = None if decision.allowed else decision.text
             return IndexDecision(code=Code.META_REFRESH, rule=rule, target=found.link)
-    if page.noindex and meta_robots:
+    if page.noindex and rules.meta_robots:
         return IndexDecision(code=Code.NOT_INDEXED, rule=NOINDEX_RULE)
     if refusal is not None:
         return IndexDecision(code=Code.NOT_INDEXED, rule=refusal)

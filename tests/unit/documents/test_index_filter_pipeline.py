@@ -17,7 +17,8 @@ from tests import factories
 
 def process(document: Document, **values: Any) -> Any:
     boundary = Boundary(allow_all=True, file="sources/x.toml")
-    return PageFilterPipeline(boundary=boundary, rewriting=Rewriting(), **values).process_item(document)
+    pipeline = PageFilterPipeline(boundary=boundary, rewriting=Rewriting(), rules=IndexFilter(), **values)
+    return pipeline.process_item(document)
 
 
 def test_fetched_filter_when_it_refuses_then_the_document_goes_on_and_names_the_rule() -> None:

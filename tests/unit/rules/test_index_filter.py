@@ -21,7 +21,7 @@ BOUNDARY = Boundary(include_hosts=["a.test"], file="sources/x.toml")
 
 def keeping(page: Page, *, meta_robots: bool = True) -> IndexDecision:
     own_urls = {URL, "http://b.test/led-here"}
-    return decide(page, own_urls=own_urls, boundary=BOUNDARY, meta_robots=meta_robots)
+    return decide(page, own_urls=own_urls, boundary=BOUNDARY, rules=IndexFilter(meta_robots=meta_robots))
 
 
 def test_page_when_it_has_text_then_is_indexed() -> None:
@@ -184,7 +184,8 @@ def test_b8_wildcards_when_many_then_take_no_time() -> None:
 def test_filter_when_the_page_is_noindex_as_well_then_noindex_is_named() -> None:
     pages = [Page(text="words", noindex=True), Page(text="words"), Page()]
 
-    kept = [decide(page, own_urls={URL}, boundary=BOUNDARY, refusal="keep.exclude_names: x") for page in pages]
+    rules, refusal = IndexFilter(), "keep.exclude_names: x"
+    kept = [decide(page, own_urls={URL}, boundary=BOUNDARY, rules=rules, refusal=refusal) for page in pages]
 
     assert [one.code for one in kept] == [Code.NOT_INDEXED] * 3
     assert [one.rule for one in kept] == [NOINDEX_RULE, "keep.exclude_names: x", "keep.exclude_names: x"]
