@@ -20,20 +20,18 @@ from searchcrawl.sources.values import (
     check_no_repeats,
     refuse,
     refuse_until_later,
+    require_form,
 )
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
-_TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
-_DAYS: Final = re.compile(r"({0})(-({0}))?(,({0})(-({0}))?)*".format("|".join(WEEKDAYS)))
+_check_time: Final = require_form(re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]"), 'not a time of day, as "08:00"')
+_check_days: Final = require_form(
+    re.compile(r"({0})(-({0}))?(,({0})(-({0}))?)*".format("|".join(WEEKDAYS))),
+    'not days of the week, as "mon-fri" or "sat,sun"',
+)
 _LATER_MODES: Final = frozenset({"examine", "index_only"})
-
-
-def check_name(text: str) -> str:
-    """Refuses a text that is no name of a parameter set or of a schedule."""
-    if not _NAME.fullmatch(text):
-        refuse("names are made of A-Z a-z 0-9 _ -")
-    return text
+#: Refuses a text that is no name of a parameter set or of a schedule.
+check_name: Final = require_form(re.compile(r"[A-Za-z0-9_-]+"), "names are made of A-Z a-z 0-9 _ -")
 
 
 def _check_cron(text: str) -> str:
@@ -48,18 +46,6 @@ def _check_cron(text: str) -> str:
         refuse('not a cron expression, as "30 2 * * mon-fri"')
     except StopIteration:
         refuse("this moment never comes")
-    return text
-
-
-def _check_time(text: str) -> str:
-    if not _TIME.fullmatch(text):
-        refuse('not a time of day, as "08:00"')
-    return text
-
-
-def _check_days(text: str) -> str:
-    if not _DAYS.fullmatch(text):
-        refuse('not days of the week, as "mon-fri" or "sat,sun"')
     return text
 
 

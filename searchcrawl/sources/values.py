@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import ipaddress
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Final, NoReturn
 
@@ -22,7 +23,7 @@ from searchcrawl.rules.host_rules import parse_host_rule
 #: The characters of a robots token and of the first word of a User-Agent (RFC 9110 §5.6.2).
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAIL: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+\.[^\s@<>()\[\],;:\\\"]+")
-_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
+_LANGUAGE: Final = re.compile(r"([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?")
 #: Headers that belong to the connection, to the conditional request or to ``contact``.
 _OWN_HEADERS: Final = frozenset({
     "connection", "content-length", "host", "if-modified-since", "if-none-match", "transfer-encoding", "user-agent",
@@ -56,6 +57,17 @@ def refuse_until_later() -> NoReturn:
     raise PydanticCustomError("not_available", "not available yet")
 
 
+def require_form(form: re.Pattern[str], message: str) -> Callable[[str], str]:
+    """The check that a whole text has a form; ``message`` is that of the error."""
+
+    def check(text: str) -> str:
+        if not form.fullmatch(text):
+            refuse(message)
+        return text
+
+    return check
+
+
 def _check_url(text: str) -> str:
     try:
         urls.resolve(text)
@@ -80,12 +92,6 @@ def _check_contact(text: str) -> str:
         printable = False
     if not printable:
         refuse("must be an http or https URL or a mail address")
-    return text
-
-
-def _check_product(text: str) -> str:
-    if not _TOKEN.fullmatch(text):
-        refuse("must be one word of letters, digits and !#$%&'*+.^_`|~-")
     return text
 
 
@@ -159,12 +165,6 @@ def _check_charset(text: str) -> str:
     return text
 
 
-def _check_language(text: str) -> str:
-    if text and not _LANGUAGE.fullmatch(text):
-        refuse('not a language tag, as "en" or "pt-BR"')
-    return text
-
-
 def _check_sitemaps(value: object) -> object:
     if value in ("auto", "off"):
         return value
@@ -198,7 +198,7 @@ PrefixUrl = Annotated[WebUrl, Check(_check_prefix_url, "URL")]
 WebUrls = Annotated[tuple[WebUrl, ...], LIST]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps)]
 Contact = Annotated[str, Check(_check_contact, "URL or mail address")]
-Product = Annotated[str, Check(_check_product, "word")]
+Product = Annotated[str, Check(require_form(_TOKEN, "must be one word of letters, digits and !#$%&'*+.^_`|~-"), "word")]
 HeaderText = Annotated[Text, Check(_check_header_text, "text")]
 HeaderName = Annotated[str, Check(_check_header_name, "name of a header")]
 HeaderValue = Annotated[str, Check(_check_header_text, "text")]
@@ -211,7 +211,7 @@ Networks = Annotated[tuple[Annotated[str, Check(_check_network, "network in CIDR
 Address = Annotated[str, Check(_check_address, "IP address")]
 ResolvedHost = Annotated[str, Check(_check_host_name, "host name")]
 Charset = Annotated[str, Check(_check_charset, "name of a charset")]
-Language = Annotated[str, Check(_check_language, "language tag")]
+Language = Annotated[str, Check(require_form(_LANGUAGE, 'not a language tag, as "en" or "pt-BR"'), "language tag")]
 Count = Annotated[int, Field(ge=0, le=_MOST)]
 PositiveCount = Annotated[int, Field(ge=1, le=_MOST)]
 Amount = Annotated[float, Field(ge=0, le=_MOST_TIME, allow_inf_nan=False)]
