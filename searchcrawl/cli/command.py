@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from searchcrawl.cli.commands import DESCRIPTIONS
+from searchcrawl.cli import commands
 from searchcrawl.cli.output import error_lines, print_error
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
@@ -64,7 +64,7 @@ class Command:
         return self.shown_arguments
 
     def short_desc(self) -> str:
-        return DESCRIPTIONS[self.name]
+        return commands.describe(self.name)
 
     def long_desc(self) -> str:
         return self.short_desc()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from searchcrawl import __version__
 from searchcrawl.cli import commands
-from searchcrawl.cli.commands import DESCRIPTIONS
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
 
@@ -46,11 +45,12 @@ def _run(argv: list[str]) -> int:
         return _answer_without_command(argv[1:])
     if name in LATER:
         return _refuse(f"searchcrawl {name}: not available yet")
-    known = {*DESCRIPTIONS, *_find_scrapy_commands()}
+    own = commands.list_names()
+    known = {*own, *_find_scrapy_commands()}
     if name not in known:
         return _refuse(f"searchcrawl: unknown command{_guess(name, known)}")
     try:
-        if name in DESCRIPTIONS and "--profile" not in argv:
+        if name in own and "--profile" not in argv:
             return _run_own(name, argv)
         from searchcrawl.cli.scrapy_commands import execute_command  # noqa: PLC0415  # loads Scrapy
 
@@ -104,8 +104,8 @@ def _answer_without_command(options: list[str]) -> int:
     if unknown:
         return _refuse(f"searchcrawl: unknown option (got {_show(unknown[0])})")
     print("Usage: searchcrawl COMMAND [options] [arguments]\n\nCommands:")
-    for name, description in DESCRIPTIONS.items():
-        print(f"  {name:<12} {description}")
+    for name in commands.list_names():
+        print(f"  {name:<12} {commands.describe(name)}")
     print("\nsearchcrawl COMMAND --help says more, with an example.", flush=True)
     return Exit.DONE
 

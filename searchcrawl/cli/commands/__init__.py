@@ -1,25 +1,16 @@
-"""The commands, one module each, and what each does in one line: `searchcrawl --help` loads nothing else."""
+"""The commands, one module each, named like the command. `searchcrawl --help` shows the first line of each module."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import pkgutil
 
-#: By the name of the module, which is the command's.
-DESCRIPTIONS: Final[Mapping[str, str]] = {
-    "cache": "Count the documents and bytes that the cache holds of each source",
-    "crawl": "Crawl a source: everything at first, then what may have changed",
-    "explain": "Say why a URL is or is not in the index, and which rule decided",
-    "flush": "Push what the cache holds to the index, of one source or of all",
-    "init": "Make a new project with one commented source",
-    "list": "List the sources that can be crawled",
-    "quarantine": "Show deletions held back by the limits, carry them out, or keep the documents",
-    "quick": "Crawl a site without any configuration, and say how to search it",
-    "resend": "Send every document again from the cache to the index; no page is requested",
-    "search": "Search the index",
-    "sources": "Check searchcrawl.toml and all source files, or show what a source comes to",
-    "status": "Show the state of a source, or of all: runs, counts, what waits",
-    "test": "Fetch one page and show what would be stored; stores nothing",
-    "urls": "List the URLs of a source: state, code, the rule that decided",
-    "verify": "Compare index and URL table: missing, extra, stale, foreign documents; 1 where they differ",
-}
+
+def list_names() -> list[str]:
+    """The names of all commands, in alphabetical order; imports none of them."""
+    return [module.name for module in pkgutil.iter_modules(__path__)]
+
+
+def describe(name: str) -> str:
+    """What a command does, in one line; does not import it."""
+    source = pkgutil.get_data(__name__, f"{name}.py") or b""
+    return source.partition(b"\n")[0].decode().strip('".')

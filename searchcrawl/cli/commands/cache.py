@@ -1,4 +1,4 @@
-"""``searchcrawl cache count [NAME]``: what the document cache holds."""
+"""Count the documents and bytes that the cache holds of each source."""
 
 from __future__ import annotations
 

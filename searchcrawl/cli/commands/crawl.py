@@ -1,4 +1,4 @@
-"""``searchcrawl crawl NAME``: one run over one source, initial or maintenance, whichever is due."""
+"""Crawl a source: everything at first, then what may have changed."""
 
 from __future__ import annotations
 

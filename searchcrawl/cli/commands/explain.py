@@ -1,4 +1,4 @@
-"""``searchcrawl explain URL``: why it is or is not in the index."""
+"""Say why a URL is or is not in the index, and which rule decided."""
 
 from __future__ import annotations
 

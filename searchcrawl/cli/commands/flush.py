@@ -1,4 +1,4 @@
-"""``searchcrawl flush [NAME]``: pushes what the cache holds to the index, now."""
+"""Push what the cache holds to the index, of one source or of all."""
 
 from __future__ import annotations
 

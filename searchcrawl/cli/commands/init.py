@@ -1,4 +1,4 @@
-"""``searchcrawl init DIR``: a new project with one commented source."""
+"""Make a new project with one commented source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``searchcrawl list``: the sources and the Python spiders that can be crawled."""
+"""List the sources that can be crawled."""
 
 from __future__ import annotations
 

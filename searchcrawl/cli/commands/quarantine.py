@@ -1,4 +1,4 @@
-"""``searchcrawl quarantine list|approve|reject NAME``: removals that wait for approval."""
+"""Show deletions held back by the limits, carry them out, or keep the documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``searchcrawl quick URL``: crawls one site without any configuration, and says how to search it."""
+"""Crawl a site without any configuration, and say how to search it."""
 
 from __future__ import annotations
 

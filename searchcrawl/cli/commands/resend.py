@@ -1,4 +1,4 @@
-"""``searchcrawl resend NAME``: sends everything again from the cache to the index, without requests (E7)."""
+"""Send every document again from the cache to the index; no page is requested."""
 
 from __future__ import annotations
 

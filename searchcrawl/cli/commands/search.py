@@ -1,4 +1,4 @@
-"""``searchcrawl search WORDS``: searches the index."""
+"""Search the index."""
 
 from __future__ import annotations
 

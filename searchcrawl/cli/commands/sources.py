@@ -1,4 +1,4 @@
-"""``searchcrawl sources check``: all errors of the files; ``sources show``: the values of a source, and their origin."""
+"""Check searchcrawl.toml and all source files, or show what a source comes to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``searchcrawl status [NAME]``: the state of each source."""
+"""Show the state of a source, or of all: runs, counts, what waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``searchcrawl test URL --source NAME``: one page as it would be stored."""
+"""Fetch one page and show what would be stored; stores nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``searchcrawl urls NAME``: the URL table."""
+"""List the URLs of a source: state, code, the rule that decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``searchcrawl verify [NAME]``: compares the index with the URL table."""
+"""Compare index and URL table: missing, extra, stale, foreign documents; 1 where they differ."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import pkgutil
 import re
 from itertools import pairwise
 
@@ -15,7 +14,6 @@ from scrapy.settings import Settings
 from searchcrawl import exceptions
 from searchcrawl.cli import commands
 from searchcrawl.cli.command import Command
-from searchcrawl.cli.commands import DESCRIPTIONS
 from searchcrawl.cli.dispatch import make_command
 from searchcrawl.cli.output import print_objects, print_table
 from searchcrawl.exit_codes import exit_of
@@ -163,11 +161,12 @@ def test_print_table_when_it_has_a_title_then_the_title_stays_on_one_line(capsys
     assert "a title that is wider than the table\n" in capsys.readouterr().out
 
 
-def test_descriptions_when_compared_with_the_modules_then_each_command_has_one() -> None:
-    assert list(DESCRIPTIONS) == [module.name for module in pkgutil.iter_modules(commands.__path__)]
+@pytest.mark.parametrize("name", commands.list_names())
+def test_description_when_a_module_is_a_command_then_its_first_line_says_what_it_does(name: str) -> None:
+    assert re.fullmatch(r"[A-Z][^`\"]{10,90}[^`\".]", commands.describe(name))
 
 
-@pytest.mark.parametrize("name", DESCRIPTIONS)
+@pytest.mark.parametrize("name", commands.list_names())
 def test_help_when_scrapy_shows_it_on_a_narrow_terminal_then_no_line_of_an_option_becomes_a_heading(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
