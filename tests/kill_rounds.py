@@ -52,14 +52,19 @@ class Cut:
 
     def earlier(self) -> Cut | None:
         """One that strikes before, for a run that ended without having been struck."""
-        if len(self.blows) > 1:
-            return None
-        (blow,) = self.blows
-        name = f"{self.name}-e"
-        if isinstance(blow, float):
-            return Cut((blow / 2,), self.code, name) if blow > 0.02 else None
-        point, _, number = blow.partition(":")
-        return Cut((f"{point}:{int(number) - 1}",), self.code, name) if number.isdigit() and int(number) > 1 else None
+        for place, blow in reversed([*enumerate(self.blows)]):
+            sooner = _sooner(blow)
+            if sooner is not None:
+                blows = (*self.blows[:place], sooner, *self.blows[place + 1 :])
+                return Cut(blows, self.code, f"{self.name}-e")
+        return None
+
+
+def _sooner(blow: str | float) -> str | float | None:
+    if isinstance(blow, float):
+        return blow / 2 if blow > 0.02 else None
+    point, _, number = blow.partition(":")
+    return f"{point}:{int(number) - 1}" if number.isdigit() and int(number) > 1 else None
 
 
 @dataclass
@@ -89,8 +94,10 @@ class Kind:
         """Runs the crawl without a disturbance, counting failpoints."""
         folder = self._project(name)
         counts = self.folder / f"{name}.json"
+        running = self.forks.start(folder, "crawl", self.source or name, SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
+        # Not before: the process that forks may still be loading.
         started = time.monotonic()
-        code = self.crawl(name, SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
+        code = running.wait()
         self.seconds = time.monotonic() - started
         assert code == 0, _tail(folder)
         self.expected = read_state(folder, self.source or name)
@@ -197,6 +204,14 @@ def cuts(passed: dict[str, int], *, first: int = 1, last: bool = True, skip: Seq
             wanted = {*range(1, min(first, times) + 1), *([times] if last else [])}
             found += [Cut((f"{name}:{number}",)) for number in sorted(wanted)]
     return found
+
+
+def chains(texts: Sequence[str], passed: dict[str, int]) -> list[Cut]:
+    """A round for each text: its failpoints by turns, one kill in each start, ``:last`` for the last passing of a run."""
+    return [
+        Cut(tuple(blow.replace("last", str(passed.get(blow.partition(":")[0]))) for blow in text.split()))
+        for text in texts
+    ]
 
 
 def random_cuts(count: int, seconds: float, seed: int) -> list[Cut]:

@@ -5,7 +5,7 @@ Also that it asks for nothing again but what was in hand, and that the run after
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,28 @@ _SOAK_PASSINGS = 25
 #: Without what has no bearing on the index, which the initial crawl covers.
 _SOLR_MAINTENANCE = ("delete.selected", "delete.sent", "delete.marked", "index.acked", "batch.marked", "commit.sent")
 
+#: One kill in each start, then to the end: in the order in which a run passes them, so that each start recovers from
+#: the kill before it. The first of a chain at its last passing, when most is at stake; the soak tries each alone.
+_CHAINS = (
+    "migrate.mid lease.taken fetch.sent:last fetch.headers",
+    "segment.append:last segment.append.mid segment.synced row.updated",
+    "links.mid:4 segment.append.mid:3 links.committed",
+    "links.mid:last links.committed batch.sealed",
+    "batch.sealed:last batch.post.begin batch.post.mid index.acked lease.taken batch.marked",
+    "batch.sealed:2 batch.post.mid:2 commit.sent",
+    "delete.sent:last delete.marked shutdown.begin shutdown.drain",
+)
+_MAINTENANCE_CHAINS = (
+    "lease.taken fetch.sent fetch.headers segment.append",
+    "segment.append.mid segment.synced row.updated links.mid",
+    "links.committed batch.sealed batch.post.begin batch.post.mid",
+    "index.acked batch.marked commit.sent shutdown.begin",
+    "delete.selected delete.sent delete.marked shutdown.drain",
+)
 #: Where store and index may come to differ: tried with each pair of both.
-_MAIN = ("migrate.mid", "row.updated", "links.mid", "links.committed", "batch.post.mid", "index.acked", "batch.marked")
-_MAIN_MAINTENANCE = ("commit.sent", "delete.sent", "delete.marked")
+_MAIN = ("migrate.mid row.updated links.mid links.committed", "batch.post.mid index.acked batch.marked")
+_MAIN_MAINTENANCE = ("delete.sent delete.marked commit.sent",)
+_FORGETFUL_CHAINS = ("cache.freed batch.marked commit.sent", "cache.freed:last batch.marked commit.sent")
 
 
 @pytest.fixture(scope="module")
@@ -94,39 +113,36 @@ def test_failpoints_when_runs_are_counted_then_each_is_passed(
 
 
 def test_initial_crawl_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(initial: Kind) -> None:
-    # At its last passing, when most is at stake; the soak tries many.
-    assert initial.rounds(kill_rounds.cuts(initial.passed, first=0, skip=[_BEAT])) == []
+    assert _names(_CHAINS) == initial.passed.keys() - {_BEAT}
+
+    assert initial.rounds(kill_rounds.chains(_CHAINS, initial.passed)) == []
 
 
 def test_maintenance_crawl_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(maintenance: Kind) -> None:
-    assert maintenance.rounds(kill_rounds.cuts(maintenance.passed, last=False, skip=[_BEAT])) == []
+    assert _names(_MAINTENANCE_CHAINS) == maintenance.passed.keys() - {_BEAT}
+
+    assert maintenance.rounds(kill_rounds.chains(_MAINTENANCE_CHAINS, maintenance.passed)) == []
 
 
 @pytest.mark.matrix
 @pytest.mark.other_backends
 def test_crawls_when_killed_at_the_main_failpoints_then_end_as_if_undisturbed(initial: Kind, maintenance: Kind) -> None:
-    lines = initial.rounds([Cut((name,)) for name in _MAIN])
-    lines += maintenance.rounds([Cut((name,)) for name in _MAIN_MAINTENANCE])
+    lines = initial.rounds(kill_rounds.chains(_MAIN, initial.passed))
+    lines += maintenance.rounds(kill_rounds.chains(_MAIN_MAINTENANCE, maintenance.passed))
 
     assert lines == []
 
 
 def test_crawl_that_preserves_nothing_when_killed_around_freeing_then_ends_as_if_undisturbed(forgetful: Kind) -> None:
-    points = {name: forgetful.passed[name] for name in ("cache.freed", "batch.marked", "commit.sent")}
-
-    assert forgetful.rounds(kill_rounds.cuts(points)) == []
+    assert forgetful.rounds(kill_rounds.chains(_FORGETFUL_CHAINS, forgetful.passed)) == []
 
 
-def test_crawl_when_killed_at_a_heartbeat_then_ends_as_if_undisturbed(
-    forks: Forks, site: SiteProcess, tmp_path: Path
-) -> None:
-    kind = kill_rounds.initial(forks, site, tmp_path)
-    kind.reference("undisturbed-beat")
-    site.set_behaviour(HOST, "/target.html", delay_seconds=8)
+def test_crawl_when_killed_at_a_heartbeat_then_ends_as_if_undisturbed(initial: Kind) -> None:
+    initial.site.set_behaviour(HOST, "/target.html", delay_seconds=8)
 
-    lines = kind.cut_off(Cut((_BEAT,)))
-    site.set_behaviour(HOST, "/target.html", delay_seconds=0)
-    lines += kind.resume(Cut((_BEAT,)))
+    lines = initial.cut_off(Cut((_BEAT,)))
+    initial.site.set_behaviour(HOST, "/target.html", delay_seconds=0)
+    lines += initial.resume(Cut((_BEAT,)))
 
     assert lines == []
 
@@ -138,31 +154,19 @@ def test_crawl_when_killed_at_random_moments_then_ends_as_if_undisturbed(initial
     assert lines == []
 
 
-def test_crawl_when_killed_again_during_recovery_then_ends_as_if_undisturbed(initial: Kind, maintenance: Kind) -> None:
-    lines = initial.rounds(
-        [
-            Cut(("index.acked", "lease.taken", "batch.marked")),
-            Cut(("links.mid:4", "segment.append.mid:3")),
-            Cut(("batch.sealed:2", "batch.post.mid:2", "commit.sent")),
-        ]
-    )
-    lines += maintenance.rounds([Cut(("delete.selected", "delete.sent")), Cut(("delete.sent", "delete.marked"))])
-
-    assert lines == []
-
-
 def test_crawl_when_the_disk_is_full_or_the_store_fails_then_exit_7_and_recovers(initial: Kind) -> None:
     lines = initial.rounds(
         [
-            Cut(("segment.append:20:enospc",), code=7),
-            Cut(("segment.synced:2:enospc",), code=7),
-            Cut(("row.updated:3:raise",), code=7),
-            Cut(("links.mid:4:raise",), code=7),
-            Cut(("batch.marked:2:raise",), code=7),
+            Cut(("segment.append:20:enospc", "segment.synced:2:enospc"), code=7),
+            Cut(("row.updated:3:raise", "links.mid:4:raise", "batch.marked:2:raise"), code=7),
         ]
     )
 
     assert lines == []
+
+
+def _names(chains: Sequence[str]) -> set[str]:
+    return {blow.partition(":")[0] for chain in chains for blow in chain.split()}
 
 
 @pytest.mark.soak
