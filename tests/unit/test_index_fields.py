@@ -14,16 +14,18 @@ from searchcrawl.index_fields import (
     TEXTS,
     WHOLE_VALUES,
     WORDS,
+    IndexField,
     Kind,
     split_attribute_field,
 )
 
 SCHEMA = Path(__file__).resolve().parents[2] / "solr/configset/schema.xml"
+#: The types of Solr that a kind may have, the usual one first.
 TYPES = {
-    Kind.NAME: {"string"},
-    Kind.TEXT: {"text_general"},
-    Kind.NUMBER: {"pint", "plong", "pdouble"},
-    Kind.DATE: {"pdate"},
+    Kind.NAME: ("string",),
+    Kind.TEXT: ("text_general",),
+    Kind.NUMBER: ("plong", "pint", "pdouble"),
+    Kind.DATE: ("pdate",),
 }
 #: What Solr needs for itself, and fields with other analyses of the same values.
 SOLR_ONLY = {"_version_", "tombstone_b", "*_general", "*_exact", "*_words"}
@@ -32,6 +34,12 @@ SOLR_ONLY = {"_version_", "tombstone_b", "*_general", "*_exact", "*_words"}
 @pytest.fixture(scope="module")
 def schema() -> ET.Element:
     return ET.parse(SCHEMA).getroot()
+
+
+def build_line(field: IndexField) -> str:
+    """The line that declares a field in the schema of Solr."""
+    several = ' multiValued="true"' if field.is_multi_valued else ""
+    return f'<field name="{field.name}" type="{TYPES[field.kind][0]}"{several}/>'
 
 
 def test_solr_schema_when_read_then_has_the_fields_of_the_table_and_their_types(schema: ET.Element) -> None:
@@ -45,6 +53,7 @@ def test_solr_schema_when_read_then_has_the_fields_of_the_table_and_their_types(
     }
     table = {field.name: field for field in (*FIELDS, *ATTRIBUTE_FIELDS.values(), *LANGUAGE_FIELDS)}
 
+    assert [build_line(field) for name, field in table.items() if name not in declared] == [], "add to schema.xml"
     assert declared.keys() == table.keys()
     for name, (kind, is_multi_valued) in declared.items():
         assert kind in TYPES[table[name].kind], name
