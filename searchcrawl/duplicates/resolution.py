@@ -39,7 +39,7 @@ class Lookup(Protocol):
     def find_by_url(self, keys: Collection[int]) -> Iterable[KeyedDocument]:
         """The documents of the URLs with these keys."""
 
-    def find_naming(self, keys: Collection[int]) -> Iterable[KeyedDocument]:
+    def find_by_canonical_url(self, keys: Collection[int]) -> Iterable[KeyedDocument]:
         """Documents that name one of these URLs as canonical."""
 
     def find_by_display_url(self, display_keys: Collection[int]) -> Iterable[KeyedDocument]:
@@ -118,15 +118,15 @@ class _Resolution:
         #: by body: the new survivor, and those that are stored as survivors
         self._survivors: dict[bytes, int] = {}
         self._known_survivors: dict[bytes, set[int]] = {}
-        #: Documents by what was done with them: the pages that name them as canonical were added; they are no survivor
-        #: any more; their copies were added.
-        self._naming_added: set[int] = set()
+        #: Documents by what was done with them: the pages that name them as canonical, directly or by a chain, were
+        #: added; they are no survivor any more; their copies were added.
+        self._chains_added: set[int] = set()
         self._without_copies: set[int] = set()
         self._copies_added: set[int] = set()
 
     def run(self) -> Changes:
         self._decide_displays()
-        self._add_naming(self._find_changed_links())
+        self._add_chains(self._find_changed_links())
         while True:
             self._find_ends()
             self._find_survivors()
@@ -191,17 +191,17 @@ class _Resolution:
                 changed.append(url_id)
         return changed
 
-    def _add_naming(self, url_ids: Iterable[int], *, levels: int = MAX_HOPS + 1) -> bool:
+    def _add_chains(self, url_ids: Iterable[int], *, levels: int = MAX_HOPS + 1) -> bool:
         """Adds the documents whose chains of canonical links pass through these; returns whether any is new."""
         frontier = set(url_ids)
         grown = False
         for _ in range(levels if self._canonicals else 0):
-            frontier -= self._naming_added
+            frontier -= self._chains_added
             if not frontier:
                 break
-            self._naming_added |= frontier
+            self._chains_added |= frontier
             keys = [self._documents[url_id].key for url_id in frontier]
-            frontier = set(self._note(self._lookup.find_naming(keys)))
+            frontier = set(self._note(self._lookup.find_by_canonical_url(keys)))
             grown |= not frontier <= self._affected
             self._affected |= frontier
         return grown
@@ -297,8 +297,8 @@ class _Resolution:
         digest = self._documents[end].body_digest
         return end if digest is None else self._survivors[digest]
 
-    def _find_successor(self, url_id: int | None) -> int | None:
-        """The new survivor for the duplicates of an old one.
+    def _find_replacement(self, url_id: int | None) -> int | None:
+        """The survivor that the duplicates of an old survivor get in its place.
 
         The old one stays, if nothing changed for it or if it is no longer shown.
         """
@@ -324,9 +324,9 @@ class _Resolution:
         changed = [
             url_id
             for url_id in self._ends
-            if self._find_survivor(url_id) != self._find_successor(self._find_old_survivor(url_id))
+            if self._find_survivor(url_id) != self._find_replacement(self._find_old_survivor(url_id))
         ]
-        return self._add_naming(changed, levels=1)
+        return self._add_chains(changed, levels=1)
 
     # The result
 

@@ -55,19 +55,19 @@ hosts = Table(
     Column("name", Text, nullable=False, unique=True),
     # No request before this moment; all processes keep this delay.
     Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
-    # 1: the host answers any path with a page, and has real pages too (L9).
+    # 1: the host answers any path with a page, even one that cannot exist, and has real pages too (L9).
     Column("answers_any", SmallInteger, nullable=False, server_default="0"),
     # Failures in a row in all processes, and the time of the last one: the pause grows with each.
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("failed_ms", BigInteger, nullable=False, server_default="0"),
-    # No process sends a request to the host before this moment (a back-off pause, or a longer block); the code that is
-    # the reason.
+    # The host is closed to all processes until this moment: none sends it a request (a back-off pause, or a longer
+    # block). Then the code that is the reason.
     Column("closed_until_ms", BigInteger, nullable=False, server_default="0"),
     Column("closed_code", Integer, nullable=False, server_default="0"),
     Index("ix_hosts_closed_until_ms", "closed_until_ms", sqlite_where=text("closed_until_ms > 0")),
 )
 
-# The last robots.txt of each origin that could be fetched, compressed.
+# The saved robots.txt of each origin: the last one that could be fetched, compressed.
 robots_copies = Table(
     "robots_copies",
     metadata,
@@ -171,7 +171,8 @@ patterns = Table(
     # The key of [scope] that cut the pattern, and its value then; null: it is not cut.
     Column("cut", Text),
     Column("cut_limit", Integer),
-    # The share of new text of each of the last pages (a byte each), and their runs of words (rules.new_content).
+    # The share of new text of each of the last pages, a byte each; hashes of the runs of words that these pages had,
+    # a run being some words in a row (rules.new_content).
     Column("shares", LargeBinary),
     Column("runs", LargeBinary),
     UniqueConstraint("source_id", "key"),
@@ -204,7 +205,7 @@ documents = Table(
     Column("code", Integer, nullable=False),
     # The survivor: the document that is indexed instead of this one (909, 956, 964).
     Column("duplicate_of", RowId),
-    # 1: there is evidence against the document; removals are made at the end of the run.
+    # 1: the document is to leave the index, because there is evidence against it; that is done at the end of the run.
     Column("leaving", SmallInteger, nullable=False, server_default="0"),
     # The key (urls.key) of another URL that the page names as canonical; null: it names none that counts.
     Column("canonical_key", BigInteger),

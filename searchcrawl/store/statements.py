@@ -25,19 +25,19 @@ def is_one_of(column: str, values: Collection[int]) -> TextClause:
     return text(f"{column} IN ({', '.join(str(int(value)) for value in sorted(values))})")
 
 
-class scanned(FunctionElement[int]):  # in small letters, as the functions of SQL
-    """``scanned(column)``: the column, in a query that reads a table by rising id.
+class unindexed(FunctionElement[int]):  # in small letters, as the functions of SQL
+    """``unindexed(column)``: the column, in a query that reads a table by rising id and must not use the column's index.
 
     SQLite keeps no statistics. It would look the rows up in the index on the keys of a source, which has
-    them in no order: twenty times as slow, and sorted again for each page of a listing. PostgreSQL finds the
-    right index, unless the column is hidden from it.
+    them in no order: twenty times as slow, and sorted again for each page of a listing. There the column gets
+    a plus sign, so that SQLite finds no index for it. PostgreSQL chooses well, and gets the column as it is.
     """
 
-    name = "scanned"
+    name = "unindexed"
     type = Integer()
     inherit_cache = True
 
 
-@compiles(scanned)
-def _compile_column(element: scanned, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(unindexed)
+def _compile_column(element: unindexed, compiler: SQLCompiler, **options: Any) -> str:
     return compiler.process(element.clauses, **options)

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, choose_version
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, sources
-from searchcrawl.store.statements import scanned
+from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import DocumentState
 
 #: A batch has no more documents than this, however small they are.
@@ -93,7 +93,7 @@ def _build_condition(transaction: Transaction, source_id: int) -> ColumnElement[
     """Documents in the index with a record and a receipt from before the resend."""
     return and_(
         # Without this condition a query planner may sort the whole source for each batch.
-        scanned(documents.c.source_id) == source_id,
+        unindexed(documents.c.source_id) == source_id,
         documents.c.indexed_version < (find_version(transaction, source_id) or 0),
         documents.c.segment.is_not(None),
         or_(

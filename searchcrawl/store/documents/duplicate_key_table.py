@@ -29,7 +29,7 @@ class KeyedDocument(NamedTuple):
     """A document with its duplicate keys, and the result that is stored.
 
     ``code`` is that of the document: 200, or 909, 956, 964 where ``duplicate_of`` is indexed instead. ``cached``
-    tells whether the cache has its record.
+    tells whether the cache has its record. ``leaving`` is 1 if there is evidence against it: it is to be removed.
     """
 
     url_id: int
@@ -102,7 +102,7 @@ class DuplicateKeys:
         """The documents of the URLs with these keys."""
         return self._find_good(keys, self._url_of_source, one_of=urls.c.key)
 
-    def find_naming(self, keys: Collection[int]) -> list[KeyedDocument]:
+    def find_by_canonical_url(self, keys: Collection[int]) -> list[KeyedDocument]:
         """Documents that name one of these URLs as canonical."""
         return self._find_good(keys, self._of_source, one_of=documents.c.canonical_key)
 
@@ -193,7 +193,7 @@ def set_keys(transaction: Transaction, column: str, keys: Mapping[int, int | Non
 
 
 def find_canonical_targets(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, int]:
-    """The ids of the rows that documents name as canonical, by the id of the naming row."""
+    """The ids of the rows that documents name as canonical, by the id of the row that names them."""
     target = urls.alias("target")
     found: dict[int, int] = {}
     for part in split(url_ids):

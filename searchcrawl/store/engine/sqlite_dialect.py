@@ -14,7 +14,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
 from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
-from searchcrawl.store.statements import scanned
+from searchcrawl.store.statements import unindexed
 
 #: How long a connection waits for a lock; ``OutageRetry`` tries again after that.
 _BUSY_TIMEOUT_SECONDS: Final = 5
@@ -79,8 +79,8 @@ class SqliteDialect(Dialect):
 DIALECT: Final = SqliteDialect()
 
 
-@compiles(scanned, "sqlite")
-def _compile_hidden_column(element: scanned, compiler: SQLCompiler, **options: Any) -> str:
+@compiles(unindexed, "sqlite")
+def _compile_without_index(element: unindexed, compiler: SQLCompiler, **options: Any) -> str:
     return f"+{compiler.process(element.clauses, **options)}"
 
 

@@ -15,7 +15,7 @@ from searchcrawl.store.schema import hosts, robots_copies
 from searchcrawl.store.statements import split
 
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
-_LONGEST: Final = 300
+_MAX_NAME_CHARACTERS: Final = 300
 #: The longest block, whatever the host asks for: after it one request tries the host again.
 MAX_BLOCK_MS: Final = 3_600_000
 
@@ -25,7 +25,7 @@ def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int
 
     Names too long for any host share one row if they begin alike.
     """
-    stored = {name: name[:_LONGEST] for name in names}
+    stored = {name: name[:_MAX_NAME_CHARACTERS] for name in names}
     wanted = sorted(set(stored.values()))
     found = _find_ids(transaction, wanted)
     # Only missing ones are added: each conflict would cost PostgreSQL an id. They are sorted, so that no two processes
@@ -145,13 +145,13 @@ def find_blocks(transaction: Transaction, now_ms: int) -> list[HostBlock]:
 
 
 def answers_any(transaction: Transaction, name: str) -> bool:
-    """Whether a host is known to answer every path with a page, also those that have none."""
-    query = select(hosts.c.answers_any).where(hosts.c.name == name[:_LONGEST])
+    """Whether a host is known to answer any path with a page, even a path that cannot exist (L9)."""
+    query = select(hosts.c.answers_any).where(hosts.c.name == name[:_MAX_NAME_CHARACTERS])
     return bool(transaction.execute(query).scalar())
 
 
 def note_answers_any(transaction: Transaction, names: Sequence[str]) -> None:
-    """Writes down that these hosts answer every path."""
+    """Notes that these hosts answer any path with a page."""
     for host_id in sorted(find_or_add(transaction, names).values()):
         transaction.execute(update(hosts).where(hosts.c.id == host_id).values(answers_any=1))
 
@@ -168,7 +168,7 @@ def save_robots(transaction: Transaction, origin: str, body: bytes, fetched_ms: 
 
     It is in force while the file cannot be fetched (RFC 9309 §2.4; X-B2).
     """
-    if len(origin) > _LONGEST:
+    if len(origin) > _MAX_NAME_CHARACTERS:
         return
     transaction.execute(
         dialect_of(transaction).upsert(

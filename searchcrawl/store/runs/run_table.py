@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, literal, select, update
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import runs, segments, sources, urls
-from searchcrawl.store.statements import scanned
+from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import EndReason, RunKind
 
 
@@ -145,6 +145,6 @@ def set_segment(transaction: Transaction, source: int, number: int, committed_by
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:
     """How many URLs a source has, without those with the codes ``without``."""
     query = (
-        select(func.count()).select_from(urls).where(scanned(urls.c.source_id) == source, urls.c.code.not_in(without))
+        select(func.count()).select_from(urls).where(unindexed(urls.c.source_id) == source, urls.c.code.not_in(without))
     )
     return int(transaction.execute(query).scalar_one())

@@ -13,7 +13,7 @@ from searchcrawl.codes import READ, SUCCESS, CodeClass, facts_of
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import sitemaps, urls
-from searchcrawl.store.statements import scanned, split
+from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.urls.url_table import DUE
 
 #: Codes of a sitemap whose list is known: read, or not modified.
@@ -200,7 +200,7 @@ def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bo
         statement = update(urls).where(
             DUE,
             # The rows that these sitemaps list are few; the index of due rows has them all.
-            scanned(urls.c.source_id) == dates.source_id,
+            unindexed(urls.c.source_id) == dates.source_id,
             urls.c.sitemap_id.in_(read),
             urls.c.code.in_(_VISITED),
             urls.c.failed_runs == 0,

@@ -12,7 +12,7 @@ from sqlalchemy import or_, select, update
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import patterns, urls
-from searchcrawl.store.statements import scanned, split
+from searchcrawl.store.statements import split, unindexed
 
 #: URLs that are read by one query.
 _URLS_AT_ONCE: Final = 20_000
@@ -23,7 +23,7 @@ class StoredPattern:
     """A pattern; ``cut`` is the key of ``[scope]`` that cut it, and ``cut_limit`` the value of the key then.
 
     ``new_permille`` is the mean new-content ratio of its last pages, in thousandths. The next run continues with
-    ``shares`` (the ratio of each page) and ``runs`` (of words).
+    ``shares`` (the ratio of each of these pages, a byte each) and ``runs`` (hashes of the runs of words that they had).
     """
 
     text: str
@@ -144,7 +144,7 @@ def list_urls(transaction: Transaction, source_id: int, *, without: Sequence[int
     while True:
         query = (
             select(urls.c.id, urls.c.url)
-            .where(urls.c.id > after, scanned(urls.c.source_id) == source_id, urls.c.code.not_in(without))
+            .where(urls.c.id > after, unindexed(urls.c.source_id) == source_id, urls.c.code.not_in(without))
             .order_by(urls.c.id)
             .limit(_URLS_AT_ONCE)
         )

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select, update
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import urls
-from searchcrawl.store.statements import scanned, split
+from searchcrawl.store.statements import split, unindexed
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
@@ -35,7 +35,7 @@ def load_rows_after(transaction: Transaction, source_id: int, after: int) -> lis
     """The next rows of a source by rising id, at most PAGE_ROWS."""
     page = (
         select(urls.c.id, urls.c.url, urls.c.depth, urls.c.code, urls.c.rule, urls.c.referrer_id, urls.c.found_as)
-        .where(scanned(urls.c.source_id) == source_id, urls.c.id > after)
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
         .order_by(urls.c.id)
         .limit(PAGE_ROWS)
         .subquery("page")

@@ -12,13 +12,13 @@ from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, s
 from searchcrawl.codes import WARNED
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.schema import batches, documents, hosts, runs, sitemaps, urls
-from searchcrawl.store.statements import is_one_of, scanned
+from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import BatchState, DocumentState, FetchState
 
 #: Rows that are read in one transaction; a longer transaction would keep the log of SQLite from shrinking.
 _PAGE_ROWS: Final = 1000
-_OF_SOURCE: Final = scanned(urls.c.source_id) == bindparam("source_id")
-_DOCUMENT_OF_SOURCE: Final = scanned(documents.c.source_id) == bindparam("source_id")
+_OF_SOURCE: Final = unindexed(urls.c.source_id) == bindparam("source_id")
+_DOCUMENT_OF_SOURCE: Final = unindexed(documents.c.source_id) == bindparam("source_id")
 
 _referrers = urls.alias("referrers")
 _survivors = urls.alias("survivors")
@@ -246,7 +246,7 @@ class UrlFacts:
 
     ``place`` is (segment, offset, bytes of the answer, bytes of the fields) of its record, None without one.
     ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
-    ten.
+    ten. ``leaving`` tells whether there is evidence against it: it is removed from the index at the end of the run.
     """
 
     listed: ListedUrl

@@ -41,7 +41,7 @@ class Table:
     def find_by_url(self, keys: Collection[int]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.key in keys)
 
-    def find_naming(self, keys: Collection[int]) -> list[KeyedDocument]:
+    def find_by_canonical_url(self, keys: Collection[int]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.canonical_key in keys)
 
     def find_by_display_url(self, display_keys: Collection[int]) -> list[KeyedDocument]:

@@ -79,7 +79,7 @@ def test_named_and_naming_when_a_page_names_another_then_each_is_found_by_the_ot
 
     with database.read_once() as transaction:
         keys = DuplicateKeys(transaction, SOURCE)
-        named, naming = keys.find_by_url([key("page"), key("missing")]), keys.find_naming([key("page")])
+        named, naming = keys.find_by_url([key("page"), key("missing")]), keys.find_by_canonical_url([key("page")])
         targets = duplicate_key_table.find_canonical_targets(transaction, [page, canonical])
         others = [duplicate_key_table.has_canonicals(transaction, source) for source in (SOURCE, SOURCE + 1)]
 

@@ -19,7 +19,7 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates
-from searchcrawl.store.statements import scanned
+from searchcrawl.store.statements import unindexed
 from searchcrawl.store.urls import review_table, url_queries, url_table
 from searchcrawl.store.urls.url_queries import RowFilter
 from tests.unit.store.support_store import NOW_MS, SOURCE
@@ -120,7 +120,7 @@ def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_s
 
 def test_scanned_when_the_store_keeps_statistics_then_the_column_is_not_hidden() -> None:
     load_dialect(make_url("sqlite://"))
-    query = select(urls.c.id).where(scanned(urls.c.source_id) == 1)
+    query = select(urls.c.id).where(unindexed(urls.c.source_id) == 1)
 
     assert "WHERE +urls.source_id = " in str(query.compile(dialect=sqlite.dialect()))
     assert "WHERE urls.source_id = " in str(query.compile(dialect=postgresql.dialect()))
