@@ -189,7 +189,7 @@ class Run:
 def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:
     """Takes the lease of the source, releases the claims of a dead process, and begins or resumes a run.
 
-    Raises SourceBusy while another process runs the source, and ConfigurationError for its rules or for a plug-in that
+    Raises SourceBusy while another process runs the source, and ConfigurationError for its rules or for a plugin that
     cannot begin.
     """
     boundary = build_boundary(source)

@@ -1,4 +1,4 @@
-"""Tests a plug-in without a crawl: ``followed`` says what a run would make of links."""
+"""Tests a plugin without a crawl: ``followed`` says what a run would make of links."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def followed(
     """What a run of ``source`` with this class as its only ``[[rewrite]]`` makes of links found on ``referrer``.
 
     The class is made, opened, called with each link and closed as in a crawl; relative links are resolved
-    against ``referrer``. The boundary is not applied. Raises ConfigurationError where the plug-in cannot
+    against ``referrer``. The boundary is not applied. Raises ConfigurationError where the plugin cannot
     begin, InvalidUrl for a link that no page could have.
     """
     name = getattr(rewriter, "__qualname__", type(rewriter).__qualname__)

@@ -57,8 +57,8 @@ class WorkerPool:
         where a limit was passed or the process died, 903 for any other exception. Its callbacks
         run in a thread of the pool. Does not block.
         """
-        answer: Future[T] = Future()
-        answer.set_running_or_notify_cancel()
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
         # Under the lock, so that a pool that is being closed gets no task.
         with self._lock:
             if self._pool is None:
@@ -70,9 +70,9 @@ class WorkerPool:
                     context=multiprocessing.get_context("spawn"),
                 )
             task = self._pool.schedule(_run, args=(function, args, kwargs), timeout=self._timeout_seconds)
-            self._under_way.add(answer)
-        task.add_done_callback(lambda done: self._settle(answer, done))
-        return answer
+            self._under_way.add(future)
+        task.add_done_callback(lambda done: self._settle(future, done))
+        return future
 
     def close(self) -> None:
         """Kills what still runs and fails its futures with 904; blocks until the processes ended (up to 3 s)."""
@@ -82,31 +82,31 @@ class WorkerPool:
         if pool is not None:
             pool.stop()  # type: ignore[no-untyped-call]  # pebble's
             pool.join()
-        for answer in under_way:
-            answer.set_exception(_build_limit_error("stopped"))
+        for future in under_way:
+            future.set_exception(_build_limit_error("stopped"))
 
-    def _settle(self, answer: Future[T], done: Future[Any]) -> None:
+    def _settle(self, future: Future[T], done: Future[Any]) -> None:
         with self._lock:
-            if answer not in self._under_way:
+            if future not in self._under_way:
                 return  # close() has failed it
-            self._under_way.remove(answer)
+            self._under_way.remove(future)
         try:
             result = done.result()
         except TimeoutError:
-            answer.set_exception(_build_limit_error(f"took longer than {self._timeout_seconds:g} s"))
+            future.set_exception(_build_limit_error(f"took longer than {self._timeout_seconds:g} s"))
         except MemoryError:
-            answer.set_exception(_build_limit_error(f"needed more than {self._max_memory_bytes >> 20} MB"))
+            future.set_exception(_build_limit_error(f"needed more than {self._max_memory_bytes >> 20} MB"))
         except pebble.ProcessExpired as error:
-            answer.set_exception(_build_limit_error(f"the process died (exit {error.exitcode})"))
+            future.set_exception(_build_limit_error(f"the process died (exit {error.exitcode})"))
         except CancelledError:
-            answer.set_exception(_build_limit_error("stopped"))
+            future.set_exception(_build_limit_error("stopped"))
         except Exception as error:  # noqa: BLE001 - one bad document never ends a crawl
-            answer.set_exception(ConversionFailed(_format_error(error), code=Code.CONVERSION_FAILED))
+            future.set_exception(ConversionFailed(_format_error(error), code=Code.CONVERSION_FAILED))
         else:
             if isinstance(result, _Refused):
-                answer.set_exception(result.kind(result.message, code=result.code))
+                future.set_exception(result.kind(result.message, code=result.code))
             else:
-                answer.set_result(result)
+                future.set_result(result)
 
 
 def _build_limit_error(message: str) -> ConversionFailed:

@@ -1,6 +1,6 @@
 """Normalises the URLs that were found: they are rewritten, then stripped (K1; ``scope.strip_parameters``).
 
-This is done before the transaction of a group, because a plug-in may take long.
+This is done before the transaction of a group, because a plugin may take long.
 """
 
 from __future__ import annotations

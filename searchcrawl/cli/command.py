@@ -31,7 +31,7 @@ class Command:
     """The base of our commands; each module of ``cli/commands/`` has one subclass, with the name of the module.
 
     A command declares how many ``arguments`` it takes (at least, at most; None: any number), how its usage shows them,
-    and an ``example``; it defines ``answer``. It raises UsageError for a wrong use, and errors of ``exceptions`` for all
+    and an ``example``; it defines ``execute``. It raises UsageError for a wrong use, and errors of ``exceptions`` for all
     else.
 
     Scrapy's command line (``scrapy crawl NAME``) runs the same classes: it calls ``add_options``, ``process_options``
@@ -57,7 +57,7 @@ class Command:
         return type(self).__module__.rpartition(".")[2]
 
     @abstractmethod
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         """Does the work and prints the result; returns the exit code, None for 0."""
 
     def syntax(self) -> str:
@@ -114,9 +114,9 @@ class Command:
             self._apply_global_options(opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Sets ``exitcode`` to the result of ``answer``; our own errors become a line and their exit code."""
+        """Sets ``exitcode`` to the result of ``execute``; our own errors become a line and their exit code."""
         try:
-            self.exitcode = self.answer(args, opts) or Exit.DONE
+            self.exitcode = self.execute(args, opts) or Exit.DONE
         except UsageError as error:
             self._refuse(error)
         except BrokenPipeError:

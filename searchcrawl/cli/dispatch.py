@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
 def _run(argv: list[str]) -> int:
     name = next((arg for arg in argv[1:] if not arg.startswith("-")), None)
     if name is None:
-        return _answer_without_command(argv[1:])
+        return _run_without_command(argv[1:])
     if name in LATER:
         return _refuse(f"searchcrawl {name}: not available yet")
     own = commands.list_names()
@@ -67,7 +67,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _run_own(name: str, argv: list[str]) -> int:
-    # Without this, Pydantic looks through all installed packages for plug-ins of its own; there are none.
+    # Without this, Pydantic looks through all installed packages for plugins of its own; there are none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     command = make_command(name)
     # Everything loaded by now stays until the end: the garbage collector need not look at it.
@@ -96,7 +96,7 @@ def make_command(name: str) -> Command:
     return made
 
 
-def _answer_without_command(options: list[str]) -> int:
+def _run_without_command(options: list[str]) -> int:
     if options and options[0] == "--version":
         print(f"searchcrawl {__version__}")
         return Exit.DONE

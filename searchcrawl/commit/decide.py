@@ -139,13 +139,13 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
     """Notes a document with the same text and fields as before; its date and its URLs may have changed."""
     claim = document.claim
     same_fields = document.page is None or claim.fields_digest == document.fields_digest
-    redated = (
+    date_changed = (
         "date" in source.change.condition
         and document.last_modified is not None
         and claim.last_modified is not None
         and document.last_modified != claim.last_modified
     )
-    shown_anew = document.page is not None and _note_urls(document, group)
+    shown_url_changed = document.page is not None and _note_urls(document, group)
     group.confirmed.append(
         Confirmed(
             url_id=claim.url_id,
@@ -153,7 +153,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
             last_modified=document.last_modified,
             # If the fields differ without counting as a change, they are compared again at the next visit.
             body_digest=document.body_digest if same_fields else None,
-            send_again=redated or shown_anew,
+            send_again=date_changed or shown_url_changed,
             read=document.page is not None,
             unavailable_ms=None if document.page is None else document.page.unavailable_ms,
         )
@@ -162,7 +162,7 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
         # The document may have become a copy, or may no longer be one (F2).
         group.new_bodies.append(claim.url_id)
     group.unchanged.append(settled)
-    group.counts["changed" if redated or shown_anew else "unchanged"] += 1
+    group.counts["changed" if date_changed or shown_url_changed else "unchanged"] += 1
     if claim.code not in WITH_DOCUMENT:
         group.recovered.append(claim.url_id)
 

@@ -57,7 +57,7 @@ def review(run: Run, admission: Admission) -> None:
     beat = clock.monotonic()
     while rows := run.read(partial(review_table.load_rows_after, source_id=run.source_id, after=after)):
         after = rows[-1].id
-        # Before the transaction: a plug-in may be slow.
+        # Before the transaction: a plugin may be slow.
         reviews = _Reviews()
         for row in rows:
             _review_row(row, run, reviews)

@@ -148,10 +148,10 @@ def _detect(body: bytes) -> str | None:
     start = max(0, match.start() - _BYTES_BEFORE) if match else 0
     sample = body[start : start + 4 * _SAMPLE_BYTES]
     sample = _MARKUP.sub(b" ", sample)[:_SAMPLE_BYTES]
-    answer = chardet.detect(
+    detected = chardet.detect(
         sample, encoding_era=_ERAS, exclude_encodings=_NEVER_GUESSED, prefer_superset=True, compat_names=False
     )
-    name = answer["encoding"]
+    name = detected["encoding"]
     encoding = _find_detected(name.lower()) if name else None
     # chardet takes Italian for Cyrillic, because its few accents are at the ends of words of ASCII letters.
     return None if encoding in _OTHER_SCRIPTS and _is_latin(sample) else encoding

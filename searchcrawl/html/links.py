@@ -179,6 +179,6 @@ def _read_link_header(value: str) -> Iterator[tuple[str, dict[str, str]]]:
         position = match.end()
         parameters: dict[str, str] = {}
         for name, quoted, plain in _LINK_PARAMETER.findall(match[2]):
-            # Of several the first counts (RFC 8288 §3.3).
+            # If a parameter comes more than once, the first one is taken (RFC 8288 §3.3).
             parameters.setdefault(name.lower(), quoted or plain)
         yield match[1], parameters

@@ -65,9 +65,9 @@ class HttpLogin:
             self._accepted.add(origin)
             self._note_success(origin, response)
             return response
-        answer = self._answer(request, response, origin)
-        if answer is not None:
-            return answer
+        repeated = self._answer_challenge(request, response, origin)
+        if repeated is not None:
+            return repeated
         offered = ", ".join(http_auth.list_schemes(_texts(response, b"WWW-Authenticate"))) or "nothing"
         error = f"login failed: {describe_status(response.status)}, the server offers {join_lines(offered)}"
         if origin not in self._accepted and origin not in self._refused:
@@ -81,8 +81,8 @@ class HttpLogin:
     def _authorization(self, request: Request, origin: str) -> str | None:
         raise NotImplementedError
 
-    def _answer(self, request: Request, response: Response, origin: str) -> Request | None:
-        """The request to send instead; None if the 401 is final."""
+    def _answer_challenge(self, request: Request, response: Response, origin: str) -> Request | None:
+        """The request that gives the credentials which a 401 asks for; None if the 401 is final."""
         return None
 
     def _note_success(self, origin: str, response: Response) -> None:
@@ -118,7 +118,7 @@ class DigestLogin(HttpLogin):
             count=self._counts[origin],
         )
 
-    def _answer(self, request: Request, response: Response, origin: str) -> Request | None:
+    def _answer_challenge(self, request: Request, response: Response, origin: str) -> Request | None:
         challenge = http_auth.find_challenge(_texts(response, b"WWW-Authenticate"))
         answered = request.meta.get("digest_answers", 0)
         refused = b"Authorization" in request.headers and not (challenge is not None and challenge.stale)

@@ -25,15 +25,15 @@ class DryRun(Run):
 
     def write(self, work: Callable[[Transaction], T]) -> T:
         """Returns the result of ``work``, whose transaction is rolled back."""
-        answers: list[T] = []
+        results: list[T] = []
 
         def roll_back(transaction: Transaction) -> None:
-            answers.append(work(transaction))
+            results.append(work(transaction))
             raise _RolledBack
 
         with suppress(_RolledBack):
             self.database.write(roll_back)
-        return answers[-1]
+        return results[-1]
 
 
 class _RolledBack(Exception):

@@ -55,7 +55,7 @@ def approve(
     """
     with lease_source(project, source, database) as run:
         if run is None:
-            return _build_answer(source, 0, 0)
+            return _build_result(source, 0, 0)
         if isinstance(receiver, SearchIndex):
             receiver.ping()
         batches = run.write(lambda transaction: _seal_waiting(transaction, run))
@@ -65,7 +65,7 @@ def approve(
                 documents += len(candidates)
                 removed += sender.send_removals(batch, candidates)
                 sender.commit(batch)
-        return _build_answer(source, documents, removed)
+        return _build_result(source, documents, removed)
 
 
 def _seal_waiting(transaction: Transaction, run: Run) -> list[tuple[SealedBatch, list[RemovalCandidate]]]:
@@ -82,7 +82,7 @@ def reject(project: Project, source: Source, database: Database) -> dict[str, An
     """Drops the waiting removals: the documents stay until a visit brings new evidence; raises SourceBusy."""
     with lease_source(project, source, database) as run:
         if run is None:
-            return _build_answer(source, 0, 0)
+            return _build_result(source, 0, 0)
         kept = run.write(lambda transaction: _keep_waiting(transaction, run.source_id))
         return {"source": source.name, "documents": kept, "removed": 0, "failed": 0}
 
@@ -93,5 +93,5 @@ def _keep_waiting(transaction: Transaction, source_id: int) -> int:
     return len(waiting)
 
 
-def _build_answer(source: Source, documents: int, removed: int) -> dict[str, Any]:
+def _build_result(source: Source, documents: int, removed: int) -> dict[str, Any]:
     return {"source": source.name, "documents": documents, "removed": removed, "failed": documents - removed}

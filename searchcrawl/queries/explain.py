@@ -54,7 +54,7 @@ def explain_by_all(
 
     First comes a source that has it in the index, then one that knows it, then one that would request it, then the
     others, those with the fewest rules against it first. Raises InvalidUrl, StoreError, and ConfigurationError for a
-    plug-in of rewriters that cannot begin.
+    plugin of rewriters that cannot begin.
     """
     asked = [build_inputs(project, source, versions) for source in sources]
     with ExitStack() as stack:

@@ -18,27 +18,27 @@ from searchcrawl.store.batches.batch_table import BatchDocument
 _LEFT_OUT: Final = frozenset({"content", "first_seen"})
 
 
-def describe_page(url: str, answer: Document | Outcome, run: Run) -> dict[str, Any]:
+def describe_page(url: str, seen: Document | Outcome, run: Run) -> dict[str, Any]:
     """What ``test --json`` prints: ``{"url", "code", "rule", "error", "redirects", "fields", "text", "links"}``.
 
     ``fields`` are those of the index, without those that only a delivery sets; empty where nothing would be stored.
     """
     found: dict[str, Any] = {
         "url": url,
-        "code": int(answer.code),
-        "rule": answer.rule,
-        "error": answer.error if isinstance(answer, Outcome) else None,
-        "redirects": [{"url": hop.url, "code": hop.code} for hop in answer.redirects],
+        "code": int(seen.code),
+        "rule": seen.rule,
+        "error": seen.error if isinstance(seen, Outcome) else None,
+        "redirects": [{"url": hop.url, "code": hop.code} for hop in seen.redirects],
         "fields": {},
         "text": "",
         "links": [],
     }
-    if isinstance(answer, Outcome) or answer.page is None:
+    if isinstance(seen, Outcome) or seen.page is None:
         return found
-    if answer.code == 200:
-        found["fields"] = _build_fields(answer, run)
-    found["text"] = answer.page.text
-    found["links"] = list(_decide_links(answer, answer.page, run))
+    if seen.code == 200:
+        found["fields"] = _build_fields(seen, run)
+    found["text"] = seen.page.text
+    found["links"] = list(_decide_links(seen, seen.page, run))
     return found
 
 

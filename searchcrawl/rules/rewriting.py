@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: How many results are remembered: links repeat from page to page.
 _MAX_REMEMBERED: Final = 20_000
-#: How many errors of a plug-in are logged in a run; all are counted.
+#: How many errors of a plugin are logged in a run; all are counted.
 _MAX_LOGGED: Final = 20
 
 
@@ -111,26 +111,29 @@ class PatternRewriter:
 
 
 class PluginRewriter:
-    """Calls a class of the user; ``make`` is the class, ``name`` is ``module:Class`` as in the source file."""
+    """Calls a class of the user: a plugin. ``name`` is its ``module:Class`` as in the source file."""
 
     by_url_alone = False
 
-    def __init__(self, make: Callable[[], UrlRewriter], name: str, *, file: str = "", key: str = "rewrite") -> None:
-        self._make = make
+    def __init__(
+        self, plugin_class: Callable[[], UrlRewriter], name: str, *, file: str = "", key: str = "rewrite"
+    ) -> None:
+        self._plugin_class = plugin_class
         self._name = name
         self._file = file
         self._key = f"{key}.plugin"
         self._discards = Decision(False, f"discarded by plugin {name}", file, self._key)
         self._fails = Decision(False, f"error in plugin {name}", file, self._key)
         self._plugin: UrlRewriter | None = None
-        # The reactor calls it for redirects, the writer thread for links.
+        # The reactor calls it for redirects and for the targets of refreshes and canonical links, the writer thread for
+        # links and sitemaps, and a helper thread for start URLs and for rows that are checked anew.
         self._one_at_a_time = threading.RLock()
         #: errors of this run
         self.errors = 0
 
     def open(self, source: str) -> None:
         try:
-            self._plugin = self._make()
+            self._plugin = self._plugin_class()
             self._plugin.open(source)
         except Exception as error:
             raise ConfigurationError(self._file, self._key, f"{self._name} cannot begin: {error!r}") from error
@@ -150,7 +153,7 @@ class PluginRewriter:
         try:
             with self._one_at_a_time:
                 if self._plugin is None:
-                    raise RuntimeError("the plug-in is closed")
+                    raise RuntimeError("the plugin is closed")
                 rewritten = self._plugin.rewrite(url, referrer=referrer)
             if rewritten is None:
                 raise Discarded(self._discards)
@@ -197,12 +200,12 @@ class Rewriting:
 
     @property
     def plugin_errors(self) -> Counter[str]:
-        """The number of links at which each plug-in failed in this run, by its name."""
+        """The number of links at which each plugin failed in this run, by its name."""
         plugins = [rewriter for rewriter in self._rewriters if isinstance(rewriter, PluginRewriter)]
         return Counter({plugin._name: plugin.errors for plugin in plugins if plugin.errors})
 
     def open(self, source: str) -> None:
-        """Opens all rewriters for a run of ``source``; raises ConfigurationError for a plug-in that cannot begin."""
+        """Opens all rewriters for a run of ``source``; raises ConfigurationError for a plugin that cannot begin."""
         for number, rewriter in enumerate(self._rewriters):
             try:
                 rewriter.open(source)
@@ -233,9 +236,10 @@ class Rewriting:
     def normalise_links(
         self, links: Iterable[Link], referrer: str | None = None
     ) -> tuple[list[Link], list[NormalisedUrl]]:
-        """Normalises the links of a page: each target once, in order; returns also the discarded links.
+        """Normalises the links of the page ``referrer``; returns the links that are kept, and the discarded ones.
 
-        A target is nofollow only if all its links are.
+        Each target comes once, in the order of its first link, and is nofollow only if all its links are. A link that is
+        nofollow is left out where a rewriter discards it: it is not followed anyway, so it needs no row.
         """
         kept: dict[str, Link] = {}
         discarded: dict[str, NormalisedUrl] = {}

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
-from searchcrawl.sources.secrets import is_reference, mask, resolve_reference
+from searchcrawl.sources.secrets import is_reference, remove_secrets, resolve_reference
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -265,5 +265,5 @@ def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
 
 def quote_value(value: Any) -> str:
     """A value as messages show it: on one line, at most 100 characters, without secrets."""
-    text = to_one_line(json.dumps(mask(value), ensure_ascii=False, default=str))
+    text = to_one_line(json.dumps(remove_secrets(value), ensure_ascii=False, default=str))
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

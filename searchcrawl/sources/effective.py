@@ -10,7 +10,7 @@ from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.config import Origin, Source, SourceFile
 from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
-from searchcrawl.sources.secrets import HIDDEN, Secret, mask
+from searchcrawl.sources.secrets import HIDDEN, Secret, remove_secrets
 
 BUILT_IN: Final = "built-in"
 
@@ -116,18 +116,20 @@ def _list_keys(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _build_entry(source: Source, key: str, value: Any) -> dict[str, Any]:
     origin = source.origins.get(key)
-    shown = mask(show_references(value, key, source.references))
+    shown = remove_secrets(show_references(value, key, source.references))
     if key == "fetch.headers":
-        shown = {name: _hide(text) if _CREDENTIAL_HEADER.search(name) else text for name, text in shown.items()}
+        shown = {
+            name: _replace_by_stars(text) if _CREDENTIAL_HEADER.search(name) else text for name, text in shown.items()
+        }
     if key == "login.fields":
-        shown = {name: _hide(text) for name, text in shown.items()}
+        shown = {name: _replace_by_stars(text) for name, text in shown.items()}
     if key == "login.password":
-        shown = _hide(shown)
+        shown = _replace_by_stars(shown)
     if key.startswith("settings.") and is_credential(key.removeprefix("settings.")):
-        shown = _hide(shown)
+        shown = _replace_by_stars(shown)
     return {"value": shown, "origin": BUILT_IN if origin is None else str(origin)}
 
 
-def _hide(value: Any) -> Any:
+def _replace_by_stars(value: Any) -> Any:
     """Replaces a plain text by stars; a reference is not secret and stays."""
     return HIDDEN if isinstance(value, str) else value

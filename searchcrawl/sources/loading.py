@@ -247,14 +247,14 @@ def build_index_filter(source: Source) -> IndexFilter:
 
 def build_display_map(source: Source) -> DisplayMap | None:
     """How access URLs become display URLs (A4); None if they are always the same."""
-    # A plug-in may set the display URL of any row (K1).
+    # A plugin may set the display URL of any row (K1).
     if not source.display and not any(rewrite.plugin for rewrite in source.rewrite):
         return None
     return DisplayMap((pair.from_, pair.to) for pair in source.display)
 
 
 def build_rewriting(project: Project, source: Source) -> Rewriting:
-    """How URLs that are found become those of rows (K1); raises ConfigurationError for a plug-in that cannot be had."""
+    """How URLs that are found become those of rows (K1); raises ConfigurationError for a plugin that cannot be had."""
     rewriters = build_rewriters(source.rewrite, file=source.file, root=project.root)
     return Rewriting(rewriters, Identity(source.scope.strip_parameters))
 

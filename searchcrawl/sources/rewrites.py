@@ -47,7 +47,7 @@ ParameterNames = Annotated[tuple[Annotated[Text, Check(_check_parameter, "name o
 
 
 class Rewrite(Table):
-    """One ``[[rewrite]]``: an expression and its replacement, or a plug-in (UrlRewriter) as ``module:Class``."""
+    """One ``[[rewrite]]``: an expression and its replacement, or a plugin (UrlRewriter) as ``module:Class``."""
 
     match: Annotated[Text, Check(_check_expression, "RE2 expression")] | None = Field(
         None, description="An expression that is searched anywhere in the URL."
@@ -85,16 +85,16 @@ Rewrites = Annotated[tuple[Rewrite, ...], LIST]
 
 
 def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path) -> list[Rewriter]:
-    """The rewriters in their order; raises ConfigurationError for a plug-in that cannot be imported.
+    """The rewriters in their order; raises ConfigurationError for a plugin that cannot be imported.
 
-    Modules of plug-ins are found as Scrapy finds those of a project: ``root`` is looked into as well.
+    Modules of plugins are found as Scrapy finds those of a project: ``root`` is looked into as well.
     """
     found: list[Rewriter] = []
     for number, rewrite in enumerate(rewrites):
         key = f"rewrite[{number}]"
         if rewrite.plugin is not None:
-            make = _import_class(rewrite.plugin, file=file, key=f"{key}.plugin", root=root)
-            found.append(PluginRewriter(make, rewrite.plugin, file=file, key=key))
+            plugin_class = _import_class(rewrite.plugin, file=file, key=f"{key}.plugin", root=root)
+            found.append(PluginRewriter(plugin_class, rewrite.plugin, file=file, key=key))
         elif rewrite.match is not None and rewrite.replace is not None:
             found.append(PatternRewriter(rewrite.match, rewrite.replace, file=file, key=key))
     return found

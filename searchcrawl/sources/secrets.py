@@ -101,16 +101,16 @@ def is_public(key: str) -> bool:
     return _PUBLIC.fullmatch(key) is not None
 
 
-def mask(value: Any) -> Any:
+def remove_secrets(value: Any) -> Any:
     """``value`` with each secret replaced by its reference, and passwords in URLs by stars."""
     if isinstance(value, Secret):
         return value.reference
     if isinstance(value, str):
         return _PASSWORD.sub(lambda found: f"{found[1]}{HIDDEN}@" if found[1] else f"{found[2]}{HIDDEN}", value)
     if isinstance(value, Mapping):
-        return {key: mask(item) for key, item in value.items()}
+        return {key: remove_secrets(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [mask(item) for item in value]
+        return [remove_secrets(item) for item in value]
     return value
 
 

@@ -149,7 +149,7 @@ def test_rewriters_when_crawled_then_only_what_they_made_is_asked_for_and_shown_
         "/refreshed.html": f"{SHOWN}/refreshed.html",
         "/best.html": f"{SHOWN}/best.html",
         "/listed.html": f"{SHOWN}/listed.html?utm_source=x",
-        # The session is no part of what is fetched; what is shown, the plug-in alone decides.
+        # The session is no part of what is fetched; what is shown, the plugin alone decides.
         "/s.html?x=2": f"{SHOWN}/s.html;jsessionid=1?x=2",
         "/same-1.html": f"{SHOWN}/same",
     }

@@ -1,4 +1,4 @@
-"""What authors of plug-ins are given, used as they would."""
+"""What authors of plugins are given, used as they would."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Command(BaseCommand):
     shown_arguments = "count [NAME]"
     example = "searchcrawl cache count intranet"
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         action, *names = args
         if action in _LATER:
             print(f"searchcrawl cache {action}: not available yet", file=sys.stderr)

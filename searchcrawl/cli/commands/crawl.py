@@ -63,7 +63,7 @@ class CrawlCommand(Command):
             help="limit=N ends the run after N documents",
         )
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         arguments = _arguments(opts.arguments)
         log_file, level = self._log_options(opts)
         loader = SourceSpiderLoader.from_settings(self.loaded_settings())

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--live", action="store_true", help="ask the site too (one request, and its robots.txt)")
         parser.add_argument("--source", metavar="NAME", help="as this source sees it; else the one that decides")
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
         sources = self.load_sources(project, opts.source)
         if not sources:

@@ -26,7 +26,7 @@ class Command(BaseCommand):
     shown_arguments = "[NAME]"
     example = "searchcrawl flush intranet"
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
         sources: Sequence[Source]
         errors: Sequence[ConfigurationError]

@@ -105,7 +105,7 @@ class Command(BaseCommand):
     shown_arguments = "DIR"
     example = "searchcrawl init intranet"
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         root = Path(args[0])
         if root.exists() and not root.is_dir():
             raise UsageError(f"is a file: {root}")

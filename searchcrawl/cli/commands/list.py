@@ -14,7 +14,7 @@ class Command(BaseCommand):
     requires_project = True
     example = "searchcrawl list"
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         """Prints a name a line, good ones only: scrapyd schedules nothing where this fails."""
         loader = SourceSpiderLoader.from_settings(self.loaded_settings())
         if loader.project_error is not None:

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         if args[0] not in _ACTIONS:
             raise UsageError(f"unrecognized argument: {args[0]} (there are {', '.join(_ACTIONS)})")
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         action, name = args
         project = self.load_project()
         source = load_source(project, name)

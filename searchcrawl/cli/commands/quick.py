@@ -68,7 +68,7 @@ class Command(BaseCommand):
         except InvalidUrl as error:
             raise UsageError(str(error)) from None
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         root = Path(tempfile.mkdtemp(prefix="searchcrawl-quick-"))
         _write_project(root, opts.url, opts.networks)
         command = [sys.executable, "-m", "searchcrawl", "crawl", _SOURCE, "-a", f"limit={opts.pages}"]

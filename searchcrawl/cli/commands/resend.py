@@ -22,7 +22,7 @@ class Command(BaseCommand):
     shown_arguments = "NAME"
     example = "searchcrawl resend intranet"
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
         source = load_source(project, args[0])
         install_run_log(project, source)

@@ -77,7 +77,7 @@ class Command(BaseCommand):
             if not all(text.partition(":")[::2]):
                 raise UsageError(f"--filter: must be NAME:VALUE (got {text!r})")
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int | None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.group is not None:
             print("searchcrawl search --group: not available yet", file=sys.stderr)
             return Exit.WRONG_USE

@@ -32,10 +32,10 @@ class Command(BaseCommand):
             'shown as {"env": NAME} or {"file": PATH}, passwords as ***.'
         )
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         match args:
             case ["check"]:
-                return _answer_check(as_json=opts.json)
+                return _run_check(as_json=opts.json)
             case ["show", name]:
                 return self._show(name, as_json=opts.json)
             case ["show"]:
@@ -57,7 +57,7 @@ def _as_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _answer_check(*, as_json: bool) -> int:
+def _run_check(*, as_json: bool) -> int:
     count, errors = _check()
     if as_json:
         shown = [{"file": error.file, "key": error.key, "message": redact(error.message)} for error in errors]
@@ -68,7 +68,7 @@ def _answer_check(*, as_json: bool) -> int:
 
 
 def _check() -> tuple[int, Sequence[ConfigurationError]]:
-    """Prints how many sources are good, and every error."""
+    """How many sources are good, and every error of the project."""
     root = find_project()
     try:
         project = load_project(root)

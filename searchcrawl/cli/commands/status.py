@@ -21,7 +21,7 @@ class Command(BaseCommand):
     shown_arguments = "[NAME]"
     example = "searchcrawl status intranet"
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
         sources = self.load_sources(project, args[0] if args else None)
         with closing(Database(project.database_url, project.root)) as database:

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         if opts.source is None:
             raise UsageError("missing option: --source NAME")
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         # Imported here, because it loads everything that fetches and reads.
         from searchcrawl.spiders.page_spider import visit_page  # noqa: PLC0415
 

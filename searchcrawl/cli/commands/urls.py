@@ -42,7 +42,7 @@ class Command(BaseCommand):
         super().check_use(args, opts)
         opts.since_ms = None if opts.since is None else _moment_ms(opts.since)
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
         source = load_source(project, args[0])
         wanted = UrlFilter(

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         super().add_options(parser)
         parser.add_argument("--repair", action="store_true", help="not available yet")
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> int:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         if opts.repair:
             print("searchcrawl verify --repair: not available yet", file=sys.stderr)
             return Exit.WRONG_USE

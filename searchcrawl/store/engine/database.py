@@ -52,7 +52,7 @@ class Database:
         self.folder = self._dialect.find_folder(self._engine.url)
         # At first only a lock is waited for: a store that cannot be reached may have a wrong address.
         try:
-            self.outage_retry.attempt(self._migrate, only=StoreLocked)
+            self.outage_retry.attempt(self._migrate, retry_on=StoreLocked)
         except BaseException:
             self.close()
             raise

@@ -39,8 +39,8 @@ class OutageRetry:
         """Whether the store is known to be away."""
         return self._since is not None
 
-    def attempt(self, call: Callable[[], T], *, writes: bool = True, only: type[StoreAway] = StoreAway) -> T:
-        """Returns the result of ``call``; repeats it after errors of the kind ``only``, and raises the last of them.
+    def attempt(self, call: Callable[[], T], *, writes: bool = True, retry_on: type[StoreAway] = StoreAway) -> T:
+        """Returns the result of ``call``; repeats it after each error of the class ``retry_on``, and raises the last of them.
 
         ``call`` is made at least once, even after an outage that lasted too long. Without ``writes`` a success does not
         end an outage.
@@ -50,7 +50,7 @@ class OutageRetry:
             begun = clock.monotonic()
             try:
                 result = call()
-            except only as error:
+            except retry_on as error:
                 remaining = self._note_failure(error, begun)
                 if remaining <= 0:
                     raise self._build_error(error) from error

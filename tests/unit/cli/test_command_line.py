@@ -35,7 +35,7 @@ class Answering(Command):
     def short_desc(self) -> str:
         return "Answer"
 
-    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         self.seen = args
         if self.failure is not None:
             raise self.failure

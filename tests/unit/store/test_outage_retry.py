@@ -107,6 +107,6 @@ def test_attempt_when_the_lease_is_lost_after_an_outage_then_the_outage_is_over(
 def test_attempt_when_only_locks_are_waited_for_then_another_outage_is_raised_at_once() -> None:
     outage_retry = OutageRetry(PATIENT)
 
-    assert outage_retry.attempt(failing(StoreLocked("locked")), only=StoreLocked) == "done"
+    assert outage_retry.attempt(failing(StoreLocked("locked")), retry_on=StoreLocked) == "done"
     with pytest.raises(StoreAway):
-        outage_retry.attempt(failing(StoreAway("gone")), only=StoreLocked)
+        outage_retry.attempt(failing(StoreAway("gone")), retry_on=StoreLocked)
