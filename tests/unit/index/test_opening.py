@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
 from searchcrawl.index import opening
 from searchcrawl.index.local.receiver import LocalReceiver
-from searchcrawl.sources.project import Project
+from searchcrawl.sources.project import Index, Project
 
 
 class Queue:
@@ -23,6 +23,14 @@ class Queue:
 
     def end(self, outcome: str) -> None:
         pass
+
+
+@pytest.mark.parametrize("kind", get_args(Index.model_fields["type"].annotation))
+def test_receiver_when_its_type_may_be_written_then_the_package_of_this_name_has_it(kind: str, tmp_path: Path) -> None:
+    index: Any = {"type": kind, "url": "http://127.0.0.1:1/solr/pages"}
+    project = Project(root=tmp_path, contact="crawl@example.test", index=index)
+
+    assert callable(opening.open_index(project).deliver)
 
 
 def test_use_index_when_it_can_be_searched_then_closes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

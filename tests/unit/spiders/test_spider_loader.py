@@ -10,8 +10,10 @@ from scrapy import Spider
 from scrapy.settings import Settings
 
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
+from searchcrawl.sources.config import Scope, Source
 from searchcrawl.spiders import spider_loader
-from searchcrawl.spiders.spider_loader import SourceSpiderLoader
+from searchcrawl.spiders.spider_loader import SourceSpiderLoader, find_spider_class
+from searchcrawl.spiders.web_spider import WebSpider
 
 GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
 
@@ -84,3 +86,9 @@ def test_loader_when_the_project_is_broken_then_made_and_every_load_refused(root
     assert sources.list() == []
     assert {error.key for error in sources.errors} == {"contact", "foo"}
     assert sources.project_error is not None
+
+
+def test_spider_when_the_type_of_a_source_is_known_then_it_is_found_by_its_name() -> None:
+    source = Source(name="x", file="sources/x.toml", scope=Scope(allow_all=True))
+
+    assert find_spider_class(source) is WebSpider
