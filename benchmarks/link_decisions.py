@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from searchcrawl.admission.admit import Found
+from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.admission.url_normalisation import normalise_found
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
@@ -69,18 +69,18 @@ def main() -> None:
         ("75 links decided, 5 rules", lambda links: [few(link.url, 3) for link in links], pages()),
         (
             "strip_parameters, 5 of 75 with a query",
-            lambda links: normalise_found([Found(1, 1, links)], plain, {}),
+            lambda links: normalise_found([FoundLinks(1, 1, links)], plain, {}),
             pages(),
         ),
-        ("strip_parameters, no query", lambda links: normalise_found([Found(1, 1, links)], plain, {}), pages(0)),
+        ("strip_parameters, no query", lambda links: normalise_found([FoundLinks(1, 1, links)], plain, {}), pages(0)),
         (
             "strip_parameters, 75 of 75 with a session",
-            lambda links: normalise_found([Found(1, 1, links)], plain, {}),
+            lambda links: normalise_found([FoundLinks(1, 1, links)], plain, {}),
             sessions,
         ),
         (
             "one [[rewrite]] pattern, links seen before",
-            lambda links: normalise_found([Found(1, 1, links)], rewriting, {}),
+            lambda links: normalise_found([FoundLinks(1, 1, links)], rewriting, {}),
             pages(),
         ),
     )

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from benchmarks.scale_table import LINKS_A_PAGE, SOURCE, fill, host_count, kind_of, url_of
 from searchcrawl import run
-from searchcrawl.admission.admit import Admission, Found
+from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import REFUSED
@@ -211,20 +211,20 @@ class Measuring:
     def _first_claims(self) -> None:
         self._frontier()[0].close()
 
-    def _groups(self, number: Callable[[], int]) -> list[list[Found]]:
+    def _groups(self, number: Callable[[], int]) -> list[list[FoundLinks]]:
         """The links of pages, a group of pages at a time."""
         pages = iter(range(1, self.size + 1))
         fetched = (page for page in pages if kind_of(page) == 200)
         return [
             [
                 # Deeper than any row: those that come nearer have costs of their own.
-                Found(page, DEEPER, [Link(url_of(number(), self.size)) for _ in range(LINKS_A_PAGE)])
+                FoundLinks(page, DEEPER, [Link(url_of(number(), self.size)) for _ in range(LINKS_A_PAGE)])
                 for page in islice(fetched, GROUP_PAGES)
             ]
             for _ in range(ADMISSION_GROUPS)
         ]
 
-    def _admitted(self, what: str, admission: Admission, groups: Sequence[list[Found]]) -> None:
+    def _admitted(self, what: str, admission: Admission, groups: Sequence[list[FoundLinks]]) -> None:
         links = sum(len(found.links) for group in groups for found in group)
         meter = Meter()
         for group in groups:

@@ -197,9 +197,10 @@ class SitemapEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapPart:
-    """A part of what a sitemap lists; the last part has the ``end``.
+    """Some of the entries of one sitemap, which the writer takes at once; the last part of a sitemap has the ``end``.
 
-    ``url`` is the identity of the sitemap, ``children`` are sitemaps that it names.
+    ``url`` is the identity of the sitemap, ``children`` are the sitemaps that it names. A long sitemap comes in several
+    parts: it is written while it is read.
     """
 
     url: str

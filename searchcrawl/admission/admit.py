@@ -28,7 +28,7 @@ from searchcrawl.store.urls.url_table import KnownUrl, NewUrl
 logger = logging.getLogger(__name__)
 
 
-class Found(NamedTuple):
+class FoundLinks(NamedTuple):
     """The links of one page, or of the start list (``page_id`` None); their URLs get ``depth``.
 
     ``canonicals`` are canonical links: they get the depth of the page itself, one less. ``discarded`` are the links
@@ -135,7 +135,7 @@ class Admission:
         self._hosts: dict[str, int] = {}
         self._group = _Group()
 
-    def admit(self, transaction: Transaction, found: Sequence[Found]) -> tuple[int, int]:
+    def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> tuple[int, int]:
         """Admits the links of a group of pages; returns how many URLs are new, and how many were refused."""
         group = self._group = _Group()
         pages, wanted = self._collect(found)
@@ -184,7 +184,7 @@ class Admission:
             self._hosts.pop(name, None)
         self._group = _Group()
 
-    def _collect(self, found: Sequence[Found]) -> tuple[dict[int, list[int]], dict[int, _WantedLink]]:
+    def _collect(self, found: Sequence[FoundLinks]) -> tuple[dict[int, list[int]], dict[int, _WantedLink]]:
         """Collects the keys of each page's links by page id, and the links that have to be looked up by key."""
         pages: dict[int, list[int]] = {}
         wanted: dict[int, _WantedLink] = {}
@@ -259,9 +259,9 @@ class Admission:
         self._group.hosts |= missing
         self._hosts.update(host_table.find_or_add(transaction, missing))
 
-    def _add_discarded(self, transaction: Transaction, found: Sequence[Found]) -> None:
+    def _add_discarded(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
         """Adds rows for links that rewriters discard, so that ``explain`` can say why; known rows stay as they are."""
-        wanted: dict[int, tuple[NormalisedUrl, Found]] = {}
+        wanted: dict[int, tuple[NormalisedUrl, FoundLinks]] = {}
         for one in found:
             for dropped in one.discarded:
                 key = urls.key(dropped.url)

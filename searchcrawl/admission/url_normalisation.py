@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from searchcrawl.admission.admit import Found
+from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.items import Link, ListedUrl, SitemapPart
 from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
@@ -17,17 +17,17 @@ from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 _SITEMAP_DEPTH = 1
 
 
-def normalise_found(found: Sequence[Found], rewriting: Rewriting, pages: Mapping[int, str]) -> list[Found]:
+def normalise_found(found: Sequence[FoundLinks], rewriting: Rewriting, pages: Mapping[int, str]) -> list[FoundLinks]:
     """Normalises the links of pages; ``pages`` are the URLs of the pages by row id."""
     if not rewriting.rewrites:
         return [one if _is_normal(one, rewriting.identity) else _normalise(one, rewriting, pages) for one in found]
     return [one if one.is_normalised else _normalise(one, rewriting, pages) for one in found]
 
 
-def normalise_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple[list[SitemapPart], list[Found]]:
+def normalise_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple[list[SitemapPart], list[FoundLinks]]:
     """Normalises the URLs of parts of sitemaps; returns the parts, and their URLs as links without a page."""
     normalised: list[SitemapPart] = []
-    found: list[Found] = []
+    found: list[FoundLinks] = []
     for part in parts:
         listed: list[ListedUrl] = []
         links: list[Link] = []
@@ -41,19 +41,19 @@ def normalise_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple
                 links.append(one.link)
         normalised.append(replace(part, urls=tuple(listed)) if part.urls else part)
         if part.urls:
-            found.append(Found(None, _SITEMAP_DEPTH, links, discarded=discarded, is_normalised=True))
+            found.append(FoundLinks(None, _SITEMAP_DEPTH, links, discarded=discarded, is_normalised=True))
     return normalised, found
 
 
-def normalise_starts(urls: Sequence[str], rewriting: Rewriting) -> tuple[list[NormalisedUrl], Found]:
+def normalise_starts(urls: Sequence[str], rewriting: Rewriting) -> tuple[list[NormalisedUrl], FoundLinks]:
     """Normalises the start URLs; returns them, and those that are kept as links of depth 0."""
     normalised = [rewriting.normalise(url) for url in urls]
     kept = {one.url: one.link for one in normalised if not one.code}
     discarded = [one for one in normalised if one.code and one.url not in kept]
-    return normalised, Found(None, 0, list(kept.values()), discarded=discarded, is_normalised=True)
+    return normalised, FoundLinks(None, 0, list(kept.values()), discarded=discarded, is_normalised=True)
 
 
-def _is_normal(found: Found, identity: Identity) -> bool:
+def _is_normal(found: FoundLinks, identity: Identity) -> bool:
     """Whether there is nothing to strip; a fast test, because that is true of nearly all pages."""
     if found.is_normalised:
         return True
@@ -61,7 +61,7 @@ def _is_normal(found: Found, identity: Identity) -> bool:
     return not suspects or all(identity.strip(url) == url for url in suspects)
 
 
-def _normalise(found: Found, rewriting: Rewriting, pages: Mapping[int, str]) -> Found:
+def _normalise(found: FoundLinks, rewriting: Rewriting, pages: Mapping[int, str]) -> FoundLinks:
     page_id, depth, links, canonicals, *_ = found
     kept, discarded = rewriting.normalise_links(links, None if page_id is None else pages.get(page_id))
-    return Found(page_id, depth, kept, canonicals, discarded, is_normalised=True)
+    return FoundLinks(page_id, depth, kept, canonicals, discarded, is_normalised=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from searchcrawl import clock, urls
-from searchcrawl.admission.admit import Found
+from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.codes import REFUSED, WITH_DOCUMENT, Code, CodeClass, facts_of, is_failure, is_refusal
 from searchcrawl.items import Document, Hop, Link, Outcome, Page
 from searchcrawl.politeness import backoff
@@ -42,7 +42,7 @@ class Group:
     recovered: list[int] = field(default_factory=list)
     with_evidence: list[int] = field(default_factory=list)
     released: list[int] = field(default_factory=list)
-    found: list[Found] = field(default_factory=list)
+    found: list[FoundLinks] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0
 
@@ -111,13 +111,13 @@ def _compare(document: Document) -> str:
     return "unchanged" if document.claim.fields_digest == document.fields_digest else "changed"
 
 
-def _collect_links(document: Document, page: Page, source: Source) -> Found:
+def _collect_links(document: Document, page: Page, source: Source) -> FoundLinks:
     """The links of a page. Its canonical link counts also where robots may not follow its links."""
     follow = source.scope.follow_links
     canonical = document.canonical_link or (Link(document.canonical) if document.canonical is not None else None)
     canonicals = (canonical,) if canonical is not None and follow else ()
     links = page.links if follow and not page.nofollow else ()
-    return Found(document.claim.url_id, document.claim.depth + 1, links, canonicals)
+    return FoundLinks(document.claim.url_id, document.claim.depth + 1, links, canonicals)
 
 
 def build_key(url: str | None) -> int | None:
@@ -207,7 +207,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     if lifecycle.is_evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
         group.with_evidence.append(claim.url_id)
     if outcome.links:
-        group.found.append(Found(claim.url_id, claim.depth, outcome.links, is_normalised=True))
+        group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
     facts = facts_of(outcome.code)
     # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
     group.counts.update(facts.counters if not failed or facts.kind is CodeClass.FAILURE else ("fetch_failures",))

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import Admission, Found
+from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts
 from searchcrawl.cache.document_cache import DocumentCache
@@ -240,7 +240,7 @@ class GroupCommit:
         transaction: Transaction,
         items: Sequence[Document | Outcome],
         parts: Sequence[SitemapPart],
-        listed: Sequence[Found],
+        listed: Sequence[FoundLinks],
         group: Group,
         places: Mapping[int, Place],
     ) -> Mapping[str, int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from searchcrawl import clock, urls
-from searchcrawl.admission.admit import Found
+from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.codes import REDIRECTS, Code
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import Group
@@ -57,7 +57,9 @@ def _cut(transaction: Transaction, item: Document | Outcome, max_redirects: int)
     )
 
 
-def update_depths(transaction: Transaction, items: Sequence[Document | Outcome], found: Sequence[Found]) -> list[Found]:
+def update_depths(
+    transaction: Transaction, items: Sequence[Document | Outcome], found: Sequence[FoundLinks]
+) -> list[FoundLinks]:
     """Returns the links with the present depths of their pages: a depth may have become smaller during the visit."""
     claimed = {item.claim.url_id: item.claim.depth for item in items}
     depths = url_table.find_depths(transaction, [links.page_id for links in found if links.page_id is not None])
@@ -81,7 +83,7 @@ class DisplayChanges:
         self._noted: dict[int, str | None] = {}
         self._written: dict[int, str | None] = {}
 
-    def write(self, transaction: Transaction, found: Sequence[Found]) -> dict[int, int | None]:
+    def write(self, transaction: Transaction, found: Sequence[FoundLinks]) -> dict[int, int | None]:
         """Writes the display URLs of links; returns the new keys, by row id, of known rows that had another one."""
         said = {
             urls.key(link.url): link.display
@@ -110,7 +112,7 @@ class DisplayChanges:
             return None
 
 
-def write_start_displays(transaction: Transaction, source_id: int, found: Found, display: DisplayMap) -> None:
+def write_start_displays(transaction: Transaction, source_id: int, found: FoundLinks, display: DisplayMap) -> None:
     """Writes the display URLs of the start URLs, and sends the documents again that had another one."""
     changed = DisplayChanges(source_id, display).write(transaction, [found])
     if changed:

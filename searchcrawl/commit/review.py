@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.admission.admit import Admission, Found
+from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import Group
@@ -40,7 +40,7 @@ class _Reviews:
     #: refused before, and allowed by these rules; limits on URLs and traps may still refuse them
     allowed: list[Reviewed] = field(default_factory=list)
     #: the new URLs of rows whose URL changes
-    moved: list[Found] = field(default_factory=list)
+    moved: list[FoundLinks] = field(default_factory=list)
 
     @property
     def any(self) -> bool:
@@ -80,7 +80,9 @@ def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
         _refuse(
             row, Code.OUTSIDE_BOUNDARY, _explain_move(row, normalised, run), f"its URL is {normalised.url} now", reviews
         )
-        reviews.moved.append(Found(None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id))
+        reviews.moved.append(
+            FoundLinks(None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id)
+        )
     else:
         decision = run.boundary.decide(row.url, row.depth)
         if not decision.allowed:

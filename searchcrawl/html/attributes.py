@@ -14,12 +14,12 @@ _MAX_SCRIPT_CHARS: Final = 1_000_000
 _MAX_LISTED: Final = 1_000
 
 #: Texts by origin (``meta:NAME``, ``jsonld:NAME``), in document order.
-Found = tuple[tuple[str, tuple[str, ...]], ...]
+FoundTexts = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def read_attributes(
     metas: Sequence[LexborNode], scripts: Sequence[LexborNode], attribute_origins: frozenset[str]
-) -> Found:
+) -> FoundTexts:
     """The texts of each of ``attribute_origins``; ``scripts`` may have other elements as well.
 
     The name of a meta element is its ``name``, ``property`` or ``http-equiv``.

@@ -142,7 +142,7 @@ def parse_page(
 
 
 @dataclass(slots=True, kw_only=True)
-class _Found:
+class _Elements:
     """What is found in a tree, each list in document order; ``noscripts`` are the contents of noscript elements.
 
     ``silent`` are the elements whose content is not shown.
@@ -175,12 +175,12 @@ class _Found:
                 self.references.append(reference)
 
 
-def _read_tree(parser: LexborHTMLParser) -> _Found:
+def _read_tree(parser: LexborHTMLParser) -> _Elements:
     """Reads everything but the text, and puts marks between the blocks of the text.
 
     It is one walk that keeps few nodes, because the walk and each node kept are what takes time.
     """
-    found = _Found()
+    found = _Elements()
     references = found.references
     kind_of = _KIND_OF_TAG.get
     # Local names, because members of an enum are slow to look up.

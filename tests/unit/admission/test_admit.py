@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from searchcrawl.admission.admit import Admission, Found
+from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.codes import REFUSED
 from searchcrawl.exceptions import StoreAway
 from searchcrawl.items import Link
@@ -45,7 +45,7 @@ def links(*names: str, nofollow: bool = False) -> list[Link]:
     return [Link(name if ":" in name else SITE + name, nofollow) for name in names]
 
 
-def admit(database: Database, tested: Admission, *found: Found) -> tuple[int, int]:
+def admit(database: Database, tested: Admission, *found: FoundLinks) -> tuple[int, int]:
     with database.write_once() as transaction:
         counts = tested.admit(transaction, list(found))
     tested.note_commit()
@@ -67,7 +67,7 @@ def id_of(database: Database, name: str) -> int:
 def test_admit_when_links_are_new_then_each_is_a_row_once(database: Database) -> None:
     tested = admission(database)
 
-    counts = admit(database, tested, Found(None, 0, links("a", "b", "a")), Found(None, 0, links("b")))
+    counts = admit(database, tested, FoundLinks(None, 0, links("a", "b", "a")), FoundLinks(None, 0, links("b")))
 
     assert counts == (2, 0)
     assert rows(database) == {"a": (0, 0), "b": (0, 0)}
@@ -75,23 +75,23 @@ def test_admit_when_links_are_new_then_each_is_a_row_once(database: Database) ->
 
 def test_admit_when_known_by_memory_or_by_the_table_then_nothing_is_new(database: Database) -> None:
     tested = admission(database)
-    admit(database, tested, Found(None, 0, links("a")))
+    admit(database, tested, FoundLinks(None, 0, links("a")))
 
-    by_memory = admit(database, tested, Found(None, 0, links("a")))
-    by_table = admit(database, admission(database), Found(None, 0, links("a")))
+    by_memory = admit(database, tested, FoundLinks(None, 0, links("a")))
+    by_table = admit(database, admission(database), FoundLinks(None, 0, links("a")))
 
     assert (by_memory, by_table) == ((0, 0), (0, 0))
 
 
 def test_admit_when_outside_the_boundary_then_a_row_with_its_code_and_rule(database: Database) -> None:
-    counts = admit(database, admission(database), Found(None, 0, links("http://b.test/x", "a")))
+    counts = admit(database, admission(database), FoundLinks(None, 0, links("http://b.test/x", "a")))
 
     assert counts == (1, 1)
     assert rows(database) == {"a": (0, 0), "http://b.test/x": (0, 955)}
 
 
 def test_admit_when_nofollow_then_no_row(database: Database) -> None:
-    admit(database, admission(database), Found(None, 0, links("a", nofollow=True)))
+    admit(database, admission(database), FoundLinks(None, 0, links("a", nofollow=True)))
 
     assert rows(database) == {}
 
@@ -99,27 +99,33 @@ def test_admit_when_nofollow_then_no_row(database: Database) -> None:
 def test_admit_when_pages_of_a_group_differ_in_depth_then_the_smallest_counts(database: Database) -> None:
     tested = admission(database)
 
-    admit(database, tested, Found(None, 3, links("a")), Found(None, 1, links("a")), Found(None, 2, links("a")))
+    admit(
+        database,
+        tested,
+        FoundLinks(None, 3, links("a")),
+        FoundLinks(None, 1, links("a")),
+        FoundLinks(None, 2, links("a")),
+    )
 
     assert rows(database) == {"a": (1, 0)}
 
 
 def test_admit_when_found_nearer_later_then_its_links_come_nearer_too(database: Database) -> None:
     tested = admission(database)
-    admit(database, tested, Found(None, 4, links("a")))
-    admit(database, tested, Found(id_of(database, "a"), 5, links("b")))
-    admit(database, tested, Found(id_of(database, "b"), 6, links("c", "a")))
+    admit(database, tested, FoundLinks(None, 4, links("a")))
+    admit(database, tested, FoundLinks(id_of(database, "a"), 5, links("b")))
+    admit(database, tested, FoundLinks(id_of(database, "b"), 6, links("c", "a")))
 
-    admit(database, tested, Found(None, 1, links("a")))
+    admit(database, tested, FoundLinks(None, 1, links("a")))
 
     assert rows(database) == {"a": (1, 0), "b": (2, 0), "c": (3, 0)}
 
 
 def test_admit_when_refused_for_its_depth_and_found_nearer_then_it_is_to_do(database: Database) -> None:
     tested = admission(database, depth=2)
-    first = admit(database, tested, Found(None, 3, links("a")))
+    first = admit(database, tested, FoundLinks(None, 3, links("a")))
 
-    second = admit(database, tested, Found(None, 2, links("a")))
+    second = admit(database, tested, FoundLinks(None, 2, links("a")))
 
     assert (first, second) == ((0, 1), (1, 0))
     with database.read_once() as transaction:
@@ -130,16 +136,16 @@ def test_admit_when_refused_for_its_depth_and_found_nearer_then_it_is_to_do(data
 def test_admit_when_the_transaction_fails_then_the_links_are_not_remembered(database: Database) -> None:
     tested = admission(database)
     with suppress(RuntimeError), database.write_once() as transaction:
-        tested.admit(transaction, [Found(None, 0, links("a"))])
+        tested.admit(transaction, [FoundLinks(None, 0, links("a"))])
         raise RuntimeError("no commit")
     tested.note_rollback()
 
-    assert admit(database, tested, Found(None, 0, links("a"))) == (1, 0)
+    assert admit(database, tested, FoundLinks(None, 0, links("a"))) == (1, 0)
     assert rows(database) == {"a": (0, 0)}
 
 
 def test_max_urls_when_reached_then_further_links_are_refused(database: Database) -> None:
-    counts = admit(database, admission(database, max_urls=2), Found(None, 0, links("a", "b", "c")))
+    counts = admit(database, admission(database, max_urls=2), FoundLinks(None, 0, links("a", "b", "c")))
 
     assert counts == (2, 1)
     assert sorted(code for _, code in rows(database).values()) == [0, 0, 955]
@@ -147,9 +153,9 @@ def test_max_urls_when_reached_then_further_links_are_refused(database: Database
 
 def test_max_urls_when_another_run_begins_then_refused_urls_do_not_count(database: Database) -> None:
     outside = links("http://b.test/1", "http://b.test/2")
-    admit(database, admission(database, max_urls=2), Found(None, 0, [*outside, *links("a")]))
+    admit(database, admission(database, max_urls=2), FoundLinks(None, 0, [*outside, *links("a")]))
 
-    counts = admit(database, admission(database, max_urls=2), Found(None, 0, links("b", "c")))
+    counts = admit(database, admission(database, max_urls=2), FoundLinks(None, 0, links("b", "c")))
 
     assert counts == (1, 1)
 
@@ -158,7 +164,7 @@ def test_admit_when_a_transaction_is_rolled_back_and_repeated_then_hosts_are_tho
     database: Database,
 ) -> None:
     tested = admission(database)
-    lost = Found(None, 0, links("http://one.a.test/", "http://two.a.test/"))
+    lost = FoundLinks(None, 0, links("http://one.a.test/", "http://two.a.test/"))
     with suppress(StoreAway), database.write_once() as transaction:
         tested.admit(transaction, [lost])
         raise StoreAway("gone")
@@ -182,10 +188,10 @@ def discarded(*names: str) -> list[NormalisedUrl]:
 
 def test_admit_when_a_rewriter_discards_links_then_rows_say_so_and_known_ones_stay(database: Database) -> None:
     tested = admission(database)
-    admit(database, tested, Found(None, 0, links("known")))
+    admit(database, tested, FoundLinks(None, 0, links("known")))
 
-    counts = admit(database, tested, Found(None, 1, links("kept"), discarded=discarded("a", "known", "kept")))
-    again = admit(database, tested, Found(None, 1, [], discarded=discarded("a")))
+    counts = admit(database, tested, FoundLinks(None, 1, links("kept"), discarded=discarded("a", "known", "kept")))
+    again = admit(database, tested, FoundLinks(None, 1, [], discarded=discarded("a")))
 
     assert (counts, again) == ((1, 1), (0, 0))
     assert rows(database) == {"known": (0, 0), "kept": (1, 0), "a": (1, 955)}
@@ -193,9 +199,9 @@ def test_admit_when_a_rewriter_discards_links_then_rows_say_so_and_known_ones_st
 
 def test_admit_when_a_discarded_url_is_found_by_a_link_that_counts_then_it_is_to_do(database: Database) -> None:
     tested = admission(database)
-    admit(database, tested, Found(None, 1, [], discarded=discarded("a", "b")))
+    admit(database, tested, FoundLinks(None, 1, [], discarded=discarded("a", "b")))
 
-    counts = admit(database, tested, Found(None, 1, [Link(f"{SITE}a", False, None, f"{SITE}raw")]))
+    counts = admit(database, tested, FoundLinks(None, 1, [Link(f"{SITE}a", False, None, f"{SITE}raw")]))
 
     with database.read_once() as transaction:
         found = transaction.exec_driver_sql("SELECT url, fetch_state, found_as FROM urls ORDER BY url").all()

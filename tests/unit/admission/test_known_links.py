@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, event, select
 
 from searchcrawl import urls
-from searchcrawl.admission.admit import Admission, Found
+from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store import schema as tables
@@ -40,7 +40,7 @@ def links(*names: str) -> list[Link]:
     return [Link(SITE + name) for name in names]
 
 
-def admit(database: Database, tested: Admission, *found: Found) -> list[str]:
+def admit(database: Database, tested: Admission, *found: FoundLinks) -> list[str]:
     """Admits links; the statements that it took."""
     statements: list[str] = []
 
@@ -90,8 +90,8 @@ def test_links_when_all_are_known_then_only_the_outlinks_of_their_pages_are_writ
     database: Database, tested: Admission, known: int
 ) -> None:
     names = [f"page{number}" for number in range(known)]
-    admit(database, tested, Found(None, 1, links(*names)))
-    pages = [Found(id_of(database, name), 2, links(*names)) for name in names[:3]]
+    admit(database, tested, FoundLinks(None, 1, links(*names)))
+    pages = [FoundLinks(id_of(database, name), 2, links(*names)) for name in names[:3]]
 
     statements = admit(database, tested, *pages)
 
@@ -101,9 +101,9 @@ def test_links_when_all_are_known_then_only_the_outlinks_of_their_pages_are_writ
 
 def test_links_when_one_of_many_is_new_then_only_that_one_is_looked_up(database: Database, tested: Admission) -> None:
     names = [f"page{number}" for number in range(50)]
-    admit(database, tested, Found(None, 1, links(*names)))
+    admit(database, tested, FoundLinks(None, 1, links(*names)))
 
-    statements = admit(database, tested, Found(id_of(database, "page1"), 2, links(*names, "new")))
+    statements = admit(database, tested, FoundLinks(id_of(database, "page1"), 2, links(*names, "new")))
 
     lookups = [one for one in statements if one.startswith("SELECT") and "FROM urls" in one and "key" in one]
     assert len(lookups) == 1
@@ -111,9 +111,9 @@ def test_links_when_one_of_many_is_new_then_only_that_one_is_looked_up(database:
 
 
 def test_canonical_when_a_page_names_it_then_it_is_as_near_as_the_page(database: Database, tested: Admission) -> None:
-    admit(database, tested, Found(None, 3, links("page")))
+    admit(database, tested, FoundLinks(None, 3, links("page")))
 
-    admit(database, tested, Found(id_of(database, "page"), 4, links("below", "best"), canonicals=links("best")))
+    admit(database, tested, FoundLinks(id_of(database, "page"), 4, links("below", "best"), canonicals=links("best")))
 
     assert depths(database) == {"page": 3, "below": 4, "best": 3}
 
@@ -122,10 +122,10 @@ def test_canonical_when_a_page_names_it_then_it_is_as_near_as_the_page(database:
 def test_canonical_when_the_page_comes_nearer_then_so_does_what_it_names(
     database: Database, tested: Admission, linked: Sequence[str]
 ) -> None:
-    admit(database, tested, Found(None, 5, links("page")))
-    admit(database, tested, Found(id_of(database, "page"), 6, links("below", *linked), canonicals=links("best")))
+    admit(database, tested, FoundLinks(None, 5, links("page")))
+    admit(database, tested, FoundLinks(id_of(database, "page"), 6, links("below", *linked), canonicals=links("best")))
     store(database, "page", canonical="best")
 
-    admit(database, tested, Found(None, 1, links("page")))
+    admit(database, tested, FoundLinks(None, 1, links("page")))
 
     assert depths(database) == {"page": 1, "below": 2, "best": 1}

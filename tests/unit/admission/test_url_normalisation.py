@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from searchcrawl.admission.admit import Found
+from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.admission.url_normalisation import normalise_found, normalise_parts, normalise_starts
 from searchcrawl.items import Link, ListedUrl, SitemapPart
 from searchcrawl.rules.identity import Identity
@@ -17,7 +17,7 @@ def links(*paths: str) -> list[Link]:
 
 
 def test_found_when_nothing_is_to_be_stripped_then_it_is_what_it_was() -> None:
-    pages = [Found(1, 1, links("a", "b?q=sid", "c;v=1")), Found(2, 1, links("d?sid=1"), is_normalised=True)]
+    pages = [FoundLinks(1, 1, links("a", "b?q=sid", "c;v=1")), FoundLinks(2, 1, links("d?sid=1"), is_normalised=True)]
 
     named = normalise_found(pages, STRIPPING, {})
 
@@ -28,14 +28,14 @@ def test_found_when_links_become_one_then_it_is_there_once_and_what_is_near_stay
     canonicals = (Link(f"{SITE}canonical"),)
 
     (named,) = normalise_found(
-        [Found(1, 2, links("a?sid=1", "b", "a?sid=2"), canonicals)], STRIPPING, {1: f"{SITE}page"}
+        [FoundLinks(1, 2, links("a?sid=1", "b", "a?sid=2"), canonicals)], STRIPPING, {1: f"{SITE}page"}
     )
 
     assert (named.page_id, named.depth, named.links, named.canonicals) == (1, 2, links("a", "b"), canonicals)
 
 
 def test_found_when_rewritten_then_discarded_links_are_apart() -> None:
-    (named,) = normalise_found([Found(1, 2, links("old/a", "no/b", "c"))], REWRITING, {})
+    (named,) = normalise_found([FoundLinks(1, 2, links("old/a", "no/b", "c"))], REWRITING, {})
 
     assert named.links == [Link(f"{SITE}new/a", False, None, f"{SITE}old/a"), Link(f"{SITE}c")]
     assert [(one.url, one.code, one.decision.key) for one in named.discarded] == [(f"{SITE}no/b", 955, "rewrite.match")]
