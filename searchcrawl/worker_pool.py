@@ -1,4 +1,4 @@
-"""Worker processes that may be killed, for hostile input: with limits of time and of memory (X-D12, X-R15)."""
+"""Worker processes for input that may be hostile: each task has limits of time and memory (X-D12, X-R15)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class _Refused:
 
 
 class WorkerPool:
-    """Runs functions in worker processes, which start with the first one (docs: decisions/worker-processes).
+    """Runs functions in worker processes, which start with the first task (docs: decisions/worker-processes).
 
     The processes are spawned, because a fork would copy a process full of threads and connections. The limit of memory
-    is one of address space. A process that passes a limit or dies is replaced; only its task fails.
+    is a limit of the address space. A process that passes a limit or dies is replaced; only its task fails.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class WorkerPool:
         self._under_way: set[Future[Any]] = set()
 
     def submit(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
-        """A future of ``function(*args, **kwargs)``; function, arguments and result are pickled.
+        """Returns a future with the result of ``function(*args, **kwargs)``; all three are pickled.
 
         It fails with the DocumentError that the function raised, or with ConversionFailed: 904
         where a limit was passed or the process died, 903 for any other exception. Its callbacks
@@ -127,7 +127,7 @@ def _prepare_process(max_memory_bytes: int) -> None:
 
 
 def _exit_with_owner() -> None:
-    """Waits for the process that owns the pool to end: one that was killed cannot end its workers."""
+    """Ends this worker after the process that owns the pool: a process that was killed cannot end its workers."""
     owner = multiprocessing.parent_process()
     if owner is not None:
         owner.join()

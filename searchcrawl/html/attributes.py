@@ -20,7 +20,7 @@ FoundTexts = tuple[tuple[str, tuple[str, ...]], ...]
 def read_attributes(
     metas: Sequence[LexborNode], scripts: Sequence[LexborNode], attribute_origins: frozenset[str]
 ) -> FoundTexts:
-    """The texts of each of ``attribute_origins``; ``scripts`` may have other elements as well.
+    """The texts of each of ``attribute_origins`` on a page; of ``scripts``, elements other than scripts are passed over.
 
     The name of a meta element is its ``name``, ``property`` or ``http-equiv``.
     """
@@ -66,7 +66,7 @@ def _read_script(node: LexborNode) -> Iterator[tuple[str, Any]]:
 
 
 def _list_texts(value: Any) -> Iterator[str]:
-    """Makes texts of a value: the name or value of an object, the texts of all entries of a list."""
+    """The texts of a JSON value: of an object its name or value, of a list the texts of all its entries."""
     if isinstance(value, list):
         for entry in value[:_MAX_LISTED]:
             if not isinstance(entry, list):

@@ -32,8 +32,8 @@ def join_content_type(headers: Headers) -> str:
 def parse_content_type(value: str) -> ContentType:
     """Reads the value of a Content-Type header; several headers are joined by ``, ``.
 
-    The last valid type counts; without a charset it takes that of an earlier header with the same essence. A broken
-    value gives an empty essence.
+    The last valid type is taken; if it has no charset, it gets that of an earlier header with the same essence. A
+    broken value gives an empty essence.
     """
     result = ContentType()
     for part in _split(value[:_MAX_CHARACTERS]):

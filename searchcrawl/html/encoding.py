@@ -1,4 +1,4 @@
-"""Decodes bodies: by BOM, header, meta element, UTF-8, detection, default (C9; X-D5, X-R11)."""
+"""Finds the encoding of a body and decodes it (C9; X-D5, X-R11)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PRESCAN_BYTES: Final = 65_536
 _SAMPLE_BYTES: Final = 16_384
 _BYTES_BEFORE: Final = 512
 _ERAS: Final = EncodingEra.MODERN_WEB | EncodingEra.LEGACY_ISO
-#: Encodings that are easily taken for windows-1252, and encodings in which no pages are written.
+#: Encodings that chardet may not answer: those that it finds in windows-1252 by mistake, and those that no pages have.
 _NEVER_GUESSED: Final = [
     "iso8859-1",
     "iso8859-3",
@@ -34,7 +34,7 @@ _HIGH_RUN: Final = re.compile(rb"[\x80-\xff]+")
 _HIGH_IN_LATIN: Final = re.compile(
     rb"(?<=[A-Za-z])[\x80-\xff]{1,2}(?![\x80-\xff])|(?<![\x80-\xff])[\x80-\xff]{1,2}(?=[A-Za-z])"
 )
-#: Encodings with one byte a letter for scripts other than Latin.
+#: Encodings with one byte a letter, of alphabets other than Latin.
 _OTHER_SCRIPTS: Final = frozenset({
     "ibm866", "iso-8859-5", "iso-8859-6", "iso-8859-7", "iso-8859-8", "koi8-r", "koi8-u", "windows-1251",
     "windows-1253", "windows-1255", "windows-1256", "windows-874", "x-mac-cyrillic",
@@ -92,15 +92,15 @@ def find_codec(encoding: str) -> str:
 def decode(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
     """The text of ``body`` without its BOM, and the name of its encoding (WHATWG, lower case).
 
-    The first of these counts: a BOM, ``content_type`` (the header's value), a meta element in the first 64 KiB,
-    UTF-8 where the body is valid UTF-8, detection on a sample, ``default_charset``. Bytes that are not valid become
-    U+FFFD; never raises.
+    The first of these that says anything is taken: a BOM, ``content_type`` (the header's value), a meta element in the
+    first 64 KiB, UTF-8 if the body is valid UTF-8, detection on a sample, ``default_charset``. Bytes that are not valid
+    become U+FFFD; never raises.
     """
     return _decode(body, content_type, default_charset, markup=True)
 
 
 def decode_text(body: bytes, *, content_type: str, default_charset: str) -> tuple[str, str]:
-    """As ``decode``, for a body that is not HTML, where a meta element declares nothing."""
+    """As ``decode``, for a body that is not HTML: meta elements in it are not looked for."""
     return _decode(body, content_type, default_charset, markup=False)
 
 
@@ -162,14 +162,14 @@ def _find_detected(name: str) -> str | None:
 
 
 def _is_latin(sample: bytes) -> bool:
-    """Whether most bytes that are not ASCII are beside ASCII letters: such words are of one script, Latin."""
+    """Whether most bytes that are not ASCII are beside ASCII letters, as in words of Latin letters with accents."""
     return len(_HIGH_IN_LATIN.findall(sample)) * 2 > len(_HIGH_RUN.findall(sample))
 
 
 def prescan(body: bytes) -> str | None:
     """The encoding that an XML declaration or a meta element names (HTML Standard, "prescan a byte stream"), or None.
 
-    UTF-16 means UTF-8 there, x-user-defined means windows-1252; unknown labels are ignored.
+    If it names UTF-16, the encoding is UTF-8; if x-user-defined, windows-1252. Unknown labels are ignored.
     """
     head = body[:_PRESCAN_BYTES]
     declaration = _XML.match(head)

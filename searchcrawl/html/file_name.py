@@ -22,9 +22,9 @@ _MAX_CHARACTERS: Final = 8_192
 
 
 class Disposition(NamedTuple):
-    """``type`` in lower case; ``parameters`` by name in lower case, of several with the same name the first.
+    """``type`` in lower case; ``parameters`` by name in lower case, of parameters with the same name only the first.
 
-    The value of ``name*`` is as it was sent; where it can be decoded, ``name`` has the decoded value.
+    The value of ``name*`` is as it was sent; if it can be decoded, ``name`` has the decoded value.
     """
 
     type: str
@@ -53,7 +53,7 @@ def parse_disposition(value: str) -> Disposition:
 
 
 def _read_parameters(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Name, value, and whether that was quoted, of each parameter."""
+    """Of each parameter its name, its value, and whether the value was quoted."""
     position = 0
     while position < len(text):
         equals, end = text.find("=", position), text.find(";", position)
@@ -135,7 +135,7 @@ def _read_last_segment(url: str) -> str:
 
 
 def _decode(value: bytes) -> str:
-    """Servers send names in UTF-8, although a header is ISO 8859-1."""
+    """The text of a header: servers send names in UTF-8, although headers are in ISO 8859-1."""
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError:

@@ -13,7 +13,7 @@ from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.items import Link
 from searchcrawl.urls import resolve
 
-#: No page for readers has more; further links are left out.
+#: No page that is written for people has more links; further ones are left out.
 MAX_LINKS: Final = 300_000
 #: No server accepts a longer URL, and the parser would copy it several times.
 MAX_URL_CHARACTERS: Final = 65_536
@@ -128,8 +128,8 @@ def read_reference(node: LexborNode) -> Reference | None:
 def extract_links(references: Iterable[Reference], resolver: Resolver) -> PageLinks:
     """The links to the targets of references, in document order.
 
-    Targets that are no http(s) URL are left out, and those beyond MAX_LINKS. A target is nofollow only where each
-    of its links is nofollow.
+    Targets that are no http(s) URL are left out, and those beyond MAX_LINKS. A target is nofollow only if all its links
+    are.
     """
     targets: dict[str, bool] = {}
     by_reference: dict[str, str] = {}

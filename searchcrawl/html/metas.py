@@ -81,7 +81,7 @@ def _list_agent_names(user_agent: str) -> frozenset[str]:
 
 
 def _collect_directives(content: str, *, agents: frozenset[str], moments: list[datetime]) -> set[str]:
-    """The directives that apply; the name of an agent and a colon limit what follows to that agent.
+    """The directives in ``content`` that apply to us; after the name of an agent and a colon, they are for that agent only.
 
     Dates of ``unavailable_after`` are added to ``moments``.
     """
@@ -106,7 +106,7 @@ def _collect_directives(content: str, *, agents: frozenset[str], moments: list[d
 
 
 def _read_date(parts: list[str]) -> tuple[datetime | None, int]:
-    """A date and its number of parts: a date may have a comma in it; the shortest text that is a date counts."""
+    """A date, and how many of ``parts`` (text split at commas) it takes: as few as possible, and more if it has commas."""
     for length in range(1, len(parts) + 1):
         moment = _parse_date(",".join(parts[:length]).strip())
         if moment is not None:
@@ -115,7 +115,7 @@ def _read_date(parts: list[str]) -> tuple[datetime | None, int]:
 
 
 def _parse_date(text: str) -> datetime | None:
-    """A date of RFC 822, RFC 850 or ISO 8601, in UTC where it has no zone; None where it is none."""
+    """A date of RFC 822, RFC 850 or ISO 8601, in UTC if it names no zone; None if the text is no date."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             moment = read(text)

@@ -20,12 +20,12 @@ from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_blocks
 from searchcrawl.html.tree import parse_tree
 from searchcrawl.items import Link, Page
 
-#: A page that is shown for longer is content; its target is a link then.
+#: A page that is shown for longer before its refresh is content, and the target of the refresh is a link.
 MAX_REFRESH_SECONDS: Final = 100
 
 _LINKS: Final = "a area frame iframe"
 _FIELDS: Final = "meta link base title"
-# Blocks get a mark before and after them, items before them only: another item or the end of their parent follows.
+# Blocks get a mark before and after them, items only before them: after an item comes another one, or its parent ends.
 _BLOCKS: Final = (
     "address article aside blockquote body center dd details dialog dir div dl fieldset figcaption figure footer "
     "form h1 h2 h3 h4 h5 h6 header hgroup hr legend main menu nav ol p pre search section summary table ul"
@@ -205,7 +205,7 @@ def _read_tree(parser: LexborHTMLParser) -> _Elements:
 
 
 def _read_noscripts(contents: list[str]) -> list[Reference]:
-    """The references in noscript elements: their content is text to this parser, and markup to a browser without scripts."""
+    """The references in noscript elements: this parser reads their content as text, a browser without scripts as markup."""
     content = " ".join(text for text in contents if "<" in text)
     return _read_tree(parse_tree(content)).references if content else []
 
@@ -213,7 +213,7 @@ def _read_noscripts(contents: list[str]) -> list[Reference]:
 def _read_metas(
     nodes: list[LexborNode], resolver: Resolver, url: str
 ) -> tuple[list[tuple[str, str]], str | None, str | None]:
-    """Names and contents; the target of a refresh; the target of a refresh after too long a time to be a redirect."""
+    """Names and contents; the target of a refresh; the target of a refresh that comes too late to be a redirect."""
     metas: list[tuple[str, str]] = []
     refresh = later = None
     for node in nodes:
@@ -284,7 +284,7 @@ def _normalise_language(text: str) -> str:
 
 
 def _read_text(parser: LexborHTMLParser, silent: list[LexborNode]) -> str:
-    """The text that the body shows, a line a block. It changes the tree, so everything else is read before."""
+    """The text that the body shows, one line for each block. It changes the tree, so all else is read before."""
     body = parser.body
     if body is None:
         return ""
@@ -295,7 +295,7 @@ def _read_text(parser: LexborHTMLParser, silent: list[LexborNode]) -> str:
 
 
 def has_password_field(body: bytes, name: str | None = None) -> bool:
-    """Whether an HTML page has a password field (with this ``name``, where one is given): that is how a login form is known."""
+    """Whether an HTML page has a password field (of this ``name``, if one is given), as login forms have."""
     if name is not None and name.encode() not in body:
         return False
     fields = (tag[0] for tag in _INPUT.finditer(body) if _OF_PASSWORD.search(tag[0]))

@@ -13,7 +13,7 @@ _ILLEGAL_BYTES: Final = bytes(code for code in range(0x20) if code not in (0x09,
 
 
 def remove_illegal(text: str) -> str:
-    """``text`` without the characters that XML 1.0 forbids (and so Solr)."""
+    """``text`` without the characters that XML 1.0, and so Solr, forbids."""
     try:
         raw = text.encode()
     except UnicodeEncodeError:  # surrogates

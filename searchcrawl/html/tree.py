@@ -1,4 +1,4 @@
-"""Parses a page with Lexbor, in linear time also where a page is made to be slow (X-D4, X-R13)."""
+"""Parses a page with Lexbor, in linear time even if the page was made to take long (X-D4, X-R13)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_FORMATTING: Final = 64
 #: Pages with fewer opening tags are parsed quickly, whatever their nesting.
 _HARMLESS_TAGS: Final = 8_000
 _HARMLESS_DEPTH: Final = 3_000
-_STRETCH: Final = 16_384
+_PIECE_CHARACTERS: Final = 16_384
 #: More than a tag of any real page has.
 MAX_ATTRIBUTES: Final = 1_000
 _HARMLESS_CHARACTERS: Final = 16_384
@@ -23,7 +23,7 @@ _WINDOW: Final = 4_096
 #: Tags with fewer attributes take at most half a second.
 _HARMLESS_ATTRIBUTES: Final = 10_000
 _SHORTEST_ATTRIBUTE: Final = 6
-#: With more characters a tag there are so few tags that there is time to look at each.
+#: If a page has more characters for each tag than this, it has so few tags that there is time to look at each.
 _CHARACTERS_A_TAG: Final = 40
 _ATTRIBUTE: Final = r"[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
 # The name of the tag counts as the first attribute.
@@ -108,13 +108,13 @@ def replace_selects(text: str) -> str:
 
 
 def may_be_deep(text: str) -> bool:
-    """Whether more elements may be open at once than a real page has; found for one stretch of the text after another."""
+    """Whether more elements may be open at once than a real page has; counted piece by piece of the text."""
     still_open: Counter[str] = Counter()
-    for start in range(0, len(text), _STRETCH):
+    for start in range(0, len(text), _PIECE_CHARACTERS):
         opened: Counter[str] = Counter()
         closed: Counter[str] = Counter()
-        # A stretch has few different names, so it is cheaper to find all tags than only those that nest.
-        for name, count in Counter(_NAME.findall(text, start, start + _STRETCH)).items():
+        # A piece has few different names, so it is cheaper to find all tags than only those that nest.
+        for name, count in Counter(_NAME.findall(text, start, start + _PIECE_CHARACTERS)).items():
             bare = name.lstrip("/").lower()
             if bare not in _FLAT:
                 (closed if name[0] == "/" else opened)[bare] += count
@@ -127,8 +127,8 @@ def may_be_deep(text: str) -> bool:
 def cap_depth(text: str) -> str:
     """``text`` without the tags that are nested deeper than MAX_DEPTH; the same text where there are none.
 
-    It is a linear scan that knows comments and raw text, and counts open elements by name only. A tag that is dropped
-    by mistake changes the structure, never the text or the links.
+    It is one pass over the text that knows comments and raw text, and counts open elements by name only. A tag that is
+    dropped by mistake changes the structure, never the text or the links.
     """
     return _Scan(text).run()
 
