@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select
 
 from searchcrawl.codes import WARNED
 from searchcrawl.store.engine.database import Database, Transaction
@@ -89,18 +89,23 @@ class IndexedRow(NamedTuple):
 
 def list_urls(database: Database, source_id: int, wanted: RowFilter) -> Iterator[ListedUrl]:
     """The rows of a source by rising id, read a page at a time; raises StoreError."""
+    for row in _read_pages(database, source_id, partial(_build_listing, wanted)):
+        yield _build_listed(row)
+
+
+def _read_pages(database: Database, source_id: int, build_query: Callable[[int], Select[Any]]) -> Iterator[RowMapping]:
+    """The rows of a source, read a page at a time; ``build_query`` gets the ``url_id`` after which a page begins."""
     after = 0
     while True:
-        query = _build_listing(wanted, after)
-        page = database.read(partial(_load_page, query=query, source_id=source_id))
+        page = database.read(partial(_load_page, query=build_query(after), source_id=source_id))
         yield from page
         if len(page) < _PAGE_ROWS:
             return
-        after = page[-1].url_id
+        after = page[-1]["url_id"]
 
 
-def _load_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> list[ListedUrl]:
-    return [_build_listed(row) for row in transaction.execute(query, {"source_id": source_id}).mappings()]
+def _load_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> Sequence[RowMapping]:
+    return transaction.execute(query, {"source_id": source_id}).mappings().all()
 
 
 def find_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | None:
@@ -111,7 +116,6 @@ def find_url(transaction: Transaction, source_id: int, key: int) -> ListedUrl | 
 
 def list_indexed(database: Database, source_id: int) -> Iterator[IndexedRow]:
     """The documents of a source that are in the index, as the table knows them, by rising row id; raises StoreError."""
-    after = 0
     query = (
         select(
             documents.c.url_id, urls.c.url, documents.c.indexed_version, documents.c.fields_digest, documents.c.state
@@ -121,21 +125,10 @@ def list_indexed(database: Database, source_id: int) -> Iterator[IndexedRow]:
         .order_by(documents.c.url_id)
         .limit(_PAGE_ROWS)
     )
-    while True:
-        page = database.read(
-            partial(_load_indexed_page, query=query.where(documents.c.url_id > after), source_id=source_id)
-        )
-        yield from page
-        if len(page) < _PAGE_ROWS:
-            return
-        after = page[-1].url_id
-
-
-def _load_indexed_page(transaction: Transaction, *, query: Select[Any], source_id: int) -> list[IndexedRow]:
-    return [
-        IndexedRow(row[0], row[1], row[2], row[3] or b"", bool(row[3]) and row[4] == DocumentState.PRESENT)
-        for row in transaction.execute(query, {"source_id": source_id})
-    ]
+    for row in _read_pages(database, source_id, lambda after: query.where(documents.c.url_id > after)):
+        digest: bytes = row["fields_digest"] or b""
+        settled = bool(digest) and row["state"] == DocumentState.PRESENT
+        yield IndexedRow(row["url_id"], row["url"], row["indexed_version"], digest, settled)
 
 
 def find_host_ids(transaction: Transaction, name: str) -> list[int]:
@@ -232,8 +225,8 @@ def _build_conditions(wanted: RowFilter) -> Iterator[ColumnElement[bool]]:
         yield func.coalesce(urls.c.last_fetched_ms, urls.c.first_seen_ms) >= wanted.since_ms
 
 
-def _build_listed(row: object) -> ListedUrl:
-    values = dict(row)  # type: ignore[call-overload]  # a RowMapping
+def _build_listed(row: RowMapping) -> ListedUrl:
+    values: dict[str, Any] = dict(row)
     values["fetch_state"] = FetchState(values["fetch_state"])
     state = values["document_state"]
     values["document_state"] = None if state is None else DocumentState(state)
