@@ -339,17 +339,10 @@ def facts_of(code: int) -> CodeFacts:
     if code == HTTPStatus.NOT_MODIFIED:
         return CodeFacts(CodeClass.SUCCESS, code, title, "The page has not changed since the last visit.")
     if code in _PASSING or 500 <= code <= 599:
-        return CodeFacts(
-            CodeClass.FAILURE, code, title, "The host cannot answer now, and may at the next try.", retried=True
-        )
+        return _failure(code, title, "The host cannot answer now, and may at the next try.", retried=True)
     if 400 <= code <= 499:
-        return CodeFacts(
-            CodeClass.FAILURE,
-            code,
-            title,
-            "The host refuses the page, or has none; lifecycle.remove_on says what removes.",
-        )
-    return CodeFacts(CodeClass.FAILURE, code, title, "The host answered with a status that brings no page.")
+        return _failure(code, title, "The host refuses the page, or has none; lifecycle.remove_on says what removes.")
+    return _failure(code, title, "The host answered with a status that brings no page.")
 
 
 def describe_code(code: int) -> str:

@@ -11,10 +11,7 @@ from searchcrawl.sources.project import Project
 
 
 def open_index(project: Project) -> Receiver:
-    """Opens the receiver in the package that ``index.type`` names; requests nothing yet.
-
-    Its library is loaded only here.
-    """
+    """Opens the receiver in the package that ``index.type`` names; requests nothing yet. Its library is loaded here."""
     receiver: Receiver = import_module(f"searchcrawl.index.{project.index.type}.receiver").open_receiver(project)
     return receiver
 

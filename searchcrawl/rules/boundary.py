@@ -107,7 +107,12 @@ class Boundary:
         self._url_rules = UrlRules(include=include_urls, exclude=exclude_urls, file=file)
         self._has_url_rules = bool(self._url_rules)
         self._limits = _Limits(
-            depth, dynamic_pages, max_path_segments, max_query_parameters, max_repeated_segments, file
+            file,
+            depth=depth,
+            dynamic_pages=dynamic_pages,
+            max_path_segments=max_path_segments,
+            max_query_parameters=max_query_parameters,
+            max_repeated_segments=max_repeated_segments,
         )
         self._max_url_length = max_url_length
         self._too_long = [Decision(False, f"max_url_length = {max_url_length}", file, "scope.max_url_length")]
@@ -283,29 +288,15 @@ def _compile_ports(include: Sequence[int], exclude: Sequence[int], file: str, ke
 class _Limits:
     """Depth, dynamic pages and the limits that end traps (B7, B9, L8)."""
 
-    def __init__(
-        self,
-        depth: int,
-        dynamic_pages: bool,
-        max_path_segments: int,
-        max_query_parameters: int,
-        max_repeated_segments: int,
-        file: str,
-    ) -> None:
-        self._depth = depth
-        self._dynamic_pages = dynamic_pages
-        self._max_segments = max_path_segments
-        self._max_parameters = max_query_parameters
-        self._max_repeated = max_repeated_segments
-        values = {
-            "depth": depth,
-            "dynamic_pages": "false",
-            "max_path_segments": max_path_segments,
-            "max_query_parameters": max_query_parameters,
-            "max_repeated_segments": max_repeated_segments,
-        }
+    def __init__(self, file: str, **values: int) -> None:
+        self._depth = values["depth"]
+        self._dynamic_pages = values["dynamic_pages"]
+        self._max_segments = values["max_path_segments"]
+        self._max_parameters = values["max_query_parameters"]
+        self._max_repeated = values["max_repeated_segments"]
+        shown = {**values, "dynamic_pages": "false"}
         self._refusals = {
-            name: Decision(False, f"{name} = {value}", file, f"scope.{name}") for name, value in values.items()
+            name: Decision(False, f"{name} = {value}", file, f"scope.{name}") for name, value in shown.items()
         }
 
     def find(self, target: str, depth: int | None) -> list[Decision]:
