@@ -22,11 +22,13 @@ LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-ha
 
 # Beside an SQLite file with the embedded index, which tests use where nothing else is said.
 PAIRS := postgresql+local sqlite+solr postgresql+solr
-# Each store and each index once more; how they are paired is the soak's.
-QUICK_PAIRS := postgresql+solr
-on_each_pair = for pair in $(2); do \
-	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(1) tests/acceptance; done
+# Each store and each index once more, in the same session; how they are paired is the soak's.
+MATRIX := SEARCHCRAWL_TEST_MATRIX=postgresql+solr
+# What `make check` runs.
+CHECKS := tests/test_layout.py tests/test_docs.py
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+on_each_pair = for pair in $(PAIRS); do \
+	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} $(PYTEST) tests/acceptance; done
 
 .PHONY: help demo site test check bench scale results solr soak docs venv lock clean
 
@@ -39,10 +41,9 @@ demo: $(STAMP)  ## crawl the test site, search it, change it, crawl and search a
 site: $(STAMP)  ## serve the test site on port 8765 for `scrapy crawl demo` (.venv/bin/scrapy); PORT=…
 	$(BIN)/python -m tests.site --port $(PORT)
 
-test: $(STAMP)  ## all tests but the soak, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
+test: $(STAMP)  ## all tests but the soak and those of check, with a real Solr and PostgreSQL; ARGS="-k robots" picks some
 	scripts/bootstrap java postgresql
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
-	$(if $(ARGS),,$(call on_each_pair,-m matrix,$(QUICK_PAIRS)))
+	$(if $(ARGS),$(PYTEST) $(ARGS),$(MATRIX) $(PYTEST) $(CHECKS:%=--ignore=%))
 
 docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/trees docs docs/_build/html
@@ -53,7 +54,7 @@ check: $(STAMP) docs  ## ruff, mypy --strict, import layers, layout; that docs a
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not soak" tests/test_layout.py tests/test_docs.py tests/test_docs_commands.py
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not soak" $(CHECKS) tests/test_docs_commands.py
 
 bench: $(STAMP)  ## searchcrawl and other crawlers on about 3,850 pages; ARGS="--rounds 1 --only abe" does less
 	scripts/bootstrap bench java
@@ -73,7 +74,7 @@ solr: $(STAMP)  ## a real Solr for development
 soak: $(STAMP)  ## kill -9 at every passing of every failpoint, and all stores with all indexes; takes long
 	scripts/bootstrap java postgresql
 	$(BIN)/python -m pytest -m soak $(ARGS)
-	$(if $(ARGS),,$(call on_each_pair,,$(PAIRS)))
+	$(if $(ARGS),,$(on_each_pair))
 
 venv: $(STAMP)  ## the virtual environment alone
 

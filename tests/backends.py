@@ -1,7 +1,9 @@
 """Which store and which index the projects of tests use.
 
 ``SEARCHCRAWL_TEST_STORE`` is ``sqlite`` (default) or ``postgresql``, ``SEARCHCRAWL_TEST_INDEX`` is ``local``
-(default) or ``solr``. Each project gets a database and a core of its own on the servers of the test session.
+(default) or ``solr``. ``SEARCHCRAWL_TEST_MATRIX`` is a pair (``postgresql+solr``) with which the tests that are marked
+``matrix`` run as well, in the same session. Each project gets a database and a core of its own on the servers of the
+test session.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 STORE: Final = "SEARCHCRAWL_TEST_STORE"
 INDEX: Final = "SEARCHCRAWL_TEST_INDEX"
+MATRIX: Final = "SEARCHCRAWL_TEST_MATRIX"
 
 
 @dataclass(slots=True)
@@ -127,6 +130,12 @@ def wanted(environment: Mapping[str, str], name: str, values: tuple[str, ...]) -
     if value not in values:
         raise ValueError(f"{name}: must be one of {', '.join(values)} (got {value})")
     return value
+
+
+def of_pair(pair: str) -> dict[str, str]:
+    """What the environment says where such a pair (``postgresql+solr``) is asked for."""
+    store, _, index = pair.partition("+")
+    return {STORE: store, INDEX: index}
 
 
 def is_file(environment: Mapping[str, str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -17,7 +17,19 @@ from tests.scripted_solr import ScriptedSolr
 from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
 _TESTS: Final = Path(__file__).parent
+_ACCEPTANCE: Final = _TESTS / "acceptance"
+_LONGEST: Final = "test_kill.py"
 _LONGEST_FIRST: Final = ("acceptance", "integration")
+
+
+class PairModule(pytest.Module):
+    """The tests of a file that are marked ``matrix``, once more, with another store and index."""
+
+    pair: str
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        """Those tests, with module fixtures of their own."""
+        return [item for item in super().collect() if next(item.iter_markers("matrix"), None)]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,18 +38,39 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "other_backends: not run with an SQLite file and the embedded index")
 
 
-def _place(file: Path) -> int:
+@pytest.hookimpl(trylast=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> PairModule | None:
+    """Acceptance tests a second time, where the environment names another pair for those of the matrix."""
+    pair = os.environ.get(backends.MATRIX)
+    if not pair or file_path.parent != _ACCEPTANCE or not file_path.match("test_*.py"):
+        return None
+    name = f"{file_path.name}[{pair}]"
+    module: PairModule = PairModule.from_parent(parent, path=file_path, name=name, nodeid=f"{parent.nodeid}/{name}")
+    module.pair = pair
+    return module
+
+
+def _environment(item: pytest.Item | pytest.Collector) -> Mapping[str, str]:
+    """What names the store and the index of a test."""
+    module = item.getparent(PairModule)
+    return os.environ if module is None else backends.of_pair(module.pair)
+
+
+def _place(file: Path) -> tuple[int, bool]:
     folder = file.relative_to(_TESTS).parts[0]
-    return _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+    place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
+    return place, file.name != _LONGEST
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what says nothing new of the default store and index; puts long files first, for several processes."""
     items.sort(key=lambda item: _place(item.path))
-    if not backends.asks_for_default(os.environ):
-        return
-    left_out = [item for item in items if item.get_closest_marker("other_backends")]
-    config.hook.pytest_deselected(items=left_out)
+    left_out = {
+        item
+        for item in items
+        if item.get_closest_marker("other_backends") and backends.asks_for_default(_environment(item))
+    }
+    config.hook.pytest_deselected(items=[*left_out])
     items[:] = [item for item in items if item not in left_out]
 
 
@@ -127,11 +160,13 @@ def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
     server.drop_database(name)
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def backends_in_use(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Projects use the store and the index that the environment names; see ``tests.backends``."""
+    """Projects use the store and the index that the environment or the module names; see ``tests.backends``."""
     with backends.in_use(
-        lambda: request.getfixturevalue("postgres"), lambda: request.getfixturevalue("solr_server"), os.environ
+        lambda: request.getfixturevalue("postgres"),
+        lambda: request.getfixturevalue("solr_server"),
+        _environment(request.node),
     ):
         yield
 
