@@ -217,11 +217,11 @@ class TrapWatch:
                 return
             pattern = self._find_or_add(name)
             pattern.pages += 1
-            share = 0.0
+            ratio = 0.0
             if pattern.pages > skipped:
-                share = self._compare(name, pattern, page)
+                ratio = self._compare(name, pattern, page)
                 self._decide(level, name, pattern, suspected=suspected)
-            if level >= Level.HOST and share >= _MOSTLY_NEW_RATIO and number > 1:
+            if level >= Level.HOST and ratio >= _MOSTLY_NEW_RATIO and number > 1:
                 # The page also belongs to the narrower pattern before this one, so that one brings new text.
                 self._note_productive(patterns[number - 2].text)
             if number < len(patterns) and pattern.pages > self._limit_part(patterns[number].level):
@@ -241,15 +241,15 @@ class TrapWatch:
             self._watch(name, pattern, new_content)
             return 1.0
         self._watched.move_to_end(name)
-        share = pattern.new_content.measure(page, roughly=pattern.pages_until_comparison > 0)
-        if share is None:
+        ratio = pattern.new_content.measure(page, roughly=pattern.pages_until_comparison > 0)
+        if ratio is None:
             pattern.pages_until_comparison -= 1
-            share = pattern.shares[-1] / _STORED_ONE if pattern.shares else 1.0
+            ratio = pattern.shares[-1] / _STORED_ONE if pattern.shares else 1.0
         else:
-            pattern.pages_until_comparison = _PAGES_PER_COMPARISON - 1 if share >= _MOSTLY_NEW_RATIO else 0
-        pattern.shares.append(math.ceil(_STORED_ONE * share))
+            pattern.pages_until_comparison = _PAGES_PER_COMPARISON - 1 if ratio >= _MOSTLY_NEW_RATIO else 0
+        pattern.shares.append(math.ceil(_STORED_ONE * ratio))
         del pattern.shares[: -self._trap_after]
-        return share
+        return ratio
 
     def _decide(self, level: Level, name: str, pattern: _Pattern, *, suspected: bool) -> None:
         """Decides after a page whether its pattern is cut, productive, or only watched further."""

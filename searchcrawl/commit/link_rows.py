@@ -20,7 +20,6 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table
-from searchcrawl.store.sitemaps.sitemap_table import Reading
 from searchcrawl.store.urls import review_table, url_table
 
 #: How many display URLs are remembered as written.
@@ -181,5 +180,4 @@ class SitemapRows:
             children = set[int]().union(*(contents.children for contents in both if contents))
             sitemap_table.unlist_others(transaction, sitemap_id, rows)
             sitemap_table.forget_other_children(transaction, sitemap_id, children)
-        reading = Reading(code=end.code, error=end.error, etag=end.etag, last_modified=end.last_modified)
-        sitemap_table.end(transaction, sitemap_id, reading, run_id=self._run_id, now_ms=clock.now_ms())
+        sitemap_table.end(transaction, sitemap_id, end, run_id=self._run_id, now_ms=clock.now_ms())

@@ -157,14 +157,14 @@ class NewContent:
         runs = set(find_runs(new, page.url))
         if not runs:
             return 0.0
-        share = len(self._runs.add(runs)) / max(len(runs) + known_words, _MIN_WORDS)
+        ratio = len(self._runs.add(runs)) / max(len(runs) + known_words, _MIN_WORDS)
         if (
-            share >= _COPY
+            ratio >= _COPY
             and len(runs) >= _MIN_SIMHASH_WORDS
             and self._is_near(simhash([run for run in runs if run & 1]))
         ):
             return 0.0
-        return share
+        return ratio
 
     def _is_near(self, value: int) -> bool:
         if any((value ^ other).bit_count() <= NEAR_BITS for other in self._simhashes):

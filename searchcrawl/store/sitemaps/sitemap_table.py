@@ -10,6 +10,7 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, fu
 
 from searchcrawl import urls as identities
 from searchcrawl.codes import READ, SUCCESS, CodeClass, facts_of
+from searchcrawl.items import SitemapEnd
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import sitemaps, urls
@@ -89,17 +90,7 @@ def add(transaction: Transaction, source_id: int, wanted: Iterable[str], *, pare
     return sorted(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How the reading of a sitemap ended; ``code`` is as for a URL (304: not modified)."""
-
-    code: int
-    error: str | None
-    etag: str | None
-    last_modified: str | None
-
-
-def end(transaction: Transaction, sitemap_id: int, reading: Reading, *, run_id: int, now_ms: int) -> None:
+def end(transaction: Transaction, sitemap_id: int, reading: SitemapEnd, *, run_id: int, now_ms: int) -> None:
     """Writes how a reading ended; a failure keeps the validators, and 304 may renew them."""
     values: dict[str, object] = {"code": reading.code, "error": reading.error, "run_id": run_id, "read_ms": now_ms}
     if reading.code == 200 or (reading.code == 304 and reading.etag is not None):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from searchcrawl.items import SitemapEnd
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.sitemaps import sitemap_table
-from searchcrawl.store.sitemaps.sitemap_table import Dates, Reading, SitemapRow
+from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle
 
 INDEX, URL, OTHER = (f"http://a.test/{name}.xml" for name in ("index", "one", "two"))
 RUN = 7
 DATES = Dates(source_id=SOURCE, run_id=RUN, horizon_ms=NOW_MS, urls=[INDEX, URL])
-READ = Reading(code=200, error=None, etag='"1"', last_modified="then")
+READ = SitemapEnd(code=200, error=None, etag='"1"', last_modified="then")
 
 
 def named(database: Database, *urls: str, parent_id: int | None = None) -> list[int]:
@@ -20,7 +21,7 @@ def named(database: Database, *urls: str, parent_id: int | None = None) -> list[
         return sitemap_table.add(transaction, SOURCE, urls, parent_id=parent_id)
 
 
-def end(database: Database, sitemap_id: int, reading: Reading = READ, *, run_id: int = RUN) -> None:
+def end(database: Database, sitemap_id: int, reading: SitemapEnd = READ, *, run_id: int = RUN) -> None:
     with database.write_once() as transaction:
         sitemap_table.end(transaction, sitemap_id, reading, run_id=run_id, now_ms=NOW_MS)
 
@@ -64,7 +65,7 @@ def test_find_when_a_reading_failed_then_the_validators_are_kept(database: Datab
     (sitemap,) = named(database, URL)
 
     end(database, sitemap)
-    end(database, sitemap, Reading(code=503, error="503 Service Unavailable", etag=None, last_modified=None))
+    end(database, sitemap, SitemapEnd(code=503, error="503 Service Unavailable", etag=None, last_modified=None))
 
     found = find(database, URL)
     assert found == SitemapRow(id=sitemap, url=URL, code=503, etag='"1"', last_modified="then", run_id=RUN)
@@ -150,7 +151,7 @@ def test_put_off_when_the_sitemap_was_not_read_in_this_run_then_its_dates_do_not
     (url_id,) = add(database, ["page"])
     (sitemap,) = named(database, URL)
     list_urls(database, sitemap, {url_id: 1})
-    end(database, sitemap, Reading(code=code, error=None, etag=None, last_modified=None), run_id=run_id)
+    end(database, sitemap, SitemapEnd(code=code, error=None, etag=None, last_modified=None), run_id=run_id)
     claim(database)
     settle(database, [url_id])
 
@@ -162,7 +163,7 @@ def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(d
     same, changed, visited = ids = add(database, ["same", "changed", "visited"])
     (sitemap,) = named(database, URL)
     list_urls(database, sitemap, {same: 1, changed: NOW_MS + 1, visited: NOW_MS + 1000})
-    end(database, sitemap, Reading(code=304, error=None, etag=None, last_modified=None))
+    end(database, sitemap, SitemapEnd(code=304, error=None, etag=None, last_modified=None))
     claim(database)
     settle(database, ids, due_ms=NOW_MS + 500)
     # In this run: a date in the future must not bring it back for ever.
@@ -177,7 +178,7 @@ def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(d
 def test_failures_when_listed_sitemaps_could_not_be_read_then_they_are_told(database: Database) -> None:
     good, bad, _ = named(database, URL, OTHER, INDEX)
     end(database, good)
-    end(database, bad, Reading(code=404, error="404 Not Found", etag=None, last_modified=None))
+    end(database, bad, SitemapEnd(code=404, error="404 Not Found", etag=None, last_modified=None))
 
     with database.read_once() as transaction:
         assert sitemap_table.find_failures(transaction, SOURCE, [URL, OTHER, INDEX]) == [(OTHER, "404 Not Found")]
