@@ -176,7 +176,7 @@ class Code(IntEnum):
     NOT_INDEXED = _excluded(
         952,
         "fetched, and not to be indexed",
-        "The page was fetched, and noindex, a rule of [keep] or a plug-in keeps it out of the index.",
+        "The page was fetched, and noindex, a rule of [keep] or a plugin keeps it out of the index.",
         removes=True,
     )
     META_REFRESH = _redirect(

@@ -26,11 +26,11 @@ class ConversionPool:
         if pool is None:
             pool = WorkerPool(max_memory_bytes=self._max_memory_bytes, timeout_seconds=self._timeout_seconds)
             self._pools[converter.name] = pool
-        answer: Future[Page] = Future()
-        answer.set_running_or_notify_cancel()
+        page: Future[Page] = Future()
+        page.set_running_or_notify_cancel()
         packed = pool.submit(_convert_packed, converter.convert, body, context)
-        packed.add_done_callback(lambda done: _hand_over(done, answer))
-        return answer
+        packed.add_done_callback(lambda done: _hand_over(done, page))
+        return page
 
     def close(self) -> None:
         """Ends the processes; documents that are being converted fail with 904. Blocks for up to 3 s."""
@@ -64,10 +64,10 @@ def _unpack(packed: _PackedPage) -> Page:
     return replace(packed.page, links=links)
 
 
-def _hand_over(done: Future[_PackedPage], answer: Future[Page]) -> None:
+def _hand_over(done: Future[_PackedPage], page: Future[Page]) -> None:
     """Runs in a thread of the pool."""
     error = done.exception()
     if error is not None:
-        answer.set_exception(error)
+        page.set_exception(error)
     else:
-        answer.set_result(_unpack(done.result()))
+        page.set_result(_unpack(done.result()))

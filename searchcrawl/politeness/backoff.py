@@ -23,7 +23,7 @@ FAILURES_TO_BLOCK: Final = 5
 LONG_PAUSES_TO_BLOCK: Final = 2
 _FIRST_PAUSE_SECONDS: Final = 0.125
 #: The longest pause of a host some of whose pages are good: one broken part must not delay the others by hours.
-_MILD_PAUSE_SECONDS: Final = 1.0
+_PAUSE_AMONG_GOOD_SECONDS: Final = 1.0
 #: A longer Retry-After is treated as this.
 MAX_RETRY_AFTER_SECONDS: Final = 7 * 86_400.0
 #: Why a host is blocked; for all other codes its connections failed.
@@ -43,9 +43,9 @@ class HostBackoff(NamedTuple):
         return min(self.first_seconds * 2.0 ** min(failures - 1, 16), self.limit_seconds)
 
 
-def choose_backoff(*, delay_seconds: float, mild: bool) -> HostBackoff:
-    """The pauses of a host with this delay; ``mild`` for one whose other pages are good."""
-    limit = max(_MILD_PAUSE_SECONDS, 2 * delay_seconds) if mild else MAX_RETRY_PAUSE_SECONDS
+def choose_backoff(*, delay_seconds: float, other_pages_good: bool) -> HostBackoff:
+    """The pauses of a host with this delay; ``other_pages_good`` if only some of its pages fail."""
+    limit = max(_PAUSE_AMONG_GOOD_SECONDS, 2 * delay_seconds) if other_pages_good else MAX_RETRY_PAUSE_SECONDS
     return HostBackoff(max(_FIRST_PAUSE_SECONDS, delay_seconds), limit)
 
 

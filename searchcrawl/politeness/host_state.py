@@ -78,12 +78,12 @@ class HostState:
         that answers 503 to some pages, and has answered others, is only requested more slowly.
         """
         self.failures += 1
-        mild = connected and self.has_answered and code != TOO_MANY_REQUESTS
-        backoff = choose_backoff(delay_seconds=delay_seconds, mild=mild)
+        other_pages_good = connected and self.has_answered and code != TOO_MANY_REQUESTS
+        backoff = choose_backoff(delay_seconds=delay_seconds, other_pages_good=other_pages_good)
         self.next_at = max(self.next_at, clock.monotonic() + backoff.pause_seconds(self.failures))
         report = self._open_report()
         report.failures, report.pause_seconds, report.code = report.failures + 1, backoff.pause_seconds, code
-        if self.blocked_code is None and self.failures >= FAILURES_TO_BLOCK and not mild:
+        if self.blocked_code is None and self.failures >= FAILURES_TO_BLOCK and not other_pages_good:
             self.blocked_code = code
 
     def record_retry_after(self, code: int, seconds: float) -> None:
