@@ -81,7 +81,8 @@ class TrapWatch:
 
     ``prepare``, ``admit``, ``observe`` and ``store`` are called by the writer thread; ``note_commit`` or
     ``note_rollback`` follows each transaction. ``refuse`` may be called by any thread, ``split_refused`` within any
-    transaction that writes.
+    transaction that writes. ``open`` is called by the helper thread that opens the writer, ``recall``
+    by ``explain`` too.
     """
 
     def __init__(self, source_id: int, *, trap_after: int, max_urls_per_pattern: int, file: str = "") -> None:
@@ -121,7 +122,7 @@ class TrapWatch:
         """Loads what earlier runs found, without writing; ignores cuts that were made with other limits."""
         if self._trap_after:
             for row in pattern_table.load(transaction, self._source_id, with_shares=True):
-                self._load_row(row)
+                self._load_pattern(row)
 
     def refuse(self, claim: Claim) -> Decision | None:
         """Returns why a row must not be requested, or None; start URLs and rows fetched before are allowed."""
@@ -316,7 +317,8 @@ class TrapWatch:
         if name not in self._productive and len(self._productive) < _MAX_PATTERNS:
             self._productive.add(name)
 
-    def _load_row(self, row: StoredPattern) -> None:
+    def _load_pattern(self, row: StoredPattern) -> None:
+        """A stored pattern is one of three: cut (with today's limit), with the ratios of its last pages, or productive."""
         if row.cut == TRAP_AFTER:
             if row.cut_limit == self._trap_after:
                 self._cuts.add(row.text)

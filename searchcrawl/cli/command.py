@@ -18,7 +18,8 @@ from searchcrawl.sources.loading import find_project, load_project, load_source,
 from searchcrawl.sources.project import Project
 
 if TYPE_CHECKING:
-    # Scrapy takes longer to load than most commands take: only commands that crawl load it.
+    # Scrapy takes longer to load than most commands take: commands that crawl or send to the index load it,
+    # and those with Scrapy's options (``-s``, ``--logfile`` …).
     from scrapy.crawler import CrawlerProcessBase
     from scrapy.settings import Settings
 
@@ -126,10 +127,10 @@ class Command:
             print_error(error)
             self.exitcode = exit_of(error)
 
-    def loaded_settings(self) -> Settings:
-        """The settings of the project, with those of the command line; loads Scrapy."""
+    def load_settings(self) -> Settings:
+        """The settings of the project with ``default_settings``, loaded once; ``check_use`` adds those of ``-s``."""
         if self.settings is None:
-            from searchcrawl.cli.scrapy_commands import load_settings  # noqa: PLC0415  # heavy
+            from searchcrawl.cli.scrapy_commands import load_settings  # noqa: PLC0415  # slow to load
 
             self.settings = load_settings(self.name)
             self.settings.setdict(self.default_settings, priority="command")
@@ -150,10 +151,10 @@ class Command:
         return list(sources.values())
 
     def _apply_global_options(self, opts: argparse.Namespace) -> None:
-        from scrapy.commands import ScrapyCommand  # noqa: PLC0415  # heavy
+        from scrapy.commands import ScrapyCommand  # noqa: PLC0415  # slow to load
         from scrapy.exceptions import UsageError as ScrapyUsageError  # noqa: PLC0415
 
-        self.loaded_settings()
+        self.load_settings()
         try:
             ScrapyCommand.process_options(cast(ScrapyCommand, self), [], opts)
         except ScrapyUsageError as error:

@@ -1,4 +1,4 @@
-"""Finds and runs a command. Loads Scrapy only for a command that crawls, and for Scrapy's own."""
+"""Finds and runs a command. Loads Scrapy itself only for Scrapy's own commands and for ``--profile``."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _run_own(name: str, argv: list[str]) -> int:
     if command.requires_crawler_process:
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415  # heavy
 
-        command.crawler_process = AsyncCrawlerProcess(command.loaded_settings())
+        command.crawler_process = AsyncCrawlerProcess(command.load_settings())
     command.run(args, opts)
     return command.exitcode
 

@@ -31,7 +31,7 @@ class SettlingMiddleware:
         return middleware
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Hands all items on, and ends the visit where the page is not among them."""
+        """Yields all items. If none of them is the page (a Document or Outcome of its row), the visit ends here."""
         claim = None if response.request is None else find_claim(response.request)
         missing = claim is not None
         async for item in result:

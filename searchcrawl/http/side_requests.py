@@ -167,7 +167,7 @@ class SideRequests:
         """
         url = first_url
         try:
-            async with self._keep_sites(policy, first_url):
+            async with self._hold_site(policy, first_url):
                 for _ in range(policy.max_redirects + 1):
                     if check is not None:
                         await check(url)
@@ -190,7 +190,7 @@ class SideRequests:
         )
 
     async def _send(self, request: Request, policy: SidePolicy) -> Response:
-        async with self._keep_host_limits(policy, urls.host_and_port(request.url)):
+        async with self._hold_request(policy, urls.host_and_port(request.url)):
             try:
                 return await self._download(request)
             except Exception as error:
@@ -201,8 +201,8 @@ class SideRequests:
                 raise SideRequestFailed(message, code=failure.code, transient=failure.transient) from error
 
     @asynccontextmanager
-    async def _keep_sites(self, policy: SidePolicy, url: str) -> AsyncIterator[None]:
-        """Counts the first host as one that is requested now; the targets of redirects do not count."""
+    async def _hold_site(self, policy: SidePolicy, url: str) -> AsyncIterator[None]:
+        """Waits until ``fetch.sites`` allows the host of ``url`` and holds its place; redirects to others need none."""
         if policy.limits is not Limits.SITES:
             yield
             return
@@ -213,7 +213,7 @@ class SideRequests:
             self._rate_limiter.release_host(urls.host_and_port(url))
 
     @asynccontextmanager
-    async def _keep_host_limits(self, policy: SidePolicy, host: str) -> AsyncIterator[None]:
+    async def _hold_request(self, policy: SidePolicy, host: str) -> AsyncIterator[None]:
         if policy.limits is not Limits.HOST_CONCURRENCY:
             await self._rate_limiter.wait_until_allowed(host)
             yield

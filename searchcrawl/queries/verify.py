@@ -53,14 +53,14 @@ def verify(database: Database, receiver: Receiver, sources: Collection[str], *, 
 def list_crawled_sources(database: Database, sources: Collection[str]) -> list[str]:
     """Those of ``sources`` that a process is crawling now: what it delivers meanwhile may be reported as a difference."""
 
-    def select(transaction: Transaction) -> list[str]:
+    def find_held(transaction: Transaction) -> list[str]:
         names = run_table.find_source_names(transaction)
         now_ms = clock.now_ms()
         return sorted(
-            name for number, name in names.items() if name in sources and lease.is_held(transaction, number, now_ms)
+            name for id_, name in names.items() if name in sources and lease.is_held(transaction, id_, now_ms)
         )
 
-    return database.read(select)
+    return database.read(find_held)
 
 
 def _find_differences(

@@ -73,9 +73,9 @@ class StoredRobots:
         self._swept = False
 
     async def save(self, origin: str, body: bytes | None) -> None:
-        """Stores a good answer, None for an origin without a file.
+        """Stores the body of a robots.txt; None deletes the stored one, as the origin has no file any more.
 
-        A store that fails is only logged: after a restart the file is requested again.
+        An error of the database is only logged: after a restart the file is requested again.
         """
         try:
             await asyncio.to_thread(self._save, origin, body)

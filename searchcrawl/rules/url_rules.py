@@ -57,11 +57,11 @@ def _options() -> re2.Options:
 
 
 def _expression(rule: str, file: str, key: str) -> str:
-    """The rule as an RE2 expression to be searched; raises ConfigurationError."""
-    is_expression = rule.startswith("re:")
+    """The rule as an RE2 expression that is searched for anywhere in a URL; raises ConfigurationError."""
+    is_regular = rule.startswith("re:")
     if not rule.removeprefix("re:").strip():
         raise ConfigurationError(file, key, f"must not be empty (got {rule!r})")
-    expression = rule[3:] if is_expression else glob_expression(rule)
+    expression = rule[3:] if is_regular else glob_expression(rule)
     try:
         re2.compile(expression, _options())
     except re2.error as error:
@@ -71,7 +71,7 @@ def _expression(rule: str, file: str, key: str) -> str:
 
 
 def glob_expression(rule: str) -> str:
-    """An RE2 expression, to be searched, for a glob where ``*`` alone is special."""
+    """An RE2 expression, searched for anywhere in a URL, for a glob where ``*`` alone is special."""
     text = rule.strip()
     with_host = _GLOB_HOST.fullmatch(text)
     if with_host and not with_host[2].isascii():

@@ -108,7 +108,10 @@ def find_refusal(name: str, value: Any) -> str | None:
 
 
 def find_refusal_on_command_line(name: str, text: str) -> str | None:
-    """Why a crawl of a source refuses ``-s NAME=TEXT``; None if it does not. The settings of the log are allowed there."""
+    """Why a crawl of a source refuses ``-s NAME=TEXT``; None if it does not.
+
+    Settings of the log are refused in a source file and allowed here.
+    """
     if name.startswith("LOG"):
         return None
     value: Any = text
@@ -116,7 +119,7 @@ def find_refusal_on_command_line(name: str, text: str) -> str | None:
         try:
             value = json.loads(text)
         except ValueError:
-            return "must be a JSON object of components and their places"
+            return "must be a JSON object of components and their order numbers"
     return find_refusal(name, value)
 
 
@@ -145,7 +148,7 @@ def is_credential(name: str) -> bool:
 
 def _wrong_components(value: Any) -> str | None:
     if not isinstance(value, Mapping):
-        return 'must be a table of components and their places, as {"mine.Pipeline" = 300}'
+        return 'must be a table of components and their order numbers, as {"mine.Pipeline" = 300}'
     for path, place in value.items():
         if not isinstance(path, str) or path.partition(".")[0] == "searchcrawl":
             return f"not for a source: the place of {path} is fixed"

@@ -66,7 +66,7 @@ class CrawlCommand(Command):
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         arguments = _arguments(opts.arguments)
         log_file, level = self._log_options(opts)
-        loader = SourceSpiderLoader.from_settings(self.loaded_settings())
+        loader = SourceSpiderLoader.from_settings(self.load_settings())
         try:
             spider = loader.load(args[0])
         except KeyError:
@@ -75,12 +75,12 @@ class CrawlCommand(Command):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         self._check_settings(opts)
         # The handlers of Scrapy would write the secrets that ours remove (X-O3).
-        self.loaded_settings().set("LOG_ENABLED", False, priority="cmdline")
+        self.load_settings().set("LOG_ENABLED", False, priority="cmdline")
         if spider.source.start.files:
             # A line that is no URL is an error of the configuration: it is reported before anything begins.
             read_start_urls(spider.project, spider.source)
         logs = install_run_log(spider.project, spider.source, copy_to=log_file, level=level)
-        patience_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
+        patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
         database = Database(spider.project.database_url, spider.project.root, patience_seconds=patience_seconds)
         run = begin(spider.project, spider.source, database, VERSIONS)
         for log in logs:
@@ -91,14 +91,14 @@ class CrawlCommand(Command):
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
-        level = self.loaded_settings()["LOG_LEVEL"]
+        level = self.load_settings()["LOG_LEVEL"]
         # Checked before Scrapy looks at it.
         if level not in _LEVELS:
             raise UsageError(f"the log level must be one of {', '.join(_LEVELS)} (got {level})")
 
     def _log_options(self, opts: argparse.Namespace) -> tuple[str | None, str | None]:
         """The file that scrapyd or ``--logfile`` asks for, and the level of the command line."""
-        settings = self.loaded_settings()
+        settings = self.load_settings()
         given = {pair.partition("=")[0] for pair in opts.set}
         level = settings["LOG_LEVEL"] if opts.loglevel or "LOG_LEVEL" in given else None
         return settings["LOG_FILE"] or None, level
@@ -110,7 +110,7 @@ class CrawlCommand(Command):
             reason = find_refusal_on_command_line(name, text)
             if reason is not None:
                 raise UsageError(f"-s {name}: {reason}")
-        settings = self.loaded_settings()
+        settings = self.load_settings()
         ours = {name: value for name, value in vars(shipped).items() if name.isupper()}
         changed = find_changed_promise(ours, settings)
         if changed is not None:

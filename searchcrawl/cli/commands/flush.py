@@ -45,7 +45,7 @@ class Command(BaseCommand):
     def _flush(self, project: Project, source: Source, database: Database, *, as_json: bool) -> int:
         """Flushes one source and returns its exit code; one that is being crawled is skipped, and the others go on."""
         install_run_log(project, source)
-        retry_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+        retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         try:
             with use_index(project) as index, progress_bar(source.name) as on_progress:
                 done = redelivery.flush(

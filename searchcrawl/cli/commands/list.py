@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         """Prints a name a line, good ones only: scrapyd schedules nothing where this fails."""
-        loader = SourceSpiderLoader.from_settings(self.loaded_settings())
+        loader = SourceSpiderLoader.from_settings(self.load_settings())
         if loader.project_error is not None:
             raise loader.project_error
         names = sorted(loader.list())

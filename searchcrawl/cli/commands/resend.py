@@ -26,7 +26,7 @@ class Command(BaseCommand):
         project = self.load_project()
         source = load_source(project, args[0])
         install_run_log(project, source)
-        retry_seconds = self.loaded_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+        retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
         with (
             closing(Database(project.database_url, project.root)) as database,
             use_index(project) as index,

@@ -64,7 +64,7 @@ class Command(BaseCommand):
 
 
 def _lines(view: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of the output: code, fields, the beginning of the text, and links, refused ones with their rule."""
+    """The lines of the output: URL, code, redirects, fields, the beginning of the text, links with the rule that refuses."""
     yield to_one_line(view["url"])
     yield to_one_line(": ".join(filter(None, [describe_code(view["code"]), view["rule"] or view["error"]])))
     for hop in view["redirects"]:

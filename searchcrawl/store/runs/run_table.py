@@ -134,7 +134,10 @@ def find_open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
 
 
 def set_segment(transaction: Transaction, source: int, number: int, committed_bytes: int) -> None:
-    """Notes how many bytes of a segment are committed: after a crash it is cut back to them."""
+    """Writes how many bytes of a segment file belong to committed rows: after a crash the file is cut back to them.
+
+    The writer calls it in the transaction of each group; whoever seals a batch does, when it begins a new segment.
+    """
     values = {"source_id": source, "number": number, "committed_bytes": committed_bytes}
     statement = dialect_of(transaction).upsert(
         segments, ["source_id", "number"], lambda _new: {"committed_bytes": committed_bytes}
