@@ -131,6 +131,12 @@ def migrated(postgres: RunningPostgres) -> str:
     return "migrated"
 
 
+@pytest.fixture(scope="session")
+def used_databases() -> list[str]:
+    """Databases with empty tables that tests had, for the next ones."""
+    return []
+
+
 @pytest.fixture
 def empty_postgres_url(postgres: RunningPostgres) -> Iterator[str]:
     """A database without any tables."""
@@ -149,15 +155,19 @@ def empty_store_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest) -> Iterator[str]:
+def store_url(request: pytest.FixtureRequest, used_databases: list[str]) -> Iterator[str]:
     """A store of each kind, as ``empty_store_url``; PostgreSQL has its tables already."""
     if request.param == "sqlite":
         yield "sqlite:///var/store.db"
         return
     server: RunningPostgres = request.getfixturevalue("postgres")
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    yield server.create_database(name, template=request.getfixturevalue("migrated"))
-    server.drop_database(name)
+    if not used_databases:
+        used_databases.append(f"test_{uuid.uuid4().hex[:12]}")
+        server.create_database(used_databases[0], template=request.getfixturevalue("migrated"))
+    name = used_databases.pop()
+    yield server.url(name)
+    server.empty_database(name)
+    used_databases.append(name)
 
 
 @pytest.fixture(scope="module", autouse=True)

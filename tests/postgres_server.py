@@ -41,6 +41,17 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "max_wal_size": "4GB",
     "checkpoint_timeout": "1h",
 }
+#: All rows of all tables, and the numbers that were given to them.
+_EMPTY: Final = """
+    DO $$ DECLARE found record; BEGIN
+        FOR found IN SELECT oid::regclass AS name, relkind FROM pg_class
+            WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'S') AND relname <> 'alembic_version'
+        LOOP
+            IF found.relkind = 'r' THEN EXECUTE format('DELETE FROM %s', found.name);
+            ELSE PERFORM setval(found.name, 1, false); END IF;
+        END LOOP;
+    END $$
+"""
 
 
 class PartMissing(Exception):
@@ -80,6 +91,16 @@ class RunningPostgres:
         """Removes a database with whoever is connected to it."""
         with self.connect() as connection:
             connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def empty_database(self, name: str) -> None:
+        """Makes a database of ours as it was before its first row; nobody stays connected. Cheaper than another one."""
+        with self.connect() as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name]
+            )
+        with self.connect(name) as connection:
+            connection.execute("SET session_replication_role = replica")
+            connection.execute(_EMPTY)
 
     def start(self) -> None:
         """Starts the server on its folder and waits until it answers; raises PostgresNotStarted."""
