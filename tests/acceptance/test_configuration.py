@@ -10,12 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.crawl_forks import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = '[start]\nurls = ["https://example.org/"]\n[scope]\ninclude_hosts = ["example.org"]\n'
 
 
 def run(folder: Path, *args: str, module: str = "searchcrawl", **variables: str) -> subprocess.CompletedProcess[str]:
-    """One command in ``folder``, as a process of its own."""
+    """One command in ``folder``: ours by ``tests.crawl_forks``, Scrapy's as a program of its own."""
+    if module == "searchcrawl":
+        return COMMANDS.run(folder, *args, **variables)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("SCRAPY_", "SEARCHCRAWL_"))}
     return subprocess.run(
         [sys.executable, "-m", module, *args],

@@ -35,6 +35,34 @@ from pathlib import Path
 from searchcrawl.store.engine.database import Database
 Database(sys.argv[1], Path(sys.argv[2])).close()
 """
+#: The same for so many processes at the same moment: their codes.
+_OPEN_AT_ONCE = """
+import os, sys, traceback
+from pathlib import Path
+from searchcrawl.store.engine.database import Database
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        try:
+            Database(sys.argv[1], Path(sys.argv[2])).close()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return pid
+pids = [fork() for _ in range(int(sys.argv[3]))]
+print([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids])
+"""
+
+
+def open_at_once(url: str, root: Path, *, processes: int) -> str:
+    """Codes of processes that open the store at the same moment, and what they said."""
+    command = [sys.executable, "-c", _OPEN_AT_ONCE, url, str(root), str(processes)]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
+    ended = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False
+    )
+    return ended.stdout
 
 
 def start_opening(url: str, root: Path, **variables: str) -> subprocess.Popen[str]:
@@ -223,20 +251,18 @@ def test_empty_store_when_the_process_dies_in_the_middle_of_its_first_start_then
 def test_older_store_when_processes_open_it_at_once_then_one_migrates_and_all_are_well(
     older: str, tmp_path: Path
 ) -> None:
-    processes = [start_opening(older, tmp_path) for _ in range(4)]
-    ended = [(process.communicate(timeout=60)[0], process.returncode) for process in processes]
+    said = open_at_once(older, tmp_path, processes=4)
 
-    assert ended == [("", 0)] * 4
+    assert said == "[0, 0, 0, 0]\n"
     assert revision_of(older, tmp_path) == HEAD
 
 
 def test_empty_store_when_processes_open_it_at_once_then_one_makes_the_tables(
     empty_store_url: str, tmp_path: Path
 ) -> None:
-    processes = [start_opening(empty_store_url, tmp_path) for _ in range(4)]
-    ended = [(process.communicate(timeout=60)[0], process.returncode) for process in processes]
+    said = open_at_once(empty_store_url, tmp_path, processes=4)
 
-    assert ended == [("", 0)] * 4
+    assert said == "[0, 0, 0, 0]\n"
     assert revision_of(empty_store_url, tmp_path) == HEAD
 
 
