@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.site.client import SiteProcess
 from tests.stored_rows import execute, query, store_url
 
 KILLED = -9
+NEWER = "sqlite:///var/searchcrawl.db"
 _NAMED = "SELECT fetch_state FROM urls WHERE url LIKE '%/named/%' OR url LIKE '%/copies/second.html'"
 
 
@@ -40,22 +42,28 @@ def undisturbed(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPa
     return read_state(folder, "demo")
 
 
-@pytest.fixture
-def older(forks: Forks, site: SiteProcess, tmp_path: Path, empty_store_url: str) -> Path:
-    """A project that was killed with documents on their way, and whose store is of revision 0001 since."""
+@pytest.fixture(scope="module")
+def killed(forks: Forks, site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of today that was killed with documents on their way."""
+    folder = tmp_path_factory.mktemp("killed")
     for attempt in range(8):
-        newer = tmp_path / f"newer{attempt}"
-        folder = kill_site.project(newer, site, "demo", settings={"store": {"url": "sqlite:///var/searchcrawl.db"}})
-        assert forks.run(folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT="batch.marked:2") == KILLED
-        assert query(folder, "SELECT count(*) FROM batches WHERE state < 2") != [(0,)]
+        newer = folder / f"newer{attempt}"
+        kill_site.project(newer, site, "demo", settings={"store": {"url": NEWER}})
+        assert forks.run(newer, "crawl", "demo", SEARCHCRAWL_FAILPOINT="batch.marked:2") == KILLED
+        assert query(newer, "SELECT count(*) FROM batches WHERE state < 2") != [(0,)]
         # That release kept no canonical links: what it had seen of them before the others is not known any more.
-        if len({state == FetchState.SETTLED for (state,) in query(folder, _NAMED)}) == 1:
-            break
-    else:
-        raise AssertionError("each crawl was killed amid pages with canonical links")
-    copy_to_older("sqlite:///var/searchcrawl.db", empty_store_url, folder, "0001")
+        if len({state == FetchState.SETTLED for (state,) in query(newer, _NAMED)}) == 1:
+            return newer
+    raise AssertionError("each crawl was killed amid pages with canonical links")
+
+
+@pytest.fixture
+def older(killed: Path, tmp_path: Path, empty_store_url: str) -> Path:
+    """A copy of it whose store is of revision 0001 since."""
+    folder = shutil.copytree(killed, tmp_path / "older")
+    copy_to_older(NEWER, empty_store_url, folder, "0001")
     path = folder / "searchcrawl.toml"
-    path.write_text(path.read_text("utf-8").replace("sqlite:///var/searchcrawl.db", empty_store_url), "utf-8")
+    path.write_text(path.read_text("utf-8").replace(NEWER, empty_store_url), "utf-8")
     assert (store_url(folder), revision_of(empty_store_url, folder)) == (empty_store_url, "0001")
     return folder
 
