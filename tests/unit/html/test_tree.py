@@ -30,10 +30,10 @@ def test_parse_when_nested_elements_hold_links_then_all_are_found() -> None:
     assert len(parse_tree(html).css("a")) == 20_000
 
 
-def test_parse_when_3000_fonts_are_unclosed_then_all_links_are_found() -> None:
-    html = "".join(f"<p><font color={number}><a href={number}>x</a>" for number in range(3_000))
+def test_parse_when_2000_fonts_are_unclosed_then_all_links_are_found() -> None:
+    html = "".join(f"<p><font color={number}><a href={number}>x</a>" for number in range(2_000))
 
-    assert len(parse_tree(html).css("a")) == 3_000
+    assert len(parse_tree(html).css("a")) == 2_000
 
 
 @pytest.mark.parametrize(
