@@ -28,7 +28,7 @@ _SOAK_PASSINGS = 25
 _SOLR_MAINTENANCE = ("delete.selected", "delete.sent", "delete.marked", "index.acked", "batch.marked", "commit.sent")
 
 #: One kill in each start, then to the end: in the order in which a run passes them, so that each start recovers from
-#: the kill before it. The first of a chain at its last passing, when most is at stake; the soak tries each alone.
+#: the kill before it. At the last passing of a run most is at stake; the soak tries each failpoint alone.
 _CHAINS = (
     "migrate.mid lease.taken fetch.sent:last fetch.headers",
     "segment.append:last segment.append.mid segment.synced row.updated",
