@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -227,6 +228,8 @@ class CommandRunner:
 
 #: For all tests of a process.
 COMMANDS: Final = CommandRunner()
+#: A variable of a command: by how many seconds its clock is wrong.
+CLOCK: Final = "SEARCHCRAWL_TEST_CLOCK"
 #: In place of the words of a command: a job of the fetch stage alone.
 FETCH: Final = "(fetch)"
 
@@ -315,6 +318,7 @@ def _become(order: dict[str, Any]) -> None:
         os.dup2(source, target)
     # It reads the environment once, when it is loaded.
     importlib.reload(failpoints)
+    _set_clock(int(os.environ.pop(CLOCK, "0")))
     try:
         _run(order["args"])
         code = 0
@@ -340,6 +344,15 @@ def _leave(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _set_clock(seconds: int) -> None:
+    """The machine's clock is so many seconds ahead (less than 0: behind) of what it is."""
+    from searchcrawl import clock
+
+    now, time_ns = clock.now, time.time_ns
+    clock.now = lambda: now() + timedelta(seconds=seconds)
+    time.time_ns = lambda: time_ns() + seconds * 1_000_000_000
 
 
 def _enter(mounts: str) -> None:

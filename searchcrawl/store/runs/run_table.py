@@ -88,14 +88,14 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     before = find_last(transaction, source)
     same = before is not None and before.fingerprint == fingerprint
     if before is not None and before.ended_ms is None:
-        return before if same else _widen(transaction, before, fingerprint, now_ms)
+        return before if same else _widen(transaction, before, source, fingerprint, now_ms)
     if before is not None and before.end_reason != EndReason.FINISHED:
-        kind, horizon_ms = before.kind, before.horizon_ms if same else now_ms
+        kind = before.kind
+        horizon_ms = before.horizon_ms if same else _find_horizon(transaction, before, source, now_ms)
     else:
         known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
         kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
-        # Not earlier than the rows that the last run settled, even if the clock was set back.
-        horizon_ms = max(now_ms, (before.ended_ms or 0) + 1 if before is not None else 0)
+        horizon_ms = now_ms if before is None else _find_horizon(transaction, before, source, now_ms)
     run_id = transaction.execute(
         insert(runs)
         .values(source_id=source, kind=kind.value, started_ms=now_ms, horizon_ms=horizon_ms, fingerprint=fingerprint)
@@ -104,10 +104,20 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     return RunRow(id=run_id, kind=kind, started_ms=now_ms, horizon_ms=horizon_ms, fingerprint=fingerprint)
 
 
-def _widen(transaction: Transaction, run: RunRow, fingerprint: str, now_ms: int) -> RunRow:
-    statement = update(runs).where(runs.c.id == run.id).values(horizon_ms=now_ms, fingerprint=fingerprint)
-    transaction.execute(statement)
-    return replace(run, horizon_ms=now_ms, fingerprint=fingerprint)
+def _widen(transaction: Transaction, run: RunRow, source: int, fingerprint: str, now_ms: int) -> RunRow:
+    horizon_ms = _find_horizon(transaction, run, source, now_ms)
+    transaction.execute(update(runs).where(runs.c.id == run.id).values(horizon_ms=horizon_ms, fingerprint=fingerprint))
+    return replace(run, horizon_ms=horizon_ms, fingerprint=fingerprint)
+
+
+def _find_horizon(transaction: Transaction, before: RunRow, source: int, now_ms: int) -> int:
+    """Now, but after all rows that ``before`` settled, even if the clock was set back since (X-S7)."""
+    ended_ms = before.ended_ms
+    if ended_ms is None:
+        visited = select(func.max(urls.c.last_fetched_ms)).where(unindexed(urls.c.source_id) == source)
+        ended_ms = transaction.execute(visited).scalar() or 0
+    # A row that was settled is due a moment after the horizon of its run.
+    return max(now_ms, ended_ms + 1, before.horizon_ms + 1)
 
 
 def set_counts(transaction: Transaction, run_id: int, counts: Mapping[str, int]) -> None:

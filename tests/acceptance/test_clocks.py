@@ -1,0 +1,65 @@
+"""Every page is visited and what is gone leaves, also where the machine's clock jumps between runs (D4, X-S7)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import Run, page, pages, run, source
+from tests.crawl_forks import CLOCK, COMMANDS
+from tests.site.client import SiteProcess
+
+pytestmark = pytest.mark.matrix
+
+HOST: Final = "clock.acme.test"
+NAMES: Final = ("one", "two", "three")
+ALL: Final = sorted([f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)])
+DAY: Final = 86_400
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        pages(site, HOST, **{name: page(f"page {name}") for name in NAMES})
+        yield new_project(tmp_path, site, **source(site, HOST))
+
+
+def run_at(project: CrawlProject, seconds: int, *options: str, **variables: str) -> Run:
+    return run(project, *options, **{CLOCK: str(seconds)}, **variables)
+
+
+@pytest.mark.parametrize("clocks", [(0, -DAY, -DAY, 0), (DAY, 0, 0), (DAY, -DAY, DAY)])
+def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a_page_that_is_gone_leaves(
+    project: CrawlProject, clocks: tuple[int, ...]
+) -> None:
+    runs = [run_at(project, seconds) for seconds in clocks]
+    project.site.delete_page(HOST, "/two.html")
+    after = run_at(project, clocks[-1])
+
+    assert [sorted(each.requested) for each in runs] == [ALL] * len(clocks)
+    assert project.indexed() == sorted({*ALL} - {f"{HOST}/two.html"})
+    assert after.codes[f"{HOST}/two.html"] == 404
+
+
+@pytest.mark.parametrize("ending", ["limit", "kill"])
+@pytest.mark.parametrize("back", [0, DAY])
+def test_pages_when_the_source_is_edited_after_a_run_that_did_not_end_and_the_clock_set_back_then_all_are_visited(
+    project: CrawlProject, ending: str, back: int
+) -> None:
+    run_at(project, 0)
+    if ending == "limit":
+        run_at(project, 0, "-a", "limit=2")
+    else:
+        killed = COMMANDS.run(project.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT="shutdown.begin")
+        assert killed.returncode == -signal.SIGKILL
+    project.edit(**source(project.site, HOST), keep={"min_bytes": 1})
+
+    after = run_at(project, -back)
+
+    assert sorted(after.requested) == ALL
+    assert after.ended.exit_code == 0
