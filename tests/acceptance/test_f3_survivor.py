@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.acceptance.support_project import CrawlProject
+from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
-from tests.site.client import write_project
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess, write_project
 
 pytestmark = pytest.mark.matrix
 
@@ -90,3 +93,32 @@ def test_survivor_when_gone_and_the_cache_keeps_nothing_then_the_next_is_fetched
     # Asked for once more, whole; nobody else was.
     assert [entry["path"] for entry in gone.log if entry["status"] == 200 and "html" in entry["path"]] == ["/bb.html"]
     assert (again.versions, again.counts["indexed"]) == (gone.versions, 0)
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def test_f3_copy_when_the_text_of_its_survivor_waits_for_the_index_then_it_stays_until_that_is_there(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    pages(site, HOST, a=page("once one thing"), bb=page("once another thing"))
+    project = new_project(tmp_path, site, **source(site, HOST))
+    run(project)
+    pages(site, HOST, a=SAME, bb=SAME)
+
+    # Killed with the new text on its way to the index, and again with the first removals sent to it.
+    codes = [
+        COMMANDS.run(tmp_path, "crawl", "demo", SEARCHCRAWL_FAILPOINT=point).returncode
+        for point in ("batch.sealed", "delete.sent")
+    ]
+    found = project.found("everywhere")
+    after = run(project)
+
+    assert codes == [-signal.SIGKILL] * 2
+    assert found != []
+    assert sorted(after.versions) == [f"{HOST}/", at("a")]
+    assert after.codes[at("bb")] == 909
+    assert project.found("everywhere") == [at("a")]

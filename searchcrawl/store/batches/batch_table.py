@@ -234,7 +234,7 @@ def find_removal_candidates(transaction: Transaction, source_id: int) -> list[Re
 
 
 def find_removable_copies(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
-    """Copies and non-canonical pages in the index that can be removed, because their survivor is in the index too."""
+    """Copies and non-canonical pages in the index that can be removed: the index has the present text of their survivor."""
     survivor = documents.alias("survivor")
     query = (
         select(documents.c.url_id, urls.c.url, documents.c.code, urls.c.rule)
@@ -248,6 +248,7 @@ def find_removable_copies(transaction: Transaction, source_id: int) -> list[Remo
             IS_COPY,
             documents.c.source_id == source_id,
             survivor.c.indexed_version > 0,
+            survivor.c.state == int(DocumentState.PRESENT),
             documents.c.state == int(DocumentState.WITHHELD),
         )
         .order_by(documents.c.url_id)

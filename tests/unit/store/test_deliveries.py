@@ -303,6 +303,23 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
         assert batch_table.find_removable_copies(transaction, SOURCE) == []
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_surplus_when_the_index_lacks_the_present_text_of_the_survivor_then_the_copy_stays(
+    database: Database, refused: bool
+) -> None:
+    survivor, copy = present(database, ["a", "b"])
+
+    store(database, [survivor])
+    with database.write_once() as transaction:
+        duplicate_key_table.set_results(transaction, [(copy, Code.DUPLICATE, survivor, WITHHELD)])
+        if refused:
+            batch = batch_table.seal_documents(transaction, SOURCE, 1, NOW_MS)
+            assert batch is not None
+            batch_table.note_refused(transaction, batch, [(survivor, "no")])
+    with database.read_once() as transaction:
+        assert batch_table.find_removable_copies(transaction, SOURCE) == []
+
+
 def test_unfinished_when_a_process_died_then_batches_go_on_from_where_they_stood(database: Database) -> None:
     _, first = sealed(database, ["a"])
     _, second = sealed(database, ["b"])
