@@ -266,6 +266,7 @@ class Code(IntEnum):
         1004,
         "malformed or too long",
         "The text is no URL that can be requested, or is longer than scope.max_url_length.",
+        removes=True,
         revisited=False,
     )
     HEADER_ERROR = _failure(

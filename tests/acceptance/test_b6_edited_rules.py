@@ -16,6 +16,7 @@ pytestmark = pytest.mark.matrix
 
 HOST, OTHER, MANY = "edited.acme.test", "b.acme.test", "many.acme.test"
 SESSIONS, MOVING = "sessions.acme.test", "moving.acme.test"
+LONG = "long.acme.test"
 #: A removal of so many passes the limits on deleting.
 _MANY: Final = 14
 
@@ -40,6 +41,9 @@ def site() -> Iterator[SiteProcess]:
             site.set_page(SESSIONS, path, page(f"page {path}"))
         site.set_page(MOVING, "/", page("start", "/old/a", "/old/b", "/new/b"))
         site.set_page(SESSIONS, "/q;sid=3", page("page /q"))
+        site.set_page(LONG, "/", page("start", f"/{'x' * 80}", f"/{'y' * 90}", "/short"))
+        for name in ("x" * 80, "y" * 90, "short"):
+            site.set_page(LONG, f"/{name}", page(f"text of {name}"))
         for path in ("/old/a", "/old/b", "/new/a", "/new/b", "/new/other/a"):
             site.set_page(MOVING, path, page(f"text of {path}"))
         yield site
@@ -114,6 +118,25 @@ def test_boundary_when_a_page_limit_is_edited_then_the_rule_is_named_and_only_ev
     # A trap limit keeps what is known.
     assert nearer.in_index == first.in_index
     assert back.codes == first.codes
+
+
+def test_boundary_when_the_longest_url_is_edited_then_longer_ones_leave_and_come_back(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+
+    first = edited(project, LONG)
+    limit = len(site.url(LONG, f"/{'x' * 80}"))
+    shorter = edited(project, LONG, scope={"max_url_length": limit})
+    rows = refused(project, LONG)
+    shortest = edited(project, LONG, scope={"max_url_length": limit - 1})
+    back = edited(project, LONG)
+
+    assert rows == {f"/{'y' * 90}": (1004, f"scope.max_url_length: max_url_length = {limit}")}
+    assert of_host(shorter, LONG) == [f"{LONG}/", f"{LONG}/short", f"{LONG}/{'x' * 80}"]
+    assert shorter.counts["deleted"] == 1
+    assert of_host(shortest, LONG) == sorted(shortest.versions) == [f"{LONG}/", f"{LONG}/short"]
+    assert (back.in_index, set(back.versions)) == (first.in_index, first.in_index)
 
 
 def test_boundary_when_more_would_leave_than_the_limits_allow_then_all_wait_for_an_approval(

@@ -88,7 +88,7 @@ def test_row_when_it_failed_then_its_gap_doubles_after_each_third_run(
     assert next_due_ms(1_000, recrawl_every_hours=hours, failed_runs=failed_runs) == 1_000 + gap_ms
 
 
-@pytest.mark.parametrize("code", [404, 410, 952, 953, 954, 955])
+@pytest.mark.parametrize("code", [404, 410, 952, 953, 954, 955, 1004])
 def test_code_when_it_is_about_the_url_itself_then_is_evidence(code: int) -> None:
     assert is_evidence(code, "rule", REMOVE_ON)
     assert is_evidence(code, None, REMOVE_ON)
@@ -96,7 +96,7 @@ def test_code_when_it_is_about_the_url_itself_then_is_evidence(code: int) -> Non
 
 @pytest.mark.parametrize(
     "code",
-    [0, 200, 302, 304, 401, 403, 429, 500, 503, *range(902, 912), 956, *range(958, 966), 1003, 1004, 1006, 1009, 1010],
+    [0, 200, 302, 304, 401, 403, 429, 500, 503, *range(902, 912), 956, *range(958, 966), 1003, 1006, 1009, 1010],
 )
 def test_code_when_it_may_pass_then_is_no_evidence(code: int) -> None:
     assert not is_evidence(code, "rule", REMOVE_ON)
