@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECTS
@@ -14,9 +15,13 @@ from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import outlink_table, url_table
 
 logger = logging.getLogger(__name__)
+
+#: Removals of so long count together: six runs that an outage met must not remove more than one.
+_DAY_MS: Final = 86_400_000
 
 
 def remove_copies(sender: BatchSender) -> int:
@@ -49,14 +54,21 @@ def finish_removals(sender: BatchSender) -> int:
 
 
 def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
-    """Seals the removals into a batch; if they are too many, puts all of them into quarantine instead."""
+    """Seals the removals into a batch; if they are too many, puts all of them into quarantine instead.
+
+    They are counted together with those of a day and those since the last completed run, and with those that wait (L3).
+    """
     lifecycle = run.source.lifecycle
     candidates = _keep_with_evidence(transaction, batch_table.find_removal_candidates(transaction, run.source_id))
     if not candidates:
         return None
-    documents = document_table.count_totals(transaction, run.source_id)["documents"]
+    totals = document_table.count_totals(transaction, run.source_id)
+    removed = run.copy_counts()["deleted"] + run_table.count_recent(
+        transaction, run.source_id, "deleted", before=run.id, since_ms=clock.now_ms() - _DAY_MS
+    )
+    documents = totals["documents"] + removed
     allowed = is_within_limits(
-        len(candidates),
+        len(candidates) + removed + totals["quarantined"],
         documents,
         max_delete_percent=lifecycle.max_delete_percent,
         max_delete_documents=lifecycle.max_delete_documents,
@@ -65,9 +77,12 @@ def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch
         return _seal(transaction, run, candidates), candidates
     batch_table.quarantine(transaction, [row.url_id for row in candidates], run.id)
     logger.warning(
-        "%d of %d documents would leave the index: they wait in quarantine (searchcrawl quarantine list %s)",
+        "%d of %d documents would leave the index (%d left it lately, %d wait for approval): they wait in quarantine "
+        "(searchcrawl quarantine list %s)",
         len(candidates),
         documents,
+        removed,
+        totals["quarantined"],
         run.source.name,
     )
     return None

@@ -125,6 +125,22 @@ def set_counts(transaction: Transaction, run_id: int, counts: Mapping[str, int])
     transaction.execute(update(runs).where(runs.c.id == run_id).values(counts=json.dumps(dict(counts))))
 
 
+def count_recent(transaction: Transaction, source: int, name: str, *, before: int, since_ms: int) -> int:
+    """Sums a count over the runs earlier than ``before``: back to the last completed one, and those since ``since_ms``."""
+    query = (
+        select(runs.c.counts, runs.c.end_reason, runs.c.ended_ms)
+        .where(runs.c.source_id == source, runs.c.id < before)
+        .order_by(runs.c.id.desc())
+    )
+    total, completed = 0, False
+    for row in transaction.execute(query):
+        completed = completed or row.end_reason == EndReason.FINISHED
+        if completed and (row.ended_ms or 0) < since_ms:
+            break
+        total += json.loads(row.counts).get(name, 0)
+    return total
+
+
 def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit_code: int) -> None:
     """Ends a run."""
     transaction.execute(
