@@ -45,10 +45,17 @@ def list_waiting(database: Database, source: Source) -> list[dict[str, Any]]:
 
 
 def approve(
-    project: Project, source: Source, database: Database, receiver: Receiver, *, retry_seconds: float = _RETRY_SECONDS
+    project: Project,
+    source: Source,
+    database: Database,
+    receiver: Receiver,
+    *,
+    only: int | None = None,
+    retry_seconds: float = _RETRY_SECONDS,
 ) -> dict[str, Any]:
     """Removes the waiting documents from the index, and those of removals that were cut off; commits the index.
 
+    ``only`` is the run whose removals are meant; None: all that wait.
     Returns ``{"source", "documents", "removed", "failed"}``. Raises SourceBusy while the source is crawled,
     and DeliveryError where the index cannot be reached; removals that are sealed by then are sent by
     the next run, or by another call.
@@ -58,7 +65,7 @@ def approve(
             return _build_result(source, 0, 0)
         if isinstance(receiver, SearchIndex):
             receiver.ping()
-        batches = run.write(lambda transaction: _seal_waiting(transaction, run))
+        batches = run.write(lambda transaction: _seal_waiting(transaction, run, only))
         documents = removed = 0
         with open_sender(run, receiver, retry_seconds=retry_seconds) as sender:
             for batch, candidates in batches:
@@ -68,9 +75,16 @@ def approve(
         return _build_result(source, documents, removed)
 
 
-def _seal_waiting(transaction: Transaction, run: Run) -> list[tuple[SealedBatch, list[RemovalCandidate]]]:
+def _find_waiting(transaction: Transaction, source_id: int, only: int | None) -> list[int]:
+    held = batch_table.find_quarantined(transaction, source_id)
+    return [row.url_id for row, number in held if only is None or number == only]
+
+
+def _seal_waiting(
+    transaction: Transaction, run: Run, only: int | None
+) -> list[tuple[SealedBatch, list[RemovalCandidate]]]:
     """Puts the waiting removals into a batch; returns all batches of removals that are to be sent."""
-    waiting = [row.url_id for row, _ in batch_table.find_quarantined(transaction, run.source_id)]
+    waiting = _find_waiting(transaction, run.source_id, only)
     if waiting:
         batch_table.seal_removals(transaction, run.source_id, run.id, clock.now_ms(), waiting)
     return [
@@ -78,17 +92,20 @@ def _seal_waiting(transaction: Transaction, run: Run) -> list[tuple[SealedBatch,
     ]
 
 
-def reject(project: Project, source: Source, database: Database) -> dict[str, Any]:
-    """Drops the waiting removals: the documents stay until a visit brings new evidence; raises SourceBusy."""
+def reject(project: Project, source: Source, database: Database, *, only: int | None = None) -> dict[str, Any]:
+    """Drops the waiting removals, ``only`` those of one run: the documents stay until a visit brings new evidence.
+
+    Raises SourceBusy.
+    """
     with lease_source(project, source, database) as run:
         if run is None:
             return _build_result(source, 0, 0)
-        kept = run.write(lambda transaction: _keep_waiting(transaction, run.source_id))
+        kept = run.write(lambda transaction: _keep_waiting(transaction, run.source_id, only))
         return {"source": source.name, "documents": kept, "removed": 0, "failed": 0}
 
 
-def _keep_waiting(transaction: Transaction, source_id: int) -> int:
-    waiting = [row.url_id for row, _ in batch_table.find_quarantined(transaction, source_id)]
+def _keep_waiting(transaction: Transaction, source_id: int, only: int | None) -> int:
+    waiting = _find_waiting(transaction, source_id, only)
     batch_table.reject_removals(transaction, waiting)
     return len(waiting)
 

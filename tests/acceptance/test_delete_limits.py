@@ -87,3 +87,25 @@ def test_removals_when_others_wait_then_they_wait_too_until_somebody_decides(pro
     assert [first.ended.exit_code, second.ended.exit_code, third.ended.exit_code] == [9, 9, 0]
     assert (held, approved) == (14, 0)
     assert len(project.indexed()) == len(NAMES) + 1 - 16
+
+
+@pytest.mark.parametrize("action", ["approve", "reject"])
+def test_quarantine_when_one_run_is_named_then_what_another_run_held_back_goes_on_waiting(
+    project: CrawlProject, action: str
+) -> None:
+    run(project)
+    delete(project, NAMES[:12])
+    run(project)
+    listed = waiting(project)
+    delete(project, NAMES[12:14])
+    run(project)
+
+    number = str(listed[0]["run"])
+    done = project.command("quarantine", action, "demo", "--run", number, "--json")
+    wrong = project.command("quarantine", "list", "demo", "--run", number)
+
+    assert {row["run"] for row in listed} == {int(number)}
+    assert json.loads(done.stdout)["documents"] == 12
+    assert {row["url"].rpartition("/")[2] for row in waiting(project)} == {f"{name}.html" for name in NAMES[12:14]}
+    assert len(project.indexed()) == len(NAMES) + 1 - (12 if action == "approve" else 0)
+    assert wrong.returncode == 2

@@ -25,10 +25,16 @@ class Command(BaseCommand):
     shown_arguments = "list|approve|reject NAME"
     example = "searchcrawl quarantine approve intranet"
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--run", type=int, metavar="N", help="approve or reject what this run held back, no more")
+
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
         if args[0] not in _ACTIONS:
             raise UsageError(f"unrecognized argument: {args[0]} (there are {', '.join(_ACTIONS)})")
+        if args[0] == "list" and opts.run is not None:
+            raise UsageError("--run goes with approve and reject")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         action, name = args
@@ -39,10 +45,10 @@ class Command(BaseCommand):
                 _show_list(quarantine.list_waiting(database, source), as_json=opts.json)
                 return Exit.DONE
             if action == "reject":
-                done = quarantine.reject(project, source, database)
+                done = quarantine.reject(project, source, database, only=opts.run)
             else:
                 with use_index(project) as index:
-                    done = quarantine.approve(project, source, database, index)
+                    done = quarantine.approve(project, source, database, index, only=opts.run)
         if opts.json:
             print_object(done)
         else:
