@@ -166,12 +166,14 @@ class Lifecycle(Table):
 
     remove_on: FailureStatuses = Field((404, 410), description="HTTP statuses that remove the document of a URL.")
     max_delete_percent: Percent = Field(
-        10.0, description="If a run would remove more of the source's documents (and more than 10), all removals wait."
+        10.0,
+        description="If more of the source's documents (and more than 10) would be removed in a day, or since the last "
+        "completed run, the removals wait in quarantine.",
     )
     max_delete_documents: Count = Field(
         1000,
         json_schema_extra={"unit": "documents"},
-        description="If a run would remove more documents, all its removals wait in quarantine.",
+        description="The same for a number of documents.",
     )
     recrawl_every_hours: Amount = Field(0.0, description="A page is visited again after this time; 0 is in each run.")
     trust_sitemap: bool = Field(

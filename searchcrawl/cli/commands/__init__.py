@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+from importlib import import_module
 
 
 def list_names() -> list[str]:
@@ -11,6 +12,9 @@ def list_names() -> list[str]:
 
 
 def describe(name: str) -> str:
-    """What a command does, in one line; does not import it."""
-    source = pkgutil.get_data(__name__, f"{name}.py") or b""
+    """What a command does, in one line; does not import it where its source is there."""
+    try:
+        source = pkgutil.get_data(__name__, f"{name}.py") or b""
+    except OSError:  # Installed without sources.
+        source = (import_module(f"{__name__}.{name}").__doc__ or "").encode()
     return source.partition(b"\n")[0].decode().strip('".')

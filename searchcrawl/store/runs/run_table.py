@@ -113,7 +113,8 @@ def _widen(transaction: Transaction, run: RunRow, source: int, fingerprint: str,
 def _find_horizon(transaction: Transaction, before: RunRow, source: int, now_ms: int) -> int:
     """Now, but after all rows that ``before`` settled, even if the clock was set back since (X-S7)."""
     ended_ms = before.ended_ms
-    if ended_ms is None:
+    # It was killed, or the clock was set back while it ran.
+    if ended_ms is None or ended_ms < before.started_ms:
         visited = select(func.max(urls.c.last_fetched_ms)).where(unindexed(urls.c.source_id) == source)
         ended_ms = transaction.execute(visited).scalar() or 0
     # A row that was settled is due a moment after the horizon of its run.

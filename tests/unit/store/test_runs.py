@@ -46,6 +46,15 @@ def test_start_when_the_clock_jumped_since_the_last_run_then_every_row_is_due(
         end(database, run, now_ms)
 
 
+def test_start_when_the_clock_was_set_back_while_a_run_went_on_then_every_row_is_due(database: Database) -> None:
+    ids = add(database, ["a", "b"])
+    first = start(database, NOW_MS + DAY_MS)
+    visit(database, first, NOW_MS + DAY_MS + 600_000)
+    end(database, first, NOW_MS)
+
+    assert sorted(visit(database, start(database, NOW_MS + 1), NOW_MS + 1)) == ids
+
+
 @pytest.mark.parametrize("reason", [EndReason.LIMIT, EndReason.STOPPED, None])
 @pytest.mark.parametrize("back_ms", [0, DAY_MS])
 def test_start_when_the_source_was_edited_after_a_stop_and_the_clock_set_back_then_every_row_is_due(
