@@ -116,7 +116,7 @@ class UrlMemory:
 
 
 class Admission:
-    """Admits links for one source; used by the writer thread alone.
+    """Admits links for one source; used by the writer thread, and by the helper thread that opens the writer.
 
     After the transaction ``note_commit()`` or ``note_rollback()`` has to be called.
     """

@@ -79,7 +79,7 @@ class _Pattern:
 class TrapWatch:
     """The patterns of one source in one run; a limit of 0 is none.
 
-    ``prepare``, ``admit``, ``observe`` and ``store`` are called by the writer thread; ``note_commit`` or
+    ``prepare``, ``admit``, ``observe`` and ``store`` are called by the writer thread, or by the one that opens it; ``note_commit`` or
     ``note_rollback`` follows each transaction. ``refuse`` may be called by any thread, ``split_refused`` within any
     transaction that writes. ``open`` is called by the helper thread that opens the writer, ``recall``
     by ``explain`` too.
@@ -99,6 +99,7 @@ class TrapWatch:
         self._pending: dict[str, StoredPattern] = {}
         self._counts: dict[str, int] = {}
         self._counted: set[str] = set()
+        # Patterns that have reached the limit of URLs since the last commit.
         self._full: set[str] = set()
         self._warned: set[str] = set()
 

@@ -1,6 +1,7 @@
 """What the links of a group change besides new rows: chains of redirects, display URLs, and sitemaps.
 
-All of it is called by the writer thread, within the transaction of the group.
+The writer thread calls it within the transaction of a group; the helper thread that opens the writer calls
+``write_start_displays``.
 """
 
 from __future__ import annotations
