@@ -45,6 +45,8 @@ sources = Table(
     Column("fingerprint", Text),
     # Documents with a receipt of an older version are to be sent again; null: no resend is under way.
     Column("resend_version", BigInteger),
+    # The newest run whose removals in quarantine were listed: later ones are not approved unseen.
+    Column("listed_run", Integer),
 )
 
 hosts = Table(
@@ -98,6 +100,8 @@ urls = Table(
     # Failed tries in the current run, and failed runs in a row.
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("failed_runs", Integer, nullable=False, server_default="0"),
+    # How many runs in a row failed, by kind of failure, as JSON; null: none.
+    Column("failures", Text),
     # When the row is to be visited; null: never again by itself.
     Column("due_ms", BigInteger),
     Column("first_seen_ms", BigInteger, nullable=False),
@@ -187,6 +191,8 @@ documents = Table(
     Column("state", SmallInteger, nullable=False),
     # The crawl_version of the last receipt; null: not in the index; 0: it may be in the index, its receipt was lost.
     Column("indexed_version", BigInteger),
+    # The delivery that brought it into the index, after which it has always been there.
+    Column("indexed_since", Integer),
     # The delivery that it is in.
     Column("batch_id", Integer),
     # Where the record is (cache.segment.Place); null: the cache has no record.
@@ -205,7 +211,7 @@ documents = Table(
     Column("code", Integer, nullable=False),
     # The survivor: the document that is indexed instead of this one (909, 956, 964).
     Column("duplicate_of", RowId),
-    # 1: the document is to leave the index, because there is evidence against it; that is done at the end of the run.
+    # store.states.Leaving: why the document is to leave the index at the end of the run; 0: it is not.
     Column("leaving", SmallInteger, nullable=False, server_default="0"),
     # The key (urls.key) of another URL that the page names as canonical; null: it names none that counts.
     Column("canonical_key", BigInteger),
@@ -215,8 +221,10 @@ documents = Table(
     Column("unavailable_ms", BigInteger),
     # Why the index refused it.
     Column("index_error", Text),
-    # The run that put its removal into quarantine.
+    # The run that put its removal into quarantine; the one whose removal an operator rejected; the one that removed it.
     Column("quarantine_run", Integer),
+    Column("rejected_run", Integer),
+    Column("removed_run", Integer),
     # Survivors by body; without copies and lost documents, whose number must not slow down look-ups.
     Index(
         "ix_documents_copies",
@@ -246,7 +254,9 @@ documents = Table(
         "source_id",
         sqlite_where=text("duplicate_of IS NOT NULL AND indexed_version IS NOT NULL"),
     ),
-    Index("ix_documents_leaving", "source_id", sqlite_where=text("leaving = 1")),
+    Index("ix_documents_leaving", "source_id", sqlite_where=text("leaving > 0")),
+    Index("ix_documents_rejected", "source_id", sqlite_where=text("rejected_run IS NOT NULL")),
+    Index("ix_documents_removed", "removed_run", sqlite_where=text("removed_run IS NOT NULL")),
     Index("ix_documents_canonical_key", "source_id", "canonical_key", sqlite_where=text("canonical_key IS NOT NULL")),
     Index("ix_documents_display_key", "source_id", "display_key", sqlite_where=text("display_key IS NOT NULL")),
 )
@@ -276,7 +286,10 @@ batches = Table(
     Column("crawl_version", BigInteger, nullable=False),
     Column("state", SmallInteger, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
+    # How many removals it has that count towards the limits on deleting.
+    Column("removals", Integer, nullable=False, server_default="0"),
     Index("ix_batches_source_id_state", "source_id", "state"),
+    Index("ix_batches_removals", "source_id", sqlite_where=text("removals > 0")),
     sqlite_autoincrement=True,
 )
 
@@ -292,6 +305,8 @@ runs = Table(
     Column("ended_ms", BigInteger),
     Column("end_reason", Text),
     Column("exit_code", SmallInteger),
+    # The last delivery of any source before its horizon: documents that are in the index since then were there before.
+    Column("batch_before", Integer),
     # The fingerprint of the configuration when it began: an edit makes all rows due again.
     Column("fingerprint", Text),
     Column("counts", Text, nullable=False, server_default="{}"),

@@ -203,6 +203,19 @@ class RunKind(StrEnum):
     MAINTENANCE = "maintenance"
 
 
+class Leaving(IntEnum):
+    """Why a document is to leave the index at the end of a run."""
+
+    #: it is not
+    NO = 0
+    #: a visit, or an edited rule, says that it is to go
+    EVIDENCE = 1
+    #: no page, sitemap or start list names its URL any more (``lifecycle.orphans``)
+    ORPHAN = 2
+    #: its visits failed in too many runs (``lifecycle.error_runs_before_hidden``)
+    FAILED = 3
+
+
 class EndReason(StrEnum):
     """Why a run ended."""
 

@@ -16,7 +16,7 @@ from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import PENDING, BatchState, DocumentState
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
-_HAS_EVIDENCE: Final = text("documents.leaving = 1")
+_HAS_EVIDENCE: Final = text("documents.leaving > 0")
 _IS_INDEXED_COPY: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
 
 

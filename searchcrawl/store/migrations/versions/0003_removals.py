@@ -1,0 +1,39 @@
+"""What the limits on deleting, rejected removals and failures are counted by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from searchcrawl.failpoints import reach
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Adds columns and indexes; existing values stay as they are."""
+    op.add_column("sources", sa.Column("listed_run", sa.Integer(), nullable=True))
+    op.add_column("urls", sa.Column("failures", sa.Text(), nullable=True))
+    for name in ("indexed_since", "rejected_run", "removed_run"):
+        op.add_column("documents", sa.Column(name, sa.Integer(), nullable=True))
+    reach("migrate.mid")
+    op.add_column("batches", sa.Column("removals", sa.Integer(), server_default="0", nullable=False))
+    op.add_column("runs", sa.Column("batch_before", sa.Integer(), nullable=True))
+    op.drop_index("ix_documents_leaving", "documents")
+    _index("ix_documents_leaving", "documents", ["source_id"], where="leaving > 0")
+    _index("ix_documents_rejected", "documents", ["source_id"], where="rejected_run IS NOT NULL")
+    _index("ix_documents_removed", "documents", ["removed_run"], where="removed_run IS NOT NULL")
+    _index("ix_batches_removals", "batches", ["source_id"], where="removals > 0")
+    # The documents of older stores are in the index since before all later runs.
+    op.execute("UPDATE documents SET indexed_since = 0 WHERE indexed_version IS NOT NULL")
+
+
+def _index(name: str, table: str, columns: list[str], *, where: str) -> None:
+    # Naming a dialect loads it: only the one in use.
+    partial: dict[str, Any] = {f"{op.get_bind().dialect.name}_where": sa.text(where)}
+    op.create_index(name, table, columns, **partial)
