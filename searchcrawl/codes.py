@@ -182,15 +182,15 @@ class Code(IntEnum):
     META_REFRESH = _redirect(
         953,
         "it sends its readers to another URL",
-        "A meta refresh of the page leads to another URL. A known document is removed once the target was fetched "
-        "well or lies outside the boundary.",
+        "A meta refresh of the page leads to another URL. A known document is removed once the page at the end of "
+        "its redirects was fetched well, is gone, or lies outside the boundary.",
         removes=True,
     )
     MOVED = _redirect(
         954,
         "it moved for good to another URL",
-        "The host answers 301 or 308. A known document is removed once the target was fetched well or lies "
-        "outside the boundary.",
+        "The host answers 301 or 308. A known document is removed once the page at the end of its redirects was "
+        "fetched well, is gone, or lies outside the boundary.",
         removes=True,
     )
     OUTSIDE_BOUNDARY = _refusal(

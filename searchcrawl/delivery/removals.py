@@ -6,8 +6,8 @@ import logging
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.codes import REDIRECTS
 from searchcrawl.delivery.batch_sender import BatchSender
+from searchcrawl.delivery.evidence import select_with_evidence
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
@@ -16,7 +16,6 @@ from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import outlink_table, url_table
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +58,9 @@ def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch
     They are counted together with those of a day and those since the last completed run, and with those that wait (L3).
     """
     lifecycle = run.source.lifecycle
-    candidates = _keep_with_evidence(transaction, batch_table.find_removal_candidates(transaction, run.source_id))
+    candidates = select_with_evidence(
+        transaction, batch_table.find_removal_candidates(transaction, run.source_id), lifecycle
+    )
     if not candidates:
         return None
     totals = document_table.count_totals(transaction, run.source_id)
@@ -98,16 +99,3 @@ def _send(sender: BatchSender, batch: SealedBatch, candidates: list[RemovalCandi
     removed = sender.send_removals(batch, candidates, counted=True)
     sender.commit(batch)
     return removed
-
-
-def _keep_with_evidence(transaction: Transaction, candidates: list[RemovalCandidate]) -> list[RemovalCandidate]:
-    """Leaves out documents that moved, inside the boundary, to a page that was not fetched yet."""
-    moved = [row.url_id for row in candidates if row.code in REDIRECTS and row.rule is None]
-    targets = outlink_table.load(transaction, moved)
-    wanted = sorted({target for ids in targets.values() for target in ids})
-    fetched = url_table.find_with_document(transaction, wanted)
-    return [
-        row
-        for row in candidates
-        if row.url_id not in moved or any(target in fetched for target in targets.get(row.url_id, ()))
-    ]

@@ -66,7 +66,9 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         detail = f"run {facts.quarantine_run} would have removed more than the limits on deleting allow"
         yield Step("removal", "quarantined", detail)
     elif listed.document_state is not None and facts.leaving:
-        yield Step("removal", "waits", "removed at the end of the run, within the limits")
+        moved = listed.code in REDIRECTS and listed.rule is None
+        when = "once the page that it leads to was fetched or is gone" if moved else "at the end of the run"
+        yield Step("removal", "waits", f"removed {when}, within the limits")
     yield _describe_next_visit(context, listed)
 
 

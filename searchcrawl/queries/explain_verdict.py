@@ -141,6 +141,8 @@ def _describe_presence(context: Context, facts: UrlFacts) -> str:
         return f"{_IN}, and its removal waits in quarantine"
     if listed.document_state == DocumentState.REMOVING or listed.code in COPIES:
         return f"{_IN}, and being removed"
+    if listed.code in REDIRECTS and listed.rule is None:
+        return f"{_IN}, and leaves once the page that it leads to was fetched or is gone"
     if facts.leaving or is_evidence(listed.code, listed.rule, context.source.lifecycle.remove_on):
         return f"{_IN}, and leaves at the end of a run"
     return f"{_IN} as it was, and the last visit brought nothing better"

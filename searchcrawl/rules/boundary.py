@@ -33,6 +33,10 @@ _LIMIT_CODES: Final = {
     "scope.max_urls_per_pattern": Code.TRAP_LIMIT,
     "scope.trap_after": Code.TRAP_LIMIT,
 }
+#: Limits against endless URLs. They are no evidence about a page: one with a document in the index is exempt (L8).
+_TRAP_LIMITS: Final = frozenset(
+    {key for key, code in _LIMIT_CODES.items() if code == Code.TRAP_LIMIT} | {"scope.max_urls"}
+)
 #: The limits on single URLs, with the values that limit nothing.
 NO_LIMITS: Final[Mapping[str, Any]] = {
     "depth": 0,
@@ -52,6 +56,11 @@ _ABOUT_PAGES: Final = (
 def refusal_code(decision: Decision) -> Code:
     """The code of a URL that the boundary refused: 955, 1004 (overlong) or 961 (a trap limit)."""
     return _LIMIT_CODES.get(decision.key, Code.OUTSIDE_BOUNDARY)
+
+
+def is_trap_limit(key: str) -> bool:
+    """Whether the rules of a key, as ``scope.max_urls``, only refuse URLs that are new."""
+    return key in _TRAP_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +139,14 @@ class Boundary:
                 if not decision.allowed:
                     break
         return decision
+
+    def decide_known(self, url: str, depth: int) -> Decision:
+        """Decides as ``decide`` about a URL whose document is in the index: the limits that end traps do not apply."""
+        decision = self.decide(url, depth)
+        if decision.allowed or not is_trap_limit(decision.key):
+            return decision
+        others = (refusal for refusal in self.list_refusals(url, depth) if not is_trap_limit(refusal.key))
+        return next(others, Decision(True, file=decision.file))
 
     def decide_sitemap(self, url: str) -> Decision:
         """Decides whether a sitemap may be requested: its host and port must be inside, and no exclude may forbid it.

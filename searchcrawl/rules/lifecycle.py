@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from searchcrawl.codes import REMOVING, ROBOTS_UNAVAILABLE, Code
+from searchcrawl.rules.boundary import is_trap_limit
 
 _HOUR_MS: Final = 3_600_000
 #: The longest gap after failures: seven days.
@@ -74,11 +75,14 @@ def next_due_ms(settled_ms: int, *, recrawl_every_hours: float, failed_runs: int
 def is_evidence(code: int, rule: str | None, remove_on: Collection[int]) -> bool:
     """Whether a visit's code and rule say that the known document at this URL is to be removed.
 
-    For 953 and 954 the caller checks that the target was fetched well or lies outside the boundary. Copies
+    For 953 and 954 without a rule the caller looks at the end of the redirects (``delivery.evidence``). Copies
     (909, 956, 964) are no evidence: they are removed once the page that is indexed instead is in the index.
     """
     if code == Code.ROBOTS:
         return bool(rule) and rule != ROBOTS_UNAVAILABLE
+    if rule is not None and is_trap_limit(rule.partition(": ")[0]):
+        # The target of a redirect is beyond such a limit: it may be there, and nobody has looked.
+        return False
     return code in REMOVING or code in remove_on
 
 

@@ -13,7 +13,7 @@ from searchcrawl.store.documents.document_table import IS_COPY, OUT_OF_QUARANTIN
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import batches, documents, urls
 from searchcrawl.store.statements import is_one_of
-from searchcrawl.store.states import PENDING, BatchState, DocumentState
+from searchcrawl.store.states import PENDING, BatchState, DocumentState, Leaving
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _HAS_EVIDENCE: Final = text("documents.leaving > 0")
@@ -52,16 +52,17 @@ _BATCH_COLUMNS: Final = [documents.c[name] if name in documents.c else urls.c[na
 
 
 class RemovalCandidate(NamedTuple):
-    """A document to be removed, and why."""
+    """A document to be removed, and why: what its last visit brought, or else ``leaving``."""
 
     url_id: int
     url: str
     code: int
     rule: str | None
+    leaving: int = Leaving.EVIDENCE
 
 
 _CANDIDATES: Final = (
-    select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
+    select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule, documents.c.leaving)
     .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
     .order_by(documents.c.url_id)
 )
@@ -266,7 +267,7 @@ def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[Rem
     query = _CANDIDATES.add_columns(documents.c.quarantine_run).where(
         _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.QUARANTINED)
     )
-    return [(RemovalCandidate(*row[:4]), row[4]) for row in transaction.execute(query)]
+    return [(RemovalCandidate(*row[:-1]), row[-1]) for row in transaction.execute(query)]
 
 
 def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -334,12 +334,20 @@ def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
         transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
 
 
-def find_with_document(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
-    """Ids of the rows whose last visit brought a document, indexed or known as a copy."""
-    found: set[int] = set()
+class VisitResult(NamedTuple):
+    """How the last visit of a row ended, or which rule refuses the row."""
+
+    code: int
+    rule: str | None
+
+
+def find_results(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, VisitResult]:
+    """The results of the rows that are settled, by id; rows that wait for a visit are left out."""
+    found: dict[int, VisitResult] = {}
     for part in split(url_ids):
-        query = select(urls.c.id).where(urls.c.id.in_(part), urls.c.fetch_state == int(FetchState.SETTLED), _ENDED_WELL)
-        found.update(transaction.execute(query).scalars())
+        settled = urls.c.fetch_state == int(FetchState.SETTLED)
+        query = select(urls.c.id, urls.c.code, urls.c.rule).where(urls.c.id.in_(part), settled)
+        found.update({row.id: VisitResult(row.code, row.rule) for row in transaction.execute(query)})
     return found
 
 
