@@ -215,9 +215,10 @@ def chains(texts: Sequence[str], passed: dict[str, int]) -> list[Cut]:
 
 
 def random_cuts(count: int, seconds: float, seed: int) -> list[Cut]:
-    """Kills at random moments of a run that takes so long."""
+    """Kills at random moments of a run that takes so long, no two at the same one: each has a folder of its own."""
     chance = random.Random(seed)
-    return [Cut((round(chance.uniform(0.05, 0.8) * seconds, 3),)) for _ in range(count)]
+    moments = range(round(0.05 * seconds * 1000), round(0.8 * seconds * 1000))
+    return [Cut((moment / 1000,)) for moment in chance.sample(moments, count)]
 
 
 def initial(forks: Forks, site: SiteProcess, folder: Path, *, cache: dict[str, Any] | None = None) -> Kind:
