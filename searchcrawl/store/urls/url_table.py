@@ -243,7 +243,8 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         etag=None if whole or row.redirects else row.etag,
         last_modified=None if whole or row.redirects else row.last_modified,
         body_digest=None if whole else row.body_digest,
-        fields_digest=row.fields_digest,
+        # That of a page which was not to be indexed says nothing of the document: only its text may be the same.
+        fields_digest=row.fields_digest if row.document_code in WITH_DOCUMENT else None,
         has_document=has_document,
         canonical_key=row.canonical_key,
         display_key=row.display_key,
