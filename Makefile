@@ -73,7 +73,7 @@ solr: $(STAMP)  ## a real Solr for development
 
 soak: $(STAMP)  ## kill -9 at every passing of every failpoint, and all stores with all indexes; takes long
 	scripts/bootstrap java postgresql
-	$(BIN)/python -m pytest -m soak $(ARGS)
+	$(MATRIX) $(BIN)/python -m pytest -m soak $(ARGS)
 	$(if $(ARGS),,$(on_each_pair))
 
 venv: $(STAMP)  ## the virtual environment alone

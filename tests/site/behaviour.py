@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final
 
 #: What a behaviour can do instead of answering.
@@ -28,7 +30,8 @@ class Behaviour:
     """One rule for ``host`` ("*": all) and ``path`` (exact; null: each page, but not what is_aside) or ``prefix``.
 
     ``status`` replaces the answer's, with ``body`` as its text; ``headers`` are added; ``delay_seconds`` is waited
-    before; ``mode`` is one of MODES; ``times`` is how often it still applies (null: always).
+    before; ``mode`` is one of MODES; ``times`` is how often it still applies (null: always). ``known``: only where there
+    is a page. A body may have ``{nonce}`` and ``{moment}``: no two answers have the same there.
     """
 
     host: str = "*"
@@ -40,20 +43,26 @@ class Behaviour:
     delay_seconds: float = 0.0
     mode: str | None = None
     times: int | None = None
+    known: bool = False
 
     def __post_init__(self) -> None:
         if self.mode is not None and self.mode not in MODES:
             raise ValueError(f"unknown mode: {self.mode!r}")
 
-    def matches(self, host: str, path: str) -> bool:
-        """Whether it applies to a request."""
-        if self.host not in {"*", host} or self.times == 0:
+    def matches(self, host: str, path: str, known: bool) -> bool:
+        """Whether it applies to a request for a page that there is (``known``) or not."""
+        if self.host not in {"*", host} or self.times == 0 or (self.known and not known):
             return False
         if self.path is not None:
             return path == self.path
         if self.prefix is not None:
             return path.startswith(self.prefix)
         return not is_aside(path)
+
+    def text(self) -> str:
+        """The body of one answer."""
+        body = self.body or f"status {self.status}\n"
+        return body.replace("{nonce}", secrets.token_hex(16)).replace("{moment}", datetime.now(UTC).isoformat(" "))
 
     @property
     def place(self) -> tuple[str, str | None, str | None]:
@@ -90,10 +99,10 @@ class Behaviours:
         """Ends all rules."""
         self._rules = []
 
-    def take(self, host: str, path: str) -> Behaviour | None:
+    def take(self, host: str, path: str, known: bool) -> Behaviour | None:
         """The rule for a request, counted down where it is limited."""
         for rule in self._rules:
-            if rule.matches(host, path):
+            if rule.matches(host, path, known):
                 if rule.times is not None:
                     rule.times -= 1
                 return rule

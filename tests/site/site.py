@@ -97,9 +97,9 @@ class Site:
     def handle(self, request: Request, wire: Wire) -> Coroutine[Any, Any, None] | None:
         """Answers a request; what takes time is returned as a coroutine."""
         entry = self._log.begin(request)
-        behaviour = self.behaviours.take(request.host, request.path)
-        delay_seconds = behaviour.delay_seconds if behaviour is not None else 0.0
         found = self._find(request)
+        behaviour = self.behaviours.take(request.host, request.path, found not in (_MISSING, _NO_ROBOTS))
+        delay_seconds = behaviour.delay_seconds if behaviour is not None else 0.0
         if isinstance(found, tuple):
             found, pause_seconds = found
             delay_seconds += pause_seconds
@@ -157,9 +157,8 @@ def _changed(found: Page | hostile.Fault, behaviour: Behaviour) -> Page | hostil
         return hostile.fault(behaviour.mode)
     headers = tuple(behaviour.headers.items())
     if behaviour.status is not None:
-        body = behaviour.body or f"status {behaviour.status}\n"
         kind = None if any(name.lower() == "content-type" for name, _ in headers) else "text/plain"
-        return Page(body=body.encode(), content_type=kind, status=behaviour.status, headers=headers)
+        return Page(body=behaviour.text().encode(), content_type=kind, status=behaviour.status, headers=headers)
     if isinstance(found, Page) and headers:
         names = {name.lower() for name, _ in headers}
         kept = tuple(item for item in found.headers if item[0].lower() not in names)

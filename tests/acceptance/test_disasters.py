@@ -1,0 +1,228 @@
+"""Whatever a site answers for a day: each document is found by its phrase, and again in its present text (D4, L3, L9)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests import backends, live_pages
+from tests.acceptance.support_project import new_project
+from tests.live_pages import HOST, LivePages, document
+from tests.site.client import SiteProcess
+
+Strike = Callable[[LivePages], None]
+
+HTML: Final = {"Content-Type": "text/html"}
+LOGIN: Final = (
+    "<html><title>Sign in</title><body><h1>Sign in</h1><form method=post action=/login>"
+    "Please sign in to see our sheets. <input name=user><input type=password name=password>{hidden}</form>{shown}"
+)
+BACK_SOON: Final = (
+    "<html><title>Sheets</title><body><h1>We are back soon</h1><p>Our site is being repaired at the moment, and we are "
+    "sorry for that. Please come again in an hour or two, or call us.</p>{hidden}{shown}"
+)
+NOT_HERE: Final = (
+    "<html><title>Sheets</title><body><h1>Oh dear</h1><p>The page that you look for is not here, or not any more. "
+    "Try the search, or begin at the start page of this site.</p>{hidden}{shown}"
+)
+#: What makes each answer another one: in no text, and in the text.
+DIFFERENCES: Final = {
+    "same": {"hidden": "", "shown": ""},
+    "nonce": {"hidden": "<input type=hidden name=token value={nonce}>", "shown": "<p>Reference {nonce}</p>"},
+    "date": {"hidden": "<!-- {moment} -->", "shown": "<footer>It is now {moment}.</footer>"},
+}
+
+
+@dataclass(frozen=True)
+class Disaster:
+    """What becomes of a site. ``codes`` are how each run may end while it is so; before each ``strike`` is called."""
+
+    strike: Strike
+    codes: tuple[set[int], ...]
+    options: tuple[str, ...] = ()
+
+
+def _answers(body: str = "", *, status: int = 200, known: bool = True, **headers: str) -> Strike:
+    """Every page that there is has this answer; others are 404."""
+
+    def strike(live: LivePages) -> None:
+        target = {name.replace("_", "-"): text.format(site=live.site.url(HOST, "")) for name, text in headers.items()}
+        live.site.set_behaviour(HOST, status=status, body=body, headers={**HTML, **target}, known=known)
+
+    return strike
+
+
+def _headers(name: str, value: str) -> Strike:
+    """Every page is as always, with one header more."""
+    return lambda live: live.site.set_behaviour(
+        HOST, headers={name: value.format(site=live.site.url(HOST, ""))}, known=True
+    )
+
+
+def _templates(head: str) -> Strike:
+    """Every page, newly made each time, has this in its head."""
+
+    def strike(live: LivePages) -> None:
+        token = f"<meta name=token content={random.randrange(10**12)}>"
+        full = head.format(site=live.site.url(HOST, "")) + token
+        live.fill(lambda number, edition: document(number, edition, full), full)
+
+    return strike
+
+
+def _moved(live: LivePages) -> None:
+    """Every page leads to the start page, for good."""
+    _answers(status=301, Location="{site}/")(live)
+    live.site.set_behaviour(HOST, path="/")
+
+
+def _unlinked(live: LivePages) -> None:
+    live.site.set_page(HOST, "/", live_pages.start_page(0))
+
+
+def _sitemap(body: str | None, status: int = 200) -> Strike:
+    """Nothing but the sitemap leads to the pages, and it is as it is; None: cut in its middle."""
+
+    def strike(live: LivePages) -> None:
+        _unlinked(live)
+        whole = live_pages.sitemap(live.site, live.size)
+        text = whole[: len(whole) // 2] if body is None else body
+        live.site.set_page(HOST, "/sitemap.xml", text, content_type="application/xml", status=status)
+
+    return strike
+
+
+def _down(live: LivePages) -> None:
+    live.site.down()
+
+
+def _no_name(live: LivePages) -> None:
+    plain = live_pages.source(live.site)
+    live.project.edit(**{**plain, "fetch": {**plain["fetch"], "resolve": {}}})
+
+
+def _robots(status: int, body: str = "") -> Strike:
+    return lambda live: live.site.set_behaviour(HOST, path="/robots.txt", status=status, body=body)
+
+
+EMPTY_SITEMAP: Final = '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>'
+FAILED: Final = {8}
+HELD_BACK: Final = {9}
+#: Where it is known what such an answer is: it fails. Where it is not: the change waits.
+FAILED_OR_HELD_BACK: Final = {8, 9}
+LIMITED: Final = {3, 8, 9}
+
+DISASTERS: Final = {
+    "down three times": Disaster(_down, (FAILED,) * 3),
+    "no address": Disaster(_no_name, (FAILED,)),
+    "robots 500": Disaster(_robots(500), (FAILED,)),
+    "robots 429": Disaster(_robots(429), (FAILED,)),
+    "robots forbids": Disaster(_robots(200, "User-agent: *\nDisallow: /\n"), (HELD_BACK | FAILED,)),
+    "pages 503": Disaster(_answers(status=503), (FAILED,)),
+    "pages 403": Disaster(_answers(status=403), (FAILED,)),
+    "pages 404": Disaster(_answers(status=404), (HELD_BACK | FAILED, HELD_BACK | FAILED)),
+    "pages 302 to a login": Disaster(_answers(status=302, Location="{site}/login"), (FAILED,)),
+    "pages empty": Disaster(_answers(" "), ({0, 8},)),
+    "seed lost its links": Disaster(_unlinked, ({0},)),
+    "sitemap empty": Disaster(_sitemap(EMPTY_SITEMAP), ({0},)),
+    "sitemap cut": Disaster(_sitemap(None), ({0},)),
+    "sitemap gone": Disaster(_sitemap("", 404), ({0},)),
+    "canonical in pages": Disaster(_templates("<link rel=canonical href=/>"), (HELD_BACK, HELD_BACK)),
+    "canonical in headers": Disaster(_headers("Link", '<{site}/>; rel="canonical"'), (HELD_BACK | {0},) * 2),
+    "noindex in pages": Disaster(_templates("<meta name=robots content=noindex>"), (HELD_BACK, HELD_BACK)),
+    "noindex in headers": Disaster(_headers("X-Robots-Tag", "noindex"), (HELD_BACK, HELD_BACK)),
+    "moved to start": Disaster(_moved, (HELD_BACK, HELD_BACK)),
+    "limit, down": Disaster(_down, (LIMITED,) * 6, ("-a", "limit=20")),
+    "limit, pages 503": Disaster(_answers(status=503), (LIMITED,) * 6, ("-a", "limit=20")),
+    "limit, pages 404": Disaster(_answers(status=404), (LIMITED,) * 6, ("-a", "limit=20")),
+} | {
+    f"{name}, {kind}": Disaster(_answers(body.format(**parts), known=known), (FAILED_OR_HELD_BACK,) * 2)
+    for kind, parts in DIFFERENCES.items()
+    for name, body, known in (
+        ("login form", LOGIN, True),
+        ("back soon", BACK_SOON, True),
+        ("soft 404", NOT_HERE, False),
+    )
+}
+_COPIES: Final = "copies of other documents are no part of the limits on deleting yet"
+_ALIKE: Final = "documents that turn into near-identical ones are not held back yet"
+#: Those that take documents today, by what is to stop them.
+OPEN: Final = {
+    "canonical in pages": _COPIES,
+    "login form, same": _COPIES,
+    "back soon, same": _COPIES,
+    "login form, nonce": _ALIKE,
+    "login form, date": _ALIKE,
+    "back soon, nonce": _ALIKE,
+    "back soon, date": _ALIKE,
+}
+
+
+@pytest.fixture(scope="module", params=[100, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.matrix])], ids=str)
+def crawled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePages]:
+    """A project that has crawled its site once; to be copied."""
+    with SiteProcess() as site:
+        folder = tmp_path_factory.mktemp("crawled") / "project"
+        live = LivePages(new_project(folder, site, **live_pages.source(site)), request.param)
+        live.fill()
+        assert live.crawl().exit_code == 0
+        assert (live.wrong(), live.differences()) == ([], "")
+        yield live
+
+
+@pytest.fixture
+def live(crawled: LivePages, tmp_path: Path) -> LivePages:
+    crawled.fill()
+    folder = backends.current.copy(crawled.project.folder, tmp_path / "project")
+    return LivePages(replace(crawled.project, folder=folder), crawled.size)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.xfail(reason=OPEN[name])) if name in OPEN else name for name in DISASTERS],
+)
+def test_documents_when_a_disaster_meets_the_site_then_all_are_found_and_again_in_their_present_text(
+    live: LivePages, name: str
+) -> None:
+    disaster = DISASTERS[name]
+    for number, codes in enumerate(disaster.codes):
+        disaster.strike(live)
+        ended = live.crawl(*disaster.options)
+        assert (number, live.wrong()) == (number, [])
+        assert (number, ended.exit_code in codes, ended.exit_code) == (number, True, ended.exit_code)
+        assert live.differences() == ""
+
+    live.heal()
+    live.project.edit(**live_pages.source(live.site))
+    after = live.crawl()
+
+    assert (after.exit_code, after.errors, live.wrong()) == (0, "", [])
+    assert (after.status["quarantined"], after.status["waiting"], live.differences()) == (0, 0, "")
+    assert live.found_by_command(live.size - 1)
+
+
+def test_documents_when_three_fifths_are_really_gone_then_the_others_are_left_once_somebody_agreed(
+    live: LivePages,
+) -> None:
+    kept = live.size * 2 // 5
+    live.site.down()
+    live.crawl()
+    live.site.up()
+    everything = live.wrong()
+    for number in range(kept, live.size):
+        live.site.delete_page(HOST, live_pages.path(number))
+    first, second = live.crawl(), live.crawl()
+    waiting = live.wrong()
+    approved = live.command("quarantine", "approve", "demo")
+    live.gone = {*range(kept, live.size)}
+    after = live.crawl()
+
+    assert (everything, waiting, live.wrong()) == ([], [], [])
+    assert (first.exit_code, second.exit_code, approved, after.exit_code) == (9, 9, 0, 0)
+    assert [each.status["quarantined"] for each in (first, second, after)] == [live.size - kept, live.size - kept, 0]
+    assert (after.status["documents"], live.differences()) == (kept + 1, "")
