@@ -89,6 +89,22 @@ class Backends:
         self.solr.delete_core(name)
         self.solr.create_core(name)
 
+    def put_back(self, part: str, saved: Path, folder: Path) -> None:
+        """Gives a project the ``index`` or the ``store`` of a copy that was made of it, which is not used any more."""
+        on_server = self.solr if part == "index" else self.postgres
+        if on_server is not None:
+            path = folder / "searchcrawl.toml"
+            older = tomllib.loads((saved / "searchcrawl.toml").read_text("utf-8"))[part]
+            path.write_text(to_toml({**tomllib.loads(path.read_text("utf-8")), part: older}), "utf-8")
+        elif part == "index":
+            shutil.rmtree(folder / "var" / "index")
+            shutil.copytree(saved / "var" / "index", folder / "var" / "index")
+        else:
+            for file in (folder / "var").glob("searchcrawl.db*"):
+                file.unlink()
+            for file in (saved / "var").glob("searchcrawl.db*"):
+                shutil.copy(file, folder / "var")
+
     def close(self) -> None:
         """Removes all databases and cores."""
         for name in [*self._databases, *self._cores]:

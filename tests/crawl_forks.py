@@ -83,6 +83,15 @@ class Running:
             time.sleep(0.05)
         raise AssertionError(self.output.read_text("utf-8"))
 
+    def freeze(self, may_stop: Callable[[], bool]) -> None:
+        """Stops the process (SIGSTOP) at a moment when something is so."""
+        for _ in range(200):
+            self.signal(signal.SIGSTOP)
+            if may_stop():
+                return
+            self.signal(signal.SIGCONT)
+        raise AssertionError("there is no such moment")
+
     def wait(self) -> int:
         """Waits for the end; one that takes over two minutes is killed."""
         if self._code is None:

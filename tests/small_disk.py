@@ -27,6 +27,10 @@ class SmallDisk:
         """Copies a folder with this disk in it to where it can be read; ``target``."""
         return shutil.copytree(f"/proc/{self._holder.pid}/root{folder}", target)
 
+    def fill(self) -> None:
+        """Copies what is behind the disk to it: what others see at its place."""
+        shutil.copytree(self._mounted_at, f"/proc/{self._holder.pid}/root{self._mounted_at}", dirs_exist_ok=True)
+
     def grow(self, kilobytes: int) -> None:
         """Makes the disk so large."""
         self._inside("mount", "-o", f"remount,size={kilobytes}k", str(self._mounted_at)).check_returncode()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests import backends, live_pages
-from tests.acceptance.support_project import new_project
+from tests import live_pages
 from tests.live_pages import HOST, LivePages, document
-from tests.site.client import SiteProcess
 
 Strike = Callable[[LivePages], None]
 
@@ -163,23 +161,15 @@ OPEN: Final = {
 }
 
 
-@pytest.fixture(scope="module", params=[100, pytest.param(500, marks=[pytest.mark.soak, pytest.mark.matrix])], ids=str)
+@pytest.fixture(scope="module", params=live_pages.SIZES, ids=str)
 def crawled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePages]:
-    """A project that has crawled its site once; to be copied."""
-    with SiteProcess() as site:
-        folder = tmp_path_factory.mktemp("crawled") / "project"
-        live = LivePages(new_project(folder, site, **live_pages.source(site)), request.param)
-        live.fill()
-        assert live.crawl().exit_code == 0
-        assert (live.wrong(), live.differences()) == ([], "")
+    with live_pages.crawled_once(tmp_path_factory.mktemp("crawled") / "project", request.param) as live:
         yield live
 
 
 @pytest.fixture
 def live(crawled: LivePages, tmp_path: Path) -> LivePages:
-    crawled.fill()
-    folder = backends.current.copy(crawled.project.folder, tmp_path / "project")
-    return LivePages(replace(crawled.project, folder=folder), crawled.size)
+    return crawled.copy(tmp_path / "project")
 
 
 @pytest.mark.parametrize(

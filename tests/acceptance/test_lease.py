@@ -48,16 +48,6 @@ def written(folder: Path) -> dict[str, list[tuple[object, ...]]]:
     return {table: query(folder, f"SELECT * FROM {table}") for table in _TABLES}
 
 
-def freeze(running: Running, folder: Path) -> None:
-    """Stops the process (SIGSTOP) where it holds no lock on the store."""
-    for _ in range(200):
-        running.signal(signal.SIGSTOP)
-        if not is_being_written(folder):
-            return
-        running.signal(signal.SIGCONT)
-    raise AssertionError("the process writes all the time")
-
-
 def test_second_start_when_the_first_runs_then_exit_5_and_the_first_goes_on(
     forks: Forks, project: Path, running: Running
 ) -> None:
@@ -90,7 +80,8 @@ def test_start_when_the_holder_was_killed_then_takes_over_at_once(
 def test_start_when_the_holder_is_frozen_then_takes_over_after_its_time_and_the_frozen_one_writes_nothing(
     forks: Forks, project: Path, running: Running
 ) -> None:
-    freeze(running, project)
+    # It holds no lock on the store.
+    running.freeze(lambda: not is_being_written(project))
     early = forks.run(project, "crawl", "demo")
     execute(project, "UPDATE leases SET renewed_ms = renewed_ms - 31000")
 
