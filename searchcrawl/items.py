@@ -40,7 +40,8 @@ class Claim:
     of the last good body, None without one or where it is to be processed again; ``has_document`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
     ``canonical_key`` and ``display_key`` are those of the document (``urls.key``), None where it has none;
-    ``display_url`` is what a rewriter wants shown instead of the URL.
+    ``display_url`` is what a rewriter wants shown instead of the URL. ``rejected`` is the evidence in spite of which an
+    operator kept the document.
     """
 
     url_id: int
@@ -58,6 +59,7 @@ class Claim:
     canonical_key: int | None = None
     display_key: int | None = None
     display_url: str | None = None
+    rejected: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,6 +91,10 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         # A page without text does not replace an earlier good one.
         group.settled.append(settled)
         group.counts["non_indexable"] += 1
+    elif document.page is not None and _is_kept(document):
+        # An operator keeps the document in spite of this.
+        group.settled.append(settled)
+        group.counts["non_indexable"] += 1
     elif document.page is None:
         # As empty as before, or refused by the same rule as before.
         group.unchanged.append(settled)
@@ -101,6 +105,11 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         group.counts["non_indexable" if document.code != 200 else _compare(document)] += 1
     if document.page is not None:
         group.found.append(_collect_links(document, document.page, source))
+
+
+def _is_kept(document: Document) -> bool:
+    rejected = document.claim.rejected
+    return rejected is not None and rejected == lifecycle.describe_evidence(document.code, document.rule)
 
 
 def _compare(document: Document) -> str:

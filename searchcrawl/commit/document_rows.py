@@ -11,6 +11,7 @@ from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.commit.decide import Group, build_key
 from searchcrawl.duplicates import resolution
 from searchcrawl.items import Document, Page
+from searchcrawl.rules import lifecycle
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.document_table import StoredDocument
@@ -34,7 +35,7 @@ def write_documents(
     duplicate_key_table.set_keys(transaction, "canonical_key", group.canonicals)
     duplicate_key_table.set_keys(transaction, "display_key", group.displays)
     document_table.confirm(transaction, group.confirmed)
-    document_table.mark_evidence(transaction, group.with_evidence)
+    _mark_evidence(transaction, group)
     codes = document_table.find_codes(transaction, [visit.url_id for visit in group.unchanged])
     group.settled.extend(
         replace(visit, code=codes.get(visit.url_id, 200), rule=None, keep_rule=True, error=None)
@@ -52,6 +53,29 @@ def write_documents(
     lost = _resolve_duplicates(transaction, source_id, group, before, after, canonicals=canonicals)
     lost |= document_table.find_lost(transaction, [visit.url_id for visit in group.unchanged])
     _fetch_again(transaction, group, lost)
+    _forget_rejections(transaction, group)
+
+
+def _mark_evidence(transaction: Transaction, group: Group) -> None:
+    if not group.with_evidence:
+        return
+    rows = set(group.with_evidence)
+    by_evidence: dict[str, list[int]] = {}
+    for visit in group.settled:
+        if visit.url_id in rows:
+            by_evidence.setdefault(lifecycle.describe_evidence(visit.code, visit.rule), []).append(visit.url_id)
+    for evidence, url_ids in by_evidence.items():
+        document_table.mark_evidence(transaction, url_ids, evidence)
+
+
+def _forget_rejections(transaction: Transaction, group: Group) -> None:
+    """Forgets the rejected removals of copies that are copies no longer, or others than they were."""
+    rejected = {document.claim.url_id: document.claim.rejected for document in group.stored if document.claim.rejected}
+    if rejected:
+        codes = document_table.find_codes(transaction, list(rejected))
+        document_table.forget_rejections(
+            transaction, [url_id for url_id, evidence in rejected.items() if str(codes[url_id]) != evidence]
+        )
 
 
 def _find_known(group: Group) -> set[int]:
@@ -147,6 +171,10 @@ def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocumen
         canonical_key=build_key(document.canonical),
         display_key=build_key(document.display_url),
         unavailable_ms=None if document.page is None else document.page.unavailable_ms,
+        # Most pages that may not be indexed never were.
+        evidence=None
+        if place or not document.claim.code
+        else lifecycle.describe_evidence(document.code, document.rule),
     )
 
 

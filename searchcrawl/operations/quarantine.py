@@ -16,7 +16,7 @@ from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import url_queries
+from searchcrawl.store.urls import url_queries, url_table
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ def reject(project: Project, source: Source, database: Database, *, only: int | 
 
 def _keep_waiting(transaction: Transaction, source_id: int, only: int | None) -> int:
     waiting = _find_waiting(transaction, source_id, only)
-    batch_table.reject_removals(transaction, waiting)
+    url_table.reopen(transaction, batch_table.reject_removals(transaction, waiting))
     return len(waiting)
 
 

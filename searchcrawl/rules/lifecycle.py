@@ -86,6 +86,11 @@ def is_evidence(code: int, rule: str | None, remove_on: Collection[int]) -> bool
     return code in REMOVING or code in remove_on
 
 
+def describe_evidence(code: int, rule: str | None) -> str:
+    """What is held against a document, as rows keep it and ``quarantine list`` shows it."""
+    return f"{int(code)} {rule}" if rule else str(int(code))
+
+
 def is_within_limits(removals: int, documents: int, *, max_delete_percent: float, max_delete_documents: int) -> bool:
     """Whether ``removals`` of a source that had ``documents`` may be made at once, without approval."""
     share = documents * max_delete_percent / 100

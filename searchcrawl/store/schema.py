@@ -221,6 +221,11 @@ documents = Table(
     Column("unavailable_ms", BigInteger),
     # Why the index refused it.
     Column("index_error", Text),
+    # What is or was held against it: the code, and the rule that decided (rules.lifecycle.describe_evidence); null: no
+    # evidence since it was good.
+    Column("evidence", Text),
+    # The state in which its removal was put into quarantine (store.states.DocumentState).
+    Column("held_state", SmallInteger),
     # The run that put its removal into quarantine; the one whose removal an operator rejected; the one that removed it.
     Column("quarantine_run", Integer),
     Column("rejected_run", Integer),

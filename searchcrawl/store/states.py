@@ -159,10 +159,11 @@ DOCUMENT_TRANSITIONS: Final = (
     ),
     Transition((_D.WITHHELD, _D.REMOVING), _D.CACHED, "no other page is indexed in its place any more", "commit"),
     Transition((_D.WITHHELD, _D.REMOVING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
-    Transition((_D.WITHHELD,), _D.PRESENT, "a copy in the index has evidence of its own against it", "commit"),
+    Transition((_D.WITHHELD,), _D.CACHED, "a copy in the index has evidence of its own against it", "commit"),
     Transition((_D.NONE, _D.REMOVING), _D.CACHED, "the page is back as it was, and its record is there", "commit"),
     Transition((_D.QUARANTINED,), _D.PRESENT, "the page is back as it was: the removal is dropped", "commit"),
     Transition((_D.QUARANTINED,), _D.CACHED, "the same, with a version that the index does not have yet", "commit"),
+    Transition((_D.QUARANTINED,), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
     Transition((_D.PRESENT, _D.SENDING), _D.CACHED, "an indexed value besides the text has changed", "commit"),
     Transition((_D.PRESENT, _D.SENDING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
     Transition(
@@ -178,6 +179,8 @@ DOCUMENT_TRANSITIONS: Final = (
     Transition(_MAY_LEAVE, _D.QUARANTINED, "the run ends, and its removals pass a limit", "delivery"),
     Transition((_D.QUARANTINED,), _D.REMOVING, "an operator approves the removal", "operations"),
     Transition((_D.QUARANTINED,), _D.PRESENT, "an operator rejects the removal", "operations"),
+    Transition((_D.QUARANTINED,), _D.CACHED, "the same, with a version that the index does not have yet", "operations"),
+    Transition((_D.QUARANTINED,), _D.RECORD_LOST, "the same, and its record is gone", "operations"),
     Transition((_D.REMOVING,), _D.NONE, "the index acknowledges the removal", "delivery"),
     Transition((_D.REMOVING,), _D.WITHHELD, "the index acknowledges the removal of a copy", "delivery"),
 )

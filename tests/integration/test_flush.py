@@ -132,7 +132,7 @@ def test_flush_when_removals_were_under_way_then_they_are_finished_and_undecided
     filled.fetch(*NAMES)
     filled.send()
     with filled.database.write_once() as transaction:
-        document_table.mark_evidence(transaction, [filled.ids["/a"], filled.ids["/b"]])
+        document_table.mark_evidence(transaction, [filled.ids["/a"], filled.ids["/b"]], "404")
         batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), [filled.ids["/a"]])
     filled.end(exit_code=6)
 

@@ -74,7 +74,7 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
     filled.send()
     filled.hold_back("/a", "/b")
     with filled.database.write_once() as transaction:
-        document_table.mark_evidence(transaction, [filled.ids["/c"]])
+        document_table.mark_evidence(transaction, [filled.ids["/c"]], "404")
     filled.end(exit_code=9)
     empty_the_index(filled)
 

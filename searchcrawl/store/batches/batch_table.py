@@ -12,7 +12,7 @@ from searchcrawl.codes import Code
 from searchcrawl.store.documents.document_table import IS_COPY, OUT_OF_QUARANTINE
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import batches, documents, urls
-from searchcrawl.store.statements import is_one_of
+from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import PENDING, BatchState, DocumentState, Leaving
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
@@ -108,7 +108,15 @@ def seal_removals(
 ) -> SealedBatch:
     """Puts removals into a new batch."""
     batch = add_batch(transaction, source_id, run_id, now_ms)
-    _set(transaction, url_ids, state=int(DocumentState.REMOVING), batch_id=batch.number, quarantine_run=None)
+    _set(
+        transaction,
+        url_ids,
+        state=int(DocumentState.REMOVING),
+        batch_id=batch.number,
+        # A removal that an operator approved is one of the run that held it back.
+        removed_run=func.coalesce(documents.c.quarantine_run, run_id),
+        quarantine_run=None,
+    )
     return batch
 
 
@@ -163,9 +171,22 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
         indexed_version=batch.crawl_version,
         state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
         leaving=case(
+            # An operator kept it.
+            (documents.c.rejected_run.is_not(None), documents.c.leaving),
             # The document may not be indexed any more, or its display URL belongs to another document now.
             (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == int(Code.DISPLAY_URL_CLASH)), 1),
             else_=documents.c.leaving,
+        ),
+        # It was sent again as it is while its removal waits.
+        held_state=case(
+            (
+                and_(
+                    documents.c.state == int(DocumentState.QUARANTINED),
+                    documents.c.batch_id == batch.number,
+                ),
+                int(DocumentState.PRESENT),
+            ),
+            else_=documents.c.held_state,
         ),
         index_error=None,
     )
@@ -259,7 +280,14 @@ def find_removable_copies(transaction: Transaction, source_id: int) -> list[Remo
 
 def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
     """Puts removals into quarantine, until an operator approves or rejects them."""
-    _set(transaction, url_ids, state=int(DocumentState.QUARANTINED), quarantine_run=run_id, batch_id=None)
+    _set(
+        transaction,
+        url_ids,
+        state=int(DocumentState.QUARANTINED),
+        held_state=documents.c.state,
+        quarantine_run=run_id,
+        batch_id=None,
+    )
 
 
 def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[RemovalCandidate, int]]:
@@ -270,9 +298,28 @@ def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[Rem
     return [(RemovalCandidate(*row[:-1]), row[-1]) for row in transaction.execute(query)]
 
 
-def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Rejects removals in quarantine: the documents stay in the index until there is new evidence."""
-    _set(transaction, url_ids, state=OUT_OF_QUARANTINE, leaving=0, quarantine_run=None)
+def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
+    """Rejects removals in quarantine: the documents stay in the index until there is other evidence.
+
+    Returns the ids of those that have to be fetched again: they are to be sent, and their record is gone.
+    """
+    _set(
+        transaction,
+        url_ids,
+        state=OUT_OF_QUARANTINE,
+        # The index has an earlier text than the one that may not be indexed: a text to be indexed is a new one.
+        fields_digest=case((documents.c.held_state == int(DocumentState.NONE), None), else_=documents.c.fields_digest),
+        leaving=0,
+        rejected_run=documents.c.quarantine_run,
+        quarantine_run=None,
+    )
+    lost: list[int] = []
+    for part in split(url_ids):
+        query = select(documents.c.url_id).where(
+            documents.c.url_id.in_(part), documents.c.state == int(DocumentState.RECORD_LOST)
+        )
+        lost += transaction.execute(query).scalars()
+    return lost
 
 
 def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -14,14 +14,15 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.schema import documents
 from searchcrawl.store.statements import is_one_of, split
-from searchcrawl.store.states import PENDING, DocumentState
+from searchcrawl.store.states import AT_HAND, PENDING, DocumentState
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
 #: Another document is indexed instead.
 _STOOD_FOR: Final = documents.c.duplicate_of.is_not(None)
 #: The document of another page is indexed instead. No IN: its list cannot be expanded for many rows at once.
-IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(COPIES & WITH_DOCUMENT)))
+_COPY_CODES: Final = COPIES & WITH_DOCUMENT
+IS_COPY: Final = or_(*(documents.c.code == code for code in sorted(_COPY_CODES)))
 _CODE_ALONE: Final = case((_STOOD_FOR, 200), else_=documents.c.code)
 
 #: The version of a document that is taken out of its delivery. The index may have got it, and its answer may be lost
@@ -30,19 +31,31 @@ MAYBE_INDEXED: Final = case(
     (and_(documents.c.state == int(DocumentState.SENDING), documents.c.indexed_version.is_(None)), 0),
     else_=documents.c.indexed_version,
 )
-#: The state of a document whose removal is dropped: it is sent if the cache has a newer version than the index.
+#: The state of a document whose removal is dropped. It is sent unless the index had it as it is when the removal was
+#: held back. A page that may not be indexed has no text that could be sent: what the index has stays.
 OUT_OF_QUARANTINE: Final = case(
     (
-        and_(documents.c.segment.is_not(None), documents.c.last_changed_ms > documents.c.indexed_version),
-        int(DocumentState.CACHED),
+        or_(
+            and_(documents.c.held_state == int(DocumentState.PRESENT), documents.c.duplicate_of.is_(None)),
+            documents.c.held_state == int(DocumentState.NONE),
+        ),
+        int(DocumentState.PRESENT),
     ),
-    else_=int(DocumentState.PRESENT),
+    (documents.c.segment.is_not(None), int(DocumentState.CACHED)),
+    else_=int(DocumentState.RECORD_LOST),
+)
+#: Documents whose removal an operator rejected because they are not indexed for themselves (909, 956, 964).
+_REJECTED_AS_COPY: Final = and_(
+    documents.c.rejected_run.is_not(None), or_(*(documents.c.evidence == str(code) for code in sorted(_COPY_CODES)))
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
-    """A new or changed document, and where its record is; ``state`` is CACHED or NONE."""
+    """A new or changed document, and where its record is; ``state`` is CACHED or NONE.
+
+    ``evidence`` is why a known document may not be indexed any more.
+    """
 
     url_id: int
     state: DocumentState
@@ -61,6 +74,7 @@ class StoredDocument:
     canonical_key: int | None = None
     display_key: int | None = None
     unavailable_ms: int | None = None
+    evidence: str | None = None
 
 
 def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocument]) -> None:
@@ -76,6 +90,8 @@ def store(transaction: Transaction, source_id: int, stored: Sequence[StoredDocum
             "duplicate_of": None,
             "index_error": None,
             "quarantine_run": None,
+            "rejected_run": None,
+            "removed_run": None,
         }
         for document in stored
     ]
@@ -91,7 +107,10 @@ def _build_upsert(dialect: Dialect) -> Insert:
 def _build_changes(new: Any) -> dict[str, Any]:
     replaced: dict[str, Any] = {
         name: new[name]
-        for name in (*StoredDocument.__slots__, "leaving", "duplicate_of", "index_error", "quarantine_run")
+        for name in (
+            *(*StoredDocument.__slots__, "leaving", "duplicate_of", "index_error"),
+            *("quarantine_run", "rejected_run", "removed_run"),
+        )
         if name not in {"url_id", "state"}
     }
     # A document in the index that may not be indexed any more is marked, and removed at the end of the run.
@@ -99,6 +118,10 @@ def _build_changes(new: Any) -> dict[str, Any]:
     replaced["leaving"] = case((and_(new.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0)
     replaced["indexed_version"] = MAYBE_INDEXED
     replaced["batch_id"] = None
+    # Whether it is still a copy is decided after this: ``duplicate_key_table.set_results``, or ``forget_rejections``.
+    still_rejected = and_(new.state == int(DocumentState.CACHED), _REJECTED_AS_COPY)
+    for name in ("evidence", "rejected_run"):
+        replaced[name] = case((still_rejected, documents.c[name]), else_=new[name])
     return replaced
 
 
@@ -132,7 +155,10 @@ _CONFIRM: Final = (
             else_=documents.c.state,
         ),
         leaving=case((documents.c.code == 200, 0), else_=documents.c.leaving),
-        quarantine_run=case((documents.c.code == 200, None), else_=documents.c.quarantine_run),
+        **{
+            name: case((documents.c.code == 200, None), else_=documents.c[name])
+            for name in ("evidence", "quarantine_run", "rejected_run", "removed_run")
+        },
     )
 )
 
@@ -180,7 +206,9 @@ def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
             documents.c.code == 200,
             documents.c.segment.is_(None),
             or_(
-                documents.c.state.in_([int(DocumentState.CACHED), int(DocumentState.RECORD_LOST)]),
+                documents.c.state.in_(
+                    [int(DocumentState.CACHED), int(DocumentState.RECORD_LOST), int(DocumentState.REMOVING)]
+                ),
                 and_(documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None)),
             ),
         )
@@ -197,10 +225,18 @@ def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, in
     return found
 
 
-def mark_evidence(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Notes evidence against documents. Those that are neither in the index nor in a delivery are dropped at once."""
+def mark_evidence(transaction: Transaction, url_ids: Sequence[int], evidence: str) -> None:
+    """Notes evidence against documents. Those that are neither in the index nor in a delivery are dropped at once.
+
+    Documents that an operator kept in spite of the same evidence stay as they are.
+    """
     for part in split(url_ids):
-        here = documents.c.url_id.in_(part)
+        kept = and_(
+            documents.c.rejected_run.is_not(None),
+            documents.c.evidence == evidence,
+            or_(documents.c.state.in_(sorted(AT_HAND)), documents.c.indexed_version.is_not(None)),
+        )
+        here = and_(documents.c.url_id.in_(part), ~func.coalesce(kept, False))
         on_the_way = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
         transaction.execute(
             update(documents)
@@ -209,17 +245,27 @@ def mark_evidence(transaction: Transaction, url_ids: Sequence[int]) -> None:
                 leaving=1,
                 # It is not treated as a copy any more: it is removed for its own reason.
                 state=case(
-                    (and_(_STOOD_FOR, documents.c.state == int(DocumentState.WITHHELD)), int(DocumentState.PRESENT)),
+                    (and_(_STOOD_FOR, documents.c.state == int(DocumentState.WITHHELD)), int(DocumentState.CACHED)),
                     else_=documents.c.state,
                 ),
                 duplicate_of=None,
                 code=_CODE_ALONE,
+                evidence=evidence,
+                rejected_run=None,
             )
         )
         transaction.execute(
             update(documents)
             .where(here, ~on_the_way)
-            .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE)
+            .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE, rejected_run=None)
+        )
+
+
+def forget_rejections(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Forgets rejections of removals: what was held against the documents holds no longer."""
+    for part in split(url_ids):
+        transaction.execute(
+            update(documents).where(documents.c.url_id.in_(part)).values(rejected_run=None, evidence=None)
         )
 
 

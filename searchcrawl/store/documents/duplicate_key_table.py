@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Column, Integer, Select, SmallInteger, and_, bindparam, case, exists, func, select, text, update
+from sqlalchemy import (
+    Column,
+    Integer,
+    Select,
+    SmallInteger,
+    Text,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from searchcrawl import urls as identity
 from searchcrawl.codes import WITH_DOCUMENT, Code
@@ -135,14 +150,18 @@ def has_canonicals(transaction: Transaction, source_id: int) -> bool:
 
 
 _NEW_STATE: Final = bindparam("new_state", type_=SmallInteger())
-_KEEPS_STATE: Final = _NEW_STATE.is_(None)
+_NEW_EVIDENCE: Final = bindparam("new_evidence", type_=Text())
+#: Also a document stays as it is that an operator kept although it is such a copy.
+_KEEPS_STATE: Final = or_(
+    _NEW_STATE.is_(None), and_(documents.c.rejected_run.is_not(None), documents.c.evidence == _NEW_EVIDENCE)
+)
 _SET: Final = (
     update(documents)
     .where(documents.c.url_id == bindparam("row_id"))
     .values(
         code=bindparam("new_code", type_=Integer()),
         duplicate_of=bindparam("new_duplicate_of"),
-        state=func.coalesce(_NEW_STATE, documents.c.state),
+        state=case((_KEEPS_STATE, documents.c.state), else_=_NEW_STATE),
         batch_id=case((_KEEPS_STATE, documents.c.batch_id), else_=None),
         indexed_version=MAYBE_INDEXED,
         # A document whose display URL belongs to another one is removed like a document with evidence against it.
@@ -152,7 +171,11 @@ _SET: Final = (
             (and_(bindparam("new_code", type_=Integer()) == _CLASH, MAYBE_INDEXED.is_not(None)), 1),
             else_=0,
         ),
-        quarantine_run=case((_KEEPS_STATE, documents.c.quarantine_run), else_=None),
+        evidence=case((_KEEPS_STATE, documents.c.evidence), else_=_NEW_EVIDENCE),
+        **{
+            name: case((_KEEPS_STATE, documents.c[name]), else_=None)
+            for name in ("quarantine_run", "rejected_run", "removed_run")
+        },
     )
 )
 
@@ -165,6 +188,7 @@ def set_results(transaction: Transaction, changes: Iterable[tuple[int, int, int 
             "new_code": int(code),
             "new_duplicate_of": duplicate_of,
             "new_state": None if state is None else int(state),
+            "new_evidence": None if code == 200 else str(int(code)),
         }
         for url_id, code, duplicate_of, state in changes
     ]

@@ -203,6 +203,9 @@ _CLAIM_COLUMNS: Final = (
     documents.c.display_key,
     documents.c.unavailable_ms,
     documents.c.code.label("document_code"),
+    documents.c.indexed_version,
+    documents.c.rejected_run,
+    documents.c.evidence,
 )
 
 
@@ -249,6 +252,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         canonical_key=row.canonical_key,
         display_key=row.display_key,
         display_url=row.display_url,
+        rejected=row.evidence if row.rejected_run is not None and (has_document or row.indexed_version) else None,
     )
 
 

@@ -58,7 +58,7 @@ def leaving(database: Database) -> list[int]:
 
 def mark(database: Database, ids: Sequence[int]) -> None:
     with database.write_once() as transaction:
-        document_table.mark_evidence(transaction, ids)
+        document_table.mark_evidence(transaction, ids, "404")
 
 
 def confirm(database: Database, ids: Sequence[int], *, send_again: bool = False) -> None:

@@ -93,7 +93,7 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     ids = present(database, ["a", "b"])
     with database.write_once() as transaction:
         run = run_table.start(transaction, SOURCE, fingerprint="", now_ms=NOW_MS)
-        document_table.mark_evidence(transaction, ids)
+        document_table.mark_evidence(transaction, ids, "404")
         batch_table.quarantine(transaction, ids[:1], run.id)
     begin(database)
 

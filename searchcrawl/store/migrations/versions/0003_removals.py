@@ -21,6 +21,8 @@ def upgrade() -> None:
     op.add_column("urls", sa.Column("failures", sa.Text(), nullable=True))
     for name in ("indexed_since", "rejected_run", "removed_run"):
         op.add_column("documents", sa.Column(name, sa.Integer(), nullable=True))
+    op.add_column("documents", sa.Column("evidence", sa.Text(), nullable=True))
+    op.add_column("documents", sa.Column("held_state", sa.SmallInteger(), nullable=True))
     reach("migrate.mid")
     op.add_column("batches", sa.Column("removals", sa.Integer(), server_default="0", nullable=False))
     op.add_column("runs", sa.Column("batch_before", sa.Integer(), nullable=True))
