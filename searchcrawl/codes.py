@@ -228,7 +228,8 @@ class Code(IntEnum):
     TRAP_LIMIT = _refusal(
         961,
         "beyond a limit that ends traps",
-        "The URL passes a limit of [scope] against endless URLs, or its pattern brings no new text any more.",
+        "The URL passes a limit of [scope] against endless URLs, or its pattern brings no new text any more. Pages "
+        "whose documents are known are visited all the same.",
         revisited=False,
     )
     CERTIFICATE = _failure(

@@ -39,6 +39,7 @@ class Claim:
     ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
     of the last good body, None without one or where it is to be processed again; ``has_document`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
+    ``is_known`` tells whether the document belongs in the index, or is there: limits on traps do not refuse its page.
     ``canonical_key`` and ``display_key`` are those of the document (``urls.key``), None where it has none;
     ``display_url`` is what a rewriter wants shown instead of the URL. ``rejected`` is the evidence in spite of which an
     operator kept the document.
@@ -54,6 +55,7 @@ class Claim:
     body_digest: bytes | None = None
     fields_digest: bytes | None = None
     has_document: bool = False
+    is_known: bool = False
     code: int = 0
     failed_runs: int = 0
     canonical_key: int | None = None

@@ -127,9 +127,7 @@ class TrapWatch:
 
     def refuse(self, claim: Claim) -> Decision | None:
         """Returns why a row must not be requested, or None; start URLs and rows fetched before are allowed."""
-        if not claim.depth or claim.code not in NEVER_REQUESTED:
-            return None
-        return self.find_cut(claim.url)
+        return self.find_cut(claim.url) if _is_new(claim) else None
 
     def find_cut(self, url: str) -> Decision | None:
         """Returns the refusal by the cut pattern that a URL belongs to; None if it belongs to none."""
@@ -143,7 +141,7 @@ class TrapWatch:
         allowed, refused = [], []
         for claim in claims:
             decision = self.refuse(claim)
-            if decision is None and self._max_urls and claim.code in NEVER_REQUESTED and claim.code and claim.depth:
+            if decision is None and self._max_urls and claim.code and _is_new(claim):
                 # A URL that was refused before was not counted then.
                 decision = self._count_claim(transaction, claim.url)
             if decision is None:
@@ -369,6 +367,11 @@ class TrapWatch:
             self._counts.pop(text, None)
         self._counted = set()
         self._full = set()
+
+
+def _is_new(claim: Claim) -> bool:
+    """Whether limits on traps apply to a row: it is no start URL, was never fetched, and has no document."""
+    return claim.depth > 0 and claim.code in NEVER_REQUESTED and not claim.is_known
 
 
 def _warn_of_trap(row: StoredPattern) -> None:

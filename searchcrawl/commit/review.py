@@ -17,7 +17,7 @@ from searchcrawl.codes import REFUSED, Code
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.decide import Group
 from searchcrawl.rules import lifecycle
-from searchcrawl.rules.boundary import refusal_code
+from searchcrawl.rules.boundary import is_trap_limit, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run
@@ -84,7 +84,9 @@ def _review_row(row: Reviewed, run: Run, reviews: _Reviews) -> None:
             FoundLinks(None, row.depth, [normalised.link], is_normalised=True, referrer_id=row.referrer_id)
         )
     else:
-        decision = run.boundary.decide(row.url, row.depth)
+        # Limits on traps are for new URLs: a page whose document is known goes on being visited.
+        decide = run.boundary.decide_known if row.is_known else run.boundary.decide
+        decision = decide(row.url, row.depth)
         if not decision.allowed:
             _refuse(row, refusal_code(decision), decision, None, reviews)
         elif row.code in REFUSED:
@@ -133,7 +135,7 @@ def _select_allowed(transaction: Transaction, admission: Admission, rows: Sequen
     refused: dict[int, tuple[int, str]] = {}
     for row in rows:
         decision = admission.decide(row.url, row.depth)
-        if decision.allowed:
+        if decision.allowed or (row.is_known and is_trap_limit(decision.key)):
             opened.append(row.id)
         else:
             refused[row.id] = (refusal_code(decision), decision.text)

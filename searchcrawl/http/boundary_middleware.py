@@ -38,7 +38,8 @@ class BoundaryMiddleware:
         if find_redirects(request):
             return
         try:
-            decision = self._boundary.decide(claim.url, claim.depth)
+            decide = self._boundary.decide_known if claim.is_known else self._boundary.decide
+            decision = decide(claim.url, claim.depth)
         except InvalidUrl as error:
             raise build_visit_end(request, claim, Code.MALFORMED_URL, error=str(error)) from error
         if decision.allowed:

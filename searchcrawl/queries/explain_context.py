@@ -12,7 +12,7 @@ from searchcrawl.html.file_name import find_file_name
 from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.queries.urls import UrlState, derive_url_state
 from searchcrawl.robots.parser import RobotsFile
-from searchcrawl.rules.boundary import NO_LIMITS, Boundary
+from searchcrawl.rules.boundary import NO_LIMITS, Boundary, is_trap_limit
 from searchcrawl.rules.decision import NO_INCLUDE
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
@@ -125,8 +125,10 @@ class Context:
 
     def list_refusals(self, url: str | None = None) -> list[Reason]:
         """All rules of the boundary that refuse it now, or the target of its redirect, at its own depth."""
+        exempt = url is None and self.listed is not None and self.listed.is_known
         url, boundary = url or self.url, self.inputs.boundary
         decisions = boundary.list_refusals(url, 0 if self.is_start and self.depth is None else self.depth)
+        decisions = [decision for decision in decisions if not (exempt and is_trap_limit(decision.key))]
         found = [
             build_reason("boundary", decision, self.source, boundary.propose_include(url, decision))
             for decision in decisions

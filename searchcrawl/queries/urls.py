@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import ROBOTS_UNAVAILABLE, WITH_DOCUMENT, Code, CodeClass, facts_of
+from searchcrawl.codes import WITH_DOCUMENT, Code, CodeClass, facts_of, is_refusal
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.sources.config import Source
@@ -95,9 +95,7 @@ def _was_removed(row: ListedUrl, remove_on: Collection[int]) -> bool:
 
 def _is_refused(row: ListedUrl) -> bool:
     """Whether a rule settled the row; a redirect to a URL that robots.txt forbids counts as one."""
-    if row.rule is None or row.rule == ROBOTS_UNAVAILABLE:
-        return False
-    return row.last_fetched_ms is None or row.code in {Code.ROBOTS, Code.OUTSIDE_BOUNDARY}
+    return row.rule is not None and is_refusal(row.code, row.rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,14 +110,11 @@ def test_boundary_when_a_page_limit_is_edited_then_the_rule_is_named_and_only_ev
     assert of_host(first, HOST) == sorted(
         f"{HOST}{path}" for path in ("/", "/a.html", "/deep/1.html", "/deep/2.html", "/deep/copy.html")
     )
-    assert rows == {
-        "/deep/1.html": (961, "scope.max_path_segments: max_path_segments = 1"),
-        "/deep/2.html": (961, "scope.max_path_segments: max_path_segments = 1"),
-        "/deep/copy.html": (961, "scope.max_path_segments: max_path_segments = 1"),
-    }
-    # A trap limit keeps what is known.
-    assert nearer.in_index == first.in_index
-    assert back.codes == first.codes
+    # A trap limit keeps what is known, and visits it; depth is a limit of the boundary.
+    assert rows == {f"/deep/{number}.html": (955, "scope.depth: depth = 1") for number in (1, 2)}
+    assert nearer.in_index == first.in_index - {f"{HOST}/deep/{number}.html" for number in (1, 2)}
+    assert f"{HOST}/deep/copy.html" in nearer.requested
+    assert (back.codes, back.in_index) == (first.codes, first.in_index)
 
 
 def test_boundary_when_the_longest_url_is_edited_then_longer_ones_leave_and_come_back(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, false, func, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import urls
-from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.statements import is_one_of, split, unindexed
+from searchcrawl.store.states import INDEXABLE
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
@@ -19,7 +20,10 @@ _referrers = urls.alias("referrers")
 
 
 class Reviewed(NamedTuple):
-    """A row to be checked by edited rules; ``found_as`` is the URL before a rewriter changed it, if one did."""
+    """A row to be checked by edited rules; ``found_as`` is the URL before a rewriter changed it, if one did.
+
+    ``is_known`` tells whether it has a document that belongs in the index, or is there.
+    """
 
     id: int
     url: str
@@ -29,6 +33,10 @@ class Reviewed(NamedTuple):
     referrer_id: int | None
     referrer: str | None
     found_as: str | None
+    is_known: bool
+
+
+_IS_KNOWN: Final = or_(documents.c.indexed_version.is_not(None), is_one_of("documents.state", INDEXABLE))
 
 
 def load_rows_after(transaction: Transaction, source_id: int, after: int) -> list[Reviewed]:
@@ -40,10 +48,14 @@ def load_rows_after(transaction: Transaction, source_id: int, after: int) -> lis
         .limit(PAGE_ROWS)
         .subquery("page")
     )
-    columns = [_referrers.c.url if name == "referrer" else page.c[name] for name in Reviewed._fields]
+    of_others = {"referrer": _referrers.c.url, "is_known": func.coalesce(_IS_KNOWN, false()).label("is_known")}
     query = (
-        select(*columns)
-        .select_from(page.outerjoin(_referrers, _referrers.c.id == page.c.referrer_id))
+        select(*(of_others[name] if name in of_others else page.c[name] for name in Reviewed._fields))
+        .select_from(
+            page.outerjoin(_referrers, _referrers.c.id == page.c.referrer_id).outerjoin(
+                documents, documents.c.url_id == page.c.id
+            )
+        )
         .order_by(page.c.id)
     )
     return [Reviewed._make(row) for row in transaction.execute(query)]

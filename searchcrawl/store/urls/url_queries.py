@@ -13,7 +13,7 @@ from searchcrawl.codes import WARNED
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.schema import batches, documents, hosts, runs, sitemaps, urls
 from searchcrawl.store.statements import is_one_of, unindexed
-from searchcrawl.store.states import BatchState, DocumentState, FetchState
+from searchcrawl.store.states import INDEXABLE, BatchState, DocumentState, FetchState
 
 #: Rows that are read in one transaction; a longer transaction would keep the log of SQLite from shrinking.
 _PAGE_ROWS: Final = 1000
@@ -66,6 +66,11 @@ class ListedUrl:
     index_error: str | None
     display_url: str | None = None
     duplicate_display: str | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has a document that belongs in the index, or is there."""
+        return self.indexed_version is not None or self.document_state in INDEXABLE
 
 
 #: The values of ListedUrl that are columns of the same name.

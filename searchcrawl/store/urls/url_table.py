@@ -14,7 +14,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
-from searchcrawl.store.states import AT_HAND, FetchState
+from searchcrawl.store.states import AT_HAND, INDEXABLE, FetchState
 
 # No IN: its list cannot be expanded for many rows at once.
 _ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
@@ -22,6 +22,8 @@ _REDIRECTING: Final = sorted(REDIRECTS | {int(Code.REDIRECT_LOOP)})
 # The literals let the planner use the partial indexes.
 _TODO: Final = text(f"urls.fetch_state = {FetchState.TODO}")
 DUE: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS NOT NULL")
+#: No row to do waits as long as this: if one would, the clock was ahead when it was to be tried again (X-S7).
+_LONGEST_WAIT_MS: Final = 3_600_000
 _FETCHING: Final = text(f"urls.fetch_state = {FetchState.FETCHING}")
 
 
@@ -199,6 +201,7 @@ _CLAIM_COLUMNS: Final = (
     documents.c.fields_digest,
     documents.c.segment,
     documents.c.state,
+    documents.c.indexed_version,
     documents.c.canonical_key,
     documents.c.display_key,
     documents.c.unavailable_ms,
@@ -218,7 +221,8 @@ def claim(
     """
     source = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
     here = and_(urls.c.source_id == source_id, urls.c.host_id == host_id)
-    todo = source.where(_TODO, here, urls.c.due_ms <= now_ms).order_by(urls.c.depth, urls.c.id).limit(limit)
+    waits = urls.c.due_ms.between(now_ms + 1, now_ms + _LONGEST_WAIT_MS)
+    todo = source.where(_TODO, here, ~waits).order_by(urls.c.depth, urls.c.id).limit(limit)
     rows = list(transaction.execute(todo))
     if len(rows) < limit:
         due = source.where(DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
@@ -249,6 +253,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         # That of a page which was not to be indexed says nothing of the document: only its text may be the same.
         fields_digest=row.fields_digest if row.document_code in WITH_DOCUMENT else None,
         has_document=has_document,
+        is_known=row.indexed_version is not None or row.state in INDEXABLE,
         canonical_key=row.canonical_key,
         display_key=row.display_key,
         display_url=row.display_url,

@@ -81,6 +81,8 @@ def test_pattern_when_its_last_pages_bring_nothing_then_what_was_not_fetched_is_
     assert (before, refused(tested, "/day/999"), refused(tested, "/night/999")) == (None, rule, None)
     # A start URL, and one that was fetched before.
     assert (refused(tested, "/day/999", depth=0), refused(tested, "/day/9", code=200)) == (None, None)
+    # One whose document is known, and that a rule refused for a while.
+    assert (refused(tested, "/day/9", code=955, is_known=True), refused(tested, "/day/9", code=955)) == (None, rule)
     assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
         f"URL looping: {SITE}/day/{{n}} is cut"
     ]

@@ -126,7 +126,7 @@ def shape_of(connection: Connection) -> dict[str, Any]:
 
 @pytest.fixture
 def older(tmp_path: Path, empty_store_url: str) -> str:
-    """The URL of a store of revision 0001 with two fetched pages, one to do and one in hand."""
+    """The URL of a store of revision 0001: two fetched pages, one to do, one in hand; two refused since (961, 955)."""
     newer = "sqlite:///var/newer.db"
     with closing(Database(newer, tmp_path)) as database:
         with database.write_once() as transaction:
@@ -135,6 +135,10 @@ def older(tmp_path: Path, empty_store_url: str) -> str:
         settle(database, ids[:2])
         store(database, ids[:2])
         assert claim(database, limit=1) == [ids[2]]
+        refused = add(database, ["limited", "outside"])
+        store(database, refused)
+        for url_id, code in zip(refused, (961, 955), strict=True):
+            settle(database, [url_id], code=code, due_ms=None)
     copy_to_older(newer, empty_store_url, tmp_path, "0001")
     return empty_store_url
 
@@ -213,7 +217,8 @@ def test_older_store_when_opened_then_its_rows_are_there_and_work_goes_on(older:
 
         assert [document(database, url_id).body_digest for url_id in (1, 2)] == [b"body 1", b"body 2"]
         assert (row(database, 1).sitemap_id, document(database, 1).canonical_key) == (None, None)
-    assert (recovered, fresh, claimed) == (1, [5], [3, 4, 5, 1, 2])
+    # The document beyond a limit on traps was never visited again.
+    assert (recovered, fresh, claimed) == (1, [7], [3, 4, 7, 5, 1, 2])
     assert revision_of(older, tmp_path) == HEAD
 
 

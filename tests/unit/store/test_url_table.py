@@ -166,3 +166,11 @@ def test_b10_date_when_the_page_is_read_again_then_is_the_one_that_it_says_now(d
         )
 
     assert [document(database, url_id).unavailable_ms for url_id in ids] == [None, 5]
+
+
+def test_claim_when_the_clock_was_set_back_then_rows_to_be_tried_again_do_not_wait_for_it(database: Database) -> None:
+    ahead, soon = add(database, ["ahead", "soon"])
+    settle(database, [ahead], fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 86_400_000)
+    settle(database, [soon], fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 60_000)
+
+    assert claim(database) == [ahead]

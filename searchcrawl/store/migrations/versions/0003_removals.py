@@ -14,9 +14,15 @@ down_revision = "0002"
 branch_labels = None
 depends_on = None
 
+# Pages with a document that an edited limit had refused (961, 1004) were never visited again. The next run decides.
+_REOPEN = """
+    UPDATE urls SET due_ms = 0 WHERE fetch_state = 2 AND due_ms IS NULL AND code IN (961, 1004)
+    AND id IN (SELECT url_id FROM documents WHERE indexed_version IS NOT NULL OR state IN (1, 2, 3, 4, 7))
+"""
+
 
 def upgrade() -> None:
-    """Adds columns and indexes; existing values stay as they are."""
+    """Adds columns and indexes; existing values stay as they are, but for rows that were never visited again."""
     op.add_column("sources", sa.Column("listed_run", sa.Integer(), nullable=True))
     op.add_column("urls", sa.Column("failures", sa.Text(), nullable=True))
     for name in ("indexed_since", "rejected_run", "removed_run"):
@@ -32,6 +38,7 @@ def upgrade() -> None:
     _index("ix_documents_removed", "documents", ["removed_run"], where="removed_run IS NOT NULL")
     _index("ix_batches_removals", "batches", ["source_id"], where="removals > 0")
     # The documents of older stores are in the index since before all later runs.
+    op.execute(_REOPEN)
     op.execute("UPDATE documents SET indexed_since = 0 WHERE indexed_version IS NOT NULL")
 
 
