@@ -36,6 +36,7 @@ NAMES = (
     "commit.sent",
     "cache.freed",
     "delete.selected",
+    "delete.held",
     "delete.sent",
     "delete.marked",
     "shutdown.begin",

@@ -16,7 +16,7 @@ from searchcrawl.index.receiver import Batch
 from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database
@@ -108,7 +108,7 @@ class FilledStore:
         with self.database.write_once() as transaction:
             ids = [self.ids[path] for path in paths]
             document_table.mark_evidence(transaction, ids, "404")
-            batch_table.quarantine(transaction, ids, self.run.id)
+            removal_table.quarantine(transaction, ids, self.run.id)
 
     def end(self, reason: str = "finished", exit_code: int = 0) -> None:
         """Ends the run and gives the lease back."""

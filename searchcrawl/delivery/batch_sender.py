@@ -12,15 +12,15 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
-from searchcrawl.codes import COPIES
 from searchcrawl.delivery.documents import read_parts
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table, resend_table
-from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
+from searchcrawl.store.batches import batch_table, removal_table, resend_table
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState
@@ -64,17 +64,15 @@ class BatchSender:
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return taken, failed
 
-    def send_removals(
-        self, batch: SealedBatch, candidates: Sequence[RemovalCandidate], *, counted: bool = False
-    ) -> int:
-        """Sends removals; returns how many the index acknowledged.
+    def send_removals(self, batch: SealedBatch, candidates: Sequence[RemovalCandidate]) -> int:
+        """Sends removals of a batch; returns how many the index acknowledged.
 
-        ``counted``: they are counted in the run too, except copies.
+        Those that count towards the limits are counted in the run too.
         """
         self._check_index()
         done = 0
         for start in range(0, len(candidates), _REMOVALS_A_PART):
-            done += self._send_removals(batch, candidates[start : start + _REMOVALS_A_PART], counted=counted)
+            done += self._send_removals(batch, candidates[start : start + _REMOVALS_A_PART])
         self._set_state(batch, BatchState.ACKNOWLEDGED)
         return done
 
@@ -115,7 +113,7 @@ class BatchSender:
             self.on_sent(len(part))
         return len(accepted)
 
-    def _send_removals(self, batch: SealedBatch, part: Sequence[RemovalCandidate], *, counted: bool) -> int:
+    def _send_removals(self, batch: SealedBatch, part: Sequence[RemovalCandidate]) -> int:
         source = self.run.source.name
         removals = [Removal(id=urls.document_id(source, row.url), url=row.url, code=row.code) for row in part]
         receipts = self._deliver(batch, removals=removals)
@@ -123,10 +121,10 @@ class BatchSender:
         gone = [row for row, receipt in zip(part, receipts, strict=True) if receipt.accepted]
 
         def note_receipts(transaction: Transaction) -> Mapping[str, int]:
-            batch_table.note_removed(transaction, [row.url_id for row in gone])
-            return {"deleted": sum(1 for row in gone if row.code not in COPIES)}
+            removal_table.note_removed(transaction, [row.url_id for row in gone])
+            return {"deleted": len(gone)}
 
-        self._write(note_receipts, counted=counted)
+        self._write(note_receipts, counted=batch.removals > 0)
         reach("delete.marked")
         return len(gone)
 

@@ -14,7 +14,7 @@ from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import BatchSender, free_segments
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.batches import batch_table, removal_table, resend_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.resend_table import Chunk
 from searchcrawl.store.documents import document_table
@@ -66,7 +66,7 @@ def is_waiting(transaction: Transaction, source_id: int) -> bool:
     return bool(
         document_table.count_waiting(transaction, source_id)[0]
         or batch_table.find_unfinished(transaction, source_id)
-        or batch_table.find_removals_under_way(transaction, source_id)
+        or removal_table.find_under_way(transaction, source_id)
         or resend_table.find_version(transaction, source_id) is not None
     )
 

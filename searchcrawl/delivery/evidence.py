@@ -8,7 +8,7 @@ from typing import Final
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, CodeClass, facts_of
 from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.sources.config import Lifecycle
-from searchcrawl.store.batches.batch_table import RemovalCandidate
+from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import Leaving
 from searchcrawl.store.urls import outlink_table, url_table

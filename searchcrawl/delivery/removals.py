@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from searchcrawl import clock
@@ -11,11 +13,12 @@ from searchcrawl.delivery.evidence import select_with_evidence
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table
-from searchcrawl.store.batches.batch_table import RemovalCandidate, SealedBatch
+from searchcrawl.store.batches import removal_table
+from searchcrawl.store.batches.batch_table import SealedBatch
+from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
+from searchcrawl.store.states import BatchState
 
 logger = logging.getLogger(__name__)
 
@@ -24,78 +27,134 @@ _DAY_MS: Final = 86_400_000
 
 
 def remove_copies(sender: BatchSender) -> int:
-    """Removes copies (909) whose survivor the index has, at once and without limits; returns how many."""
-    run = sender.run
+    """Removes copies that were sent in this run before the better page came; returns how many.
 
-    def seal(transaction: Transaction) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
-        copies = batch_table.find_removable_copies(transaction, run.source_id)
-        return (_seal(transaction, run, copies), copies) if copies else None
-
-    sealed = run.write(seal)
-    return 0 if sealed is None else _send(sender, *sealed)
+    At once and without limits, because they were no documents of the index before.
+    """
+    run, removed = sender.run, 0
+    while rows := run.read(
+        partial(removal_table.find_new_copies, source_id=run.source_id, batch_before=run.row.batch_before)
+    ):
+        removed += _remove(sender, rows, counted=False)
+    return removed
 
 
 def remove_documents(sender: BatchSender) -> None:
-    """Removes the documents with evidence against them, or puts all of these removals into quarantine."""
-    sealed = sender.run.write(lambda transaction: _seal_within_limits(transaction, sender.run))
-    if sealed is not None:
-        reach("delete.selected")
-        _send(sender, *sealed)
+    """Removes the documents that are to leave the index, or puts all of these removals into quarantine.
+
+    After a crash in the midst of it the next process decides the same: what left or waits by then counts.
+    """
+    run = sender.run
+    remove_copies(sender)
+    candidates = sum(len(rows) for rows in _find_pages(run))
+    if not candidates:
+        return
+    allowed = run.read(partial(_is_allowed, run=run, candidates=candidates))
+    for rows in _find_pages(run):
+        if allowed:
+            _remove(sender, rows, counted=True)
+        else:
+            run.write(partial(removal_table.quarantine, url_ids=[row.url_id for row in rows], run_id=run.id))
+            reach("delete.held")
 
 
 def finish_removals(sender: BatchSender) -> int:
     """Sends the removals of a dead process again, and removes the copies that it left; returns how many."""
-    run = sender.run
-    begun = run.read(lambda transaction: batch_table.find_removals_under_way(transaction, run.source_id))
-    removed = sum(_send(sender, batch, candidates) for _, batch, candidates in begun)
+    removed = sum(gone for _, gone in _send_left(sender))
     # The process may have died between the receipt of a survivor and the removal of its copies.
     return removed + remove_copies(sender)
 
 
-def _seal_within_limits(transaction: Transaction, run: Run) -> tuple[SealedBatch, list[RemovalCandidate]] | None:
-    """Seals the removals into a batch; if they are too many, puts all of them into quarantine instead.
+def approve_removals(sender: BatchSender, only: int | None) -> Iterator[tuple[int, int]]:
+    """Carries out the removals in quarantine, ``only`` those of one run, and those of a dead process.
+
+    Yields, page by page, how many there were and how many the index acknowledged.
+    """
+    yield from _send_left(sender)
+    run = sender.run
+    while held := run.read(partial(removal_table.find_quarantined, source_id=run.source_id, run_id=only)):
+        yield len(held), _remove(sender, [row for row, _ in held], counted=False)
+
+
+def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:
+    run = sender.run
+    for batch in run.read(partial(removal_table.find_under_way, source_id=run.source_id)):
+        if batch.state < BatchState.ACKNOWLEDGED:
+            run.write(partial(removal_table.take_over, batch=batch, run_id=run.id, now_ms=clock.now_ms()))
+        for rows in _find_left(run, batch):
+            yield len(rows), sender.send_removals(batch, rows)
+        sender.commit(batch)
+
+
+def _find_left(run: Run, batch: SealedBatch) -> Iterator[list[RemovalCandidate]]:
+    """The removals of a batch that have no receipt, in pages."""
+    after = 0
+    while rows := run.read(
+        partial(removal_table.find_without_receipt, source_id=run.source_id, number=batch.number, after=after)
+    ):
+        after = rows[-1].url_id
+        yield rows
+
+
+def _find_pages(run: Run) -> Iterator[list[RemovalCandidate]]:
+    """The documents that are to leave the index, in pages."""
+    after = 0
+    while rows := run.read(
+        partial(
+            removal_table.find_candidates,
+            source_id=run.source_id,
+            batch_before=run.row.batch_before,
+            after=after,
+        )
+    ):
+        after = rows[-1].url_id
+        kept = run.read(partial(select_with_evidence, candidates=rows, lifecycle=run.source.lifecycle))
+        if kept:
+            yield kept
+
+
+def _is_allowed(transaction: Transaction, *, run: Run, candidates: int) -> bool:
+    """Whether so many removals are within the limits.
 
     They are counted together with those of a day and those since the last completed run, and with those that wait (L3).
     """
     lifecycle = run.source.lifecycle
-    candidates = select_with_evidence(
-        transaction, batch_table.find_removal_candidates(transaction, run.source_id), lifecycle
-    )
-    if not candidates:
-        return None
     totals = document_table.count_totals(transaction, run.source_id)
-    removed = run.copy_counts()["deleted"] + run_table.count_recent(
-        transaction, run.source_id, "deleted", before=run.id, since_ms=clock.now_ms() - _DAY_MS
-    )
+    removed = removal_table.count_recent(transaction, run.source_id, since_ms=clock.now_ms() - _DAY_MS)
     documents = totals["documents"] + removed
     allowed = is_within_limits(
-        len(candidates) + removed + totals["quarantined"],
+        candidates + removed + totals["quarantined"],
         documents,
         max_delete_percent=lifecycle.max_delete_percent,
         max_delete_documents=lifecycle.max_delete_documents,
     )
-    if allowed:
-        return _seal(transaction, run, candidates), candidates
-    batch_table.quarantine(transaction, [row.url_id for row in candidates], run.id)
-    logger.warning(
-        "%d of %d documents would leave the index (%d left it lately, %d wait for approval): they wait in quarantine "
-        "(searchcrawl quarantine list %s)",
-        len(candidates),
-        documents,
-        removed,
-        totals["quarantined"],
-        run.source.name,
+    if not allowed:
+        logger.warning(
+            "%d of %d documents would leave the index (%d left it lately, %d wait for approval): they wait in quarantine "
+            "(searchcrawl quarantine list %s)",
+            candidates,
+            documents,
+            removed,
+            totals["quarantined"],
+            run.source.name,
+        )
+    return allowed
+
+
+def _remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool) -> int:
+    """Removes documents, in a batch of their own; ``counted`` towards the limits."""
+    run = sender.run
+    batch = run.write(
+        partial(
+            removal_table.seal,
+            source_id=run.source_id,
+            run_id=run.id,
+            now_ms=clock.now_ms(),
+            url_ids=[row.url_id for row in rows],
+            counted=counted,
+        )
     )
-    return None
-
-
-def _seal(transaction: Transaction, run: Run, candidates: list[RemovalCandidate]) -> SealedBatch:
-    return batch_table.seal_removals(
-        transaction, run.source_id, run.id, clock.now_ms(), [row.url_id for row in candidates]
-    )
-
-
-def _send(sender: BatchSender, batch: SealedBatch, candidates: list[RemovalCandidate]) -> int:
-    removed = sender.send_removals(batch, candidates, counted=True)
+    reach("delete.selected")
+    removed = sender.send_removals(batch, rows)
     sender.commit(batch)
     return removed

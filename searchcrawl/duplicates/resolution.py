@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Protocol
 
 from searchcrawl.codes import COPIES, Code
 from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import REMOVALS, DocumentState
 
 #: Longer chains of canonical links are ignored, as are longer chains of redirects.
 MAX_HOPS: Final = 10
@@ -372,7 +372,7 @@ def _choose_state(document: KeyedDocument, code: int) -> DocumentState | None:
     if code == 200:
         # Without a record in the cache, the page has to be fetched again.
         return DocumentState.CACHED if document.cached else DocumentState.RECORD_LOST
-    under_way = document.code in COPIES and document.state == DocumentState.REMOVING
-    if under_way or (document.code == code == Code.DISPLAY_URL_CLASH):
+    leaves = document.duplicate_of is not None and document.state in REMOVALS
+    if leaves or (document.code == code == Code.DISPLAY_URL_CLASH):
         return None
     return DocumentState.WITHHELD

@@ -253,13 +253,16 @@ documents = Table(
     Index("ix_documents_batch_id", "batch_id"),
     # The duplicates of documents that are sent; without it each part of a delivery would read all documents.
     Index("ix_documents_duplicate_of", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
-    # Copies still in the index.
+    # Copies still in the index, by rising id.
     Index(
         "ix_documents_surplus",
         "source_id",
+        "url_id",
         sqlite_where=text("duplicate_of IS NOT NULL AND indexed_version IS NOT NULL"),
     ),
-    Index("ix_documents_leaving", "source_id", sqlite_where=text("leaving > 0")),
+    # These two are read in pages, by rising id.
+    Index("ix_documents_leaving", "source_id", "url_id", sqlite_where=text("leaving > 0")),
+    Index("ix_documents_quarantined", "source_id", "url_id", sqlite_where=text(f"state = {DocumentState.QUARANTINED}")),
     Index("ix_documents_rejected", "source_id", sqlite_where=text("rejected_run IS NOT NULL")),
     Index("ix_documents_removed", "removed_run", sqlite_where=text("removed_run IS NOT NULL")),
     Index("ix_documents_canonical_key", "source_id", "canonical_key", sqlite_where=text("canonical_key IS NOT NULL")),

@@ -122,6 +122,8 @@ class Transition(NamedTuple):
 _F, _D, _B = FetchState, DocumentState, BatchState
 #: In each of these states a document in the index may be removed from it.
 _MAY_LEAVE: Final = (_D.NONE, _D.CACHED, _D.SENDING, _D.PRESENT, _D.WITHHELD, _D.RECORD_LOST)
+#: In each of these states it may be a copy.
+_STOOD_FOR: Final = (_D.WITHHELD, _D.REMOVING, _D.QUARANTINED)
 
 FETCH_TRANSITIONS: Final = (
     Transition((), _F.TODO, "a page, a sitemap or the start list names a new URL that may be requested", "admission"),
@@ -157,8 +159,8 @@ DOCUMENT_TRANSITIONS: Final = (
         "another page is indexed in its place",
         "commit",
     ),
-    Transition((_D.WITHHELD, _D.REMOVING), _D.CACHED, "no other page is indexed in its place any more", "commit"),
-    Transition((_D.WITHHELD, _D.REMOVING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
+    Transition(_STOOD_FOR, _D.CACHED, "no other page is indexed in its place any more", "commit"),
+    Transition(_STOOD_FOR, _D.RECORD_LOST, "the same, and its record is gone", "commit"),
     Transition((_D.WITHHELD,), _D.CACHED, "a copy in the index has evidence of its own against it", "commit"),
     Transition((_D.NONE, _D.REMOVING), _D.CACHED, "the page is back as it was, and its record is there", "commit"),
     Transition((_D.QUARANTINED,), _D.PRESENT, "the page is back as it was: the removal is dropped", "commit"),
@@ -181,6 +183,7 @@ DOCUMENT_TRANSITIONS: Final = (
     Transition((_D.QUARANTINED,), _D.PRESENT, "an operator rejects the removal", "operations"),
     Transition((_D.QUARANTINED,), _D.CACHED, "the same, with a version that the index does not have yet", "operations"),
     Transition((_D.QUARANTINED,), _D.RECORD_LOST, "the same, and its record is gone", "operations"),
+    Transition((_D.QUARANTINED,), _D.WITHHELD, "the same, and it has the body of another page", "operations"),
     Transition((_D.REMOVING,), _D.NONE, "the index acknowledges the removal", "delivery"),
     Transition((_D.REMOVING,), _D.WITHHELD, "the index acknowledges the removal of a copy", "delivery"),
 )
@@ -195,6 +198,8 @@ BATCH_TRANSITIONS: Final = (
 PENDING: Final = frozenset(state.value for state in DocumentState if state.facts.pending)
 #: Documents that belong in the index, or are copies of one that does.
 INDEXABLE: Final = frozenset(state.value for state in DocumentState if state.facts.indexable)
+#: Documents of the index whose removal is under way, or waits for an approval.
+REMOVALS: Final = frozenset({DocumentState.REMOVING.value, DocumentState.QUARANTINED.value})
 #: Documents that the cache or the index has.
 AT_HAND: Final = frozenset(state.value for state in DocumentState if state.facts.at_hand)
 

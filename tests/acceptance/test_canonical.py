@@ -108,6 +108,8 @@ def _limits(project: CrawlProject) -> list[Run]:
     runs = [run(project)]
     for name in bodies:
         site.set_page(HOST, f"/{name}.html", naming(name, "/best.html"))
+    runs.append(run(project))
+    assert project.command("quarantine", "approve", "demo").returncode == 0
     return [*runs, run(project)]
 
 
@@ -189,14 +191,17 @@ def test_canonical_when_the_boundary_excludes_the_page_then_the_other_is_indexed
     assert [one.codes[at("printed.html")] for one in (first, narrow, wide)] == [964, 200, 964]
 
 
-def test_canonical_when_many_pages_begin_to_name_one_then_they_leave_outside_the_limits(tell: Tell) -> None:
-    first, second = tell("limits")
+def test_canonical_when_many_pages_begin_to_name_one_then_they_leave_within_the_limits(tell: Tell) -> None:
+    first, second, third = tell("limits")
 
     assert len(first.versions) == 22
-    assert second.versions.keys() == {at(""), at("best.html")}
-    assert (second.ended.exit_code, second.ended.status["quarantined"]) == (0, 0)
+    # They wait, and are found until somebody approves.
+    assert second.versions.keys() == first.versions.keys()
+    assert (second.ended.exit_code, second.ended.status["quarantined"]) == (9, 20)
     assert second.counts["duplicates"] == 20
     assert second.counts["deleted"] == 0
+    assert third.versions.keys() == {at(""), at("best.html")}
+    assert third.ended.exit_code == 0
 
 
 def test_canonical_when_the_depth_is_reached_then_it_is_as_near_as_the_page_that_names_it(tell: Tell) -> None:

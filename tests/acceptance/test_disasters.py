@@ -147,13 +147,9 @@ DISASTERS: Final = {
         ("soft 404", NOT_HERE, False),
     )
 }
-_COPIES: Final = "copies of other documents are no part of the limits on deleting yet"
 _ALIKE: Final = "documents that turn into near-identical ones are not held back yet"
 #: Those that take documents today, by what is to stop them.
 OPEN: Final = {
-    "canonical in pages": _COPIES,
-    "login form, same": _COPIES,
-    "back soon, same": _COPIES,
     "login form, nonce": _ALIKE,
     "login form, date": _ALIKE,
     "back soon, nonce": _ALIKE,

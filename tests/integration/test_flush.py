@@ -11,7 +11,7 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.exceptions import IndexUnavailable, SourceBusy
 from searchcrawl.operations import redelivery
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.documents import document_table
 from tests.filled_store import CachedStore
 from tests.redelivering import (
@@ -133,7 +133,9 @@ def test_flush_when_removals_were_under_way_then_they_are_finished_and_undecided
     filled.send()
     with filled.database.write_once() as transaction:
         document_table.mark_evidence(transaction, [filled.ids["/a"], filled.ids["/b"]], "404")
-        batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), [filled.ids["/a"]])
+        removal_table.seal(
+            transaction, filled.run.source_id, filled.run.id, clock.now_ms(), [filled.ids["/a"]], counted=True
+        )
     filled.end(exit_code=6)
 
     done = flush(filled)

@@ -58,6 +58,10 @@ def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
     return verify(filled.database, filled.index, ["demo"], only=only)
 
 
+def waiting(filled: FilledStore) -> list[dict[str, Any]]:
+    return list(quarantine.list_waiting(filled.database, filled.source))
+
+
 def status(filled: FilledStore, **options: Any) -> dict[str, Any]:
     return describe_status(filled.source, filled.database, {}, **options)
 
@@ -77,7 +81,7 @@ def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: Fi
         "/b": "gone",
         "/c": "indexed",
     }
-    assert quarantine.list_waiting(filled.database, filled.source) == []
+    assert waiting(filled) == []
     assert verified(filled)["ok"]
 
 
@@ -103,7 +107,7 @@ def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: Fill
     with pytest.raises(IndexMisconfigured):
         quarantine.approve(filled.project, filled.source, filled.database, broken)
 
-    assert len(quarantine.list_waiting(filled.database, filled.source)) == 1
+    assert len(waiting(filled)) == 1
     assert quarantine.reject(filled.project, filled.source, filled.database)["documents"] == 1
 
 
@@ -148,7 +152,7 @@ def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) 
 
     assert done == {"source": "demo", "documents": 1, "removed": 0, "failed": 0}
     assert filled.indexed_urls() == ["/a", "/b"]
-    assert quarantine.list_waiting(filled.database, filled.source) == []
+    assert waiting(filled) == []
     with filled.database.read_once() as transaction:
         assert not lease.is_held(transaction, filled.run.source_id, clock.now_ms())
 
@@ -161,7 +165,7 @@ def test_quarantine_when_nothing_waits_or_never_ran_then_nothing_is_done(filled:
         nothing = {"source": source.name, "documents": 0, "removed": 0, "failed": 0}
         assert quarantine.approve(filled.project, source, filled.database, filled.index) == nothing
         assert quarantine.reject(filled.project, source, filled.database) == nothing
-        assert quarantine.list_waiting(filled.database, source) == []
+        assert list(quarantine.list_waiting(filled.database, source)) == []
 
 
 def test_list_waiting_when_removals_wait_then_run_reason_and_time_are_told(filled: FilledStore) -> None:
@@ -170,6 +174,6 @@ def test_list_waiting_when_removals_wait_then_run_reason_and_time_are_told(fille
     filled.hold_back("/a", code=410)
     filled.end(exit_code=9)
 
-    [row] = quarantine.list_waiting(filled.database, filled.source)
+    [row] = waiting(filled)
 
     assert row == {"run": filled.run.id, "url": f"{SITE}/a", "reason": "410", "since": status(filled)["run"]["ended"]}

@@ -12,7 +12,7 @@ from searchcrawl import clock, urls
 from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.config import Source
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState, FetchState
@@ -42,7 +42,7 @@ def seal(filled: FilledStore, *removed: str) -> None:
         run, now_ms = filled.run, clock.now_ms()
         if removed:
             ids = [filled.ids[path] for path in removed]
-            batch_table.seal_removals(transaction, run.source_id, run.id, now_ms, ids)
+            removal_table.seal(transaction, run.source_id, run.id, now_ms, ids, counted=True)
         else:
             batch_table.seal_documents(transaction, run.source_id, run.id, now_ms)
 

@@ -11,7 +11,7 @@ import pytest
 
 from searchcrawl import clock, urls
 from searchcrawl.queries.urls import UrlFilter, UrlState, list_urls
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.states import DocumentState, FetchState
 from tests.filled_store import SITE, FilledStore
@@ -39,10 +39,10 @@ def test_list_urls_when_each_kind_is_there_then_every_state_is_found(filled: Fil
     filled.hold_back("/held")
     with filled.database.write_once() as transaction:
         ids = [filled.ids["/gone"]]
-        batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids)
-        batch_table.note_removed(transaction, ids)
+        removal_table.seal(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids, counted=True)
+        removal_table.note_removed(transaction, ids)
         ids = [filled.ids["/removing"]]
-        batch_table.seal_removals(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids)
+        removal_table.seal(transaction, filled.run.source_id, filled.run.id, clock.now_ms(), ids, counted=True)
     filled.settle("/gone", 404)
     filled.fetch("/sent")
     with filled.database.write_once() as transaction:

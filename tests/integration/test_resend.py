@@ -9,7 +9,7 @@ import pytest
 
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.operations import quarantine
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.urls import url_queries
 from tests.filled_store import SITE, CachedStore
@@ -88,9 +88,9 @@ def test_resend_when_deletions_wait_then_their_documents_go_in_and_still_wait(fi
         "/b",
     ]
     with filled.database.read_once() as transaction:
-        assert [row.url_id for row in batch_table.find_removal_candidates(transaction, filled.run.source_id)] == [
-            filled.ids["/c"]
-        ]
+        assert [
+            row.url_id for row in removal_table.find_candidates(transaction, filled.run.source_id, batch_before=0)
+        ] == [filled.ids["/c"]]
 
 
 def test_resend_when_the_index_had_refused_a_document_then_it_is_tried_again(filled: CachedStore) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
+from itertools import islice
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
@@ -17,6 +18,7 @@ from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
 _ACTIONS: Final = ("list", "approve", "reject")
+_ROWS_A_TABLE: Final = 1000
 
 
 class Command(BaseCommand):
@@ -56,13 +58,17 @@ class Command(BaseCommand):
         return Exit.DONE
 
 
-def _show_list(waiting: list[dict[str, Any]], *, as_json: bool) -> None:
+def _show_list(waiting: Iterable[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         print_objects(waiting)
-    elif waiting:
-        columns = ("run", "url", "reason", "since")
-        print_table(columns, [tuple(row[name] for name in columns) for row in waiting])
-    else:
+        return
+    left, columns = iter(waiting), ("run", "url", "reason", "since")
+    nothing = True
+    # There may be millions: a table of some at a time.
+    while rows := [tuple(row[name] for name in columns) for row in islice(left, _ROWS_A_TABLE)]:
+        print_table(columns, rows)
+        nothing = False
+    if nothing:
         print("no deletion waits")
 
 

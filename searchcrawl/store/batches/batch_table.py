@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select, text, update
+from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select, update
 
-from searchcrawl.codes import Code
-from searchcrawl.store.documents.document_table import IS_COPY, OUT_OF_QUARANTINE
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import batches, documents, urls
-from searchcrawl.store.statements import is_one_of, split
-from searchcrawl.store.states import PENDING, BatchState, DocumentState, Leaving
+from searchcrawl.store.statements import is_one_of
+from searchcrawl.store.states import PENDING, BatchState, DocumentState
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
-_HAS_EVIDENCE: Final = text("documents.leaving > 0")
-_IS_INDEXED_COPY: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
 
 
 class SealedBatch(NamedTuple):
-    """A delivery; ``number`` is its id, and rises from one to the next."""
+    """A delivery; ``number`` is its id, and rises from one to the next.
+
+    ``removals`` is how many removals it has that count towards the limits on deleting.
+    """
 
     number: int
     crawl_version: int
     state: BatchState
+    removals: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,23 +51,6 @@ class BatchDocument:
 _BATCH_COLUMNS: Final = [documents.c[name] if name in documents.c else urls.c[name] for name in BatchDocument.__slots__]
 
 
-class RemovalCandidate(NamedTuple):
-    """A document to be removed, and why: what its last visit brought, or else ``leaving``."""
-
-    url_id: int
-    url: str
-    code: int
-    rule: str | None
-    leaving: int = Leaving.EVIDENCE
-
-
-_CANDIDATES: Final = (
-    select(documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule, documents.c.leaving)
-    .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
-    .order_by(documents.c.url_id)
-)
-
-
 def choose_version(transaction: Transaction, now_ms: int) -> int:
     """Chooses the ``crawl_version`` of the next delivery: larger than those of all earlier deliveries."""
     last = transaction.execute(select(func.max(batches.c.crawl_version))).scalar() or 0
@@ -75,17 +58,22 @@ def choose_version(transaction: Transaction, now_ms: int) -> int:
     return max(int(last) + 1, now_ms)
 
 
-def add_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch:
+def add_batch(transaction: Transaction, source_id: int, run_id: int, now_ms: int, *, removals: int = 0) -> SealedBatch:
     """Adds an empty delivery."""
     version = choose_version(transaction, now_ms)
     number = transaction.execute(
         insert(batches)
         .values(
-            source_id=source_id, run_id=run_id, crawl_version=version, state=int(BatchState.SEALED), created_ms=now_ms
+            source_id=source_id,
+            run_id=run_id,
+            crawl_version=version,
+            state=int(BatchState.SEALED),
+            created_ms=now_ms,
+            removals=removals,
         )
         .returning(batches.c.id)
     ).scalar_one()
-    return SealedBatch(number, version, BatchState.SEALED)
+    return SealedBatch(number, version, BatchState.SEALED, removals)
 
 
 def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms: int) -> SealedBatch | None:
@@ -100,23 +88,6 @@ def seal_documents(transaction: Transaction, source_id: int, run_id: int, now_ms
         return None
     batch = add_batch(transaction, source_id, run_id, now_ms)
     transaction.execute(update(documents).where(ready).values(state=int(DocumentState.SENDING), batch_id=batch.number))
-    return batch
-
-
-def seal_removals(
-    transaction: Transaction, source_id: int, run_id: int, now_ms: int, url_ids: Sequence[int]
-) -> SealedBatch:
-    """Puts removals into a new batch."""
-    batch = add_batch(transaction, source_id, run_id, now_ms)
-    _set(
-        transaction,
-        url_ids,
-        state=int(DocumentState.REMOVING),
-        batch_id=batch.number,
-        # A removal that an operator approved is one of the run that held it back.
-        removed_run=func.coalesce(documents.c.quarantine_run, run_id),
-        quarantine_run=None,
-    )
     return batch
 
 
@@ -165,16 +136,17 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
     A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked for removal.
     """
     sent = and_(documents.c.state == int(DocumentState.SENDING), documents.c.batch_id == batch.number)
-    _set(
+    set_documents(
         transaction,
         url_ids,
         indexed_version=batch.crawl_version,
+        indexed_since=func.coalesce(documents.c.indexed_since, batch.number),
         state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
         leaving=case(
             # An operator kept it.
             (documents.c.rejected_run.is_not(None), documents.c.leaving),
-            # The document may not be indexed any more, or its display URL belongs to another document now.
-            (or_(documents.c.state == int(DocumentState.NONE), documents.c.code == int(Code.DISPLAY_URL_CLASH)), 1),
+            # The document may not be indexed any more.
+            (documents.c.state == int(DocumentState.NONE), 1),
             else_=documents.c.leaving,
         ),
         # It was sent again as it is while its removal waits.
@@ -222,127 +194,10 @@ def mark_records_lost(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Notes that the records of documents to be sent are gone or damaged: their pages have to be fetched again."""
     in_quarantine = documents.c.state == int(DocumentState.QUARANTINED)
     state = case((in_quarantine, documents.c.state), else_=int(DocumentState.RECORD_LOST))
-    _set(transaction, url_ids, state=state, batch_id=None, segment=None)
+    set_documents(transaction, url_ids, state=state, batch_id=None, segment=None)
 
 
-def find_removals_under_way(
-    transaction: Transaction, source_id: int
-) -> list[tuple[int, SealedBatch, list[RemovalCandidate]]]:
-    """Sealed removals without a receipt, by batch."""
-    query = (
-        select(batches.c.id, batches.c.crawl_version, documents.c.url_id, urls.c.url, urls.c.code, urls.c.rule)
-        .select_from(
-            documents.join(urls, urls.c.id == documents.c.url_id).join(batches, batches.c.id == documents.c.batch_id)
-        )
-        .where(_PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.REMOVING))
-        .order_by(batches.c.id, documents.c.url_id)
-    )
-    found: dict[int, tuple[int, SealedBatch, list[RemovalCandidate]]] = {}
-    for row in transaction.execute(query):
-        batch = SealedBatch(row[0], row[1], BatchState.SEALED)
-        found.setdefault(row[0], (row[0], batch, []))[2].append(RemovalCandidate(*row[2:]))
-    return list(found.values())
-
-
-def find_removal_candidates(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
-    """Documents in the index with evidence against them, whose removal is neither sealed nor in quarantine."""
-    query = _CANDIDATES.where(
-        _HAS_EVIDENCE,
-        documents.c.source_id == source_id,
-        documents.c.indexed_version.is_not(None),
-        documents.c.state.not_in([int(DocumentState.REMOVING), int(DocumentState.QUARANTINED)]),
-    )
-    return [RemovalCandidate(*row) for row in transaction.execute(query)]
-
-
-def find_removable_copies(transaction: Transaction, source_id: int) -> list[RemovalCandidate]:
-    """Copies and non-canonical pages in the index that can be removed: the index has the present text of their survivor."""
-    survivor = documents.alias("survivor")
-    query = (
-        select(documents.c.url_id, urls.c.url, documents.c.code, urls.c.rule)
-        .select_from(
-            documents.join(urls, urls.c.id == documents.c.url_id).join(
-                survivor, survivor.c.url_id == documents.c.duplicate_of
-            )
-        )
-        .where(
-            _IS_INDEXED_COPY,
-            IS_COPY,
-            documents.c.source_id == source_id,
-            survivor.c.indexed_version > 0,
-            survivor.c.state == int(DocumentState.PRESENT),
-            documents.c.state == int(DocumentState.WITHHELD),
-        )
-        .order_by(documents.c.url_id)
-    )
-    return [RemovalCandidate(*row) for row in transaction.execute(query)]
-
-
-def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
-    """Puts removals into quarantine, until an operator approves or rejects them."""
-    _set(
-        transaction,
-        url_ids,
-        state=int(DocumentState.QUARANTINED),
-        held_state=documents.c.state,
-        quarantine_run=run_id,
-        batch_id=None,
-    )
-
-
-def find_quarantined(transaction: Transaction, source_id: int) -> list[tuple[RemovalCandidate, int]]:
-    """Documents whose removal is in quarantine, each with the run that put it there."""
-    query = _CANDIDATES.add_columns(documents.c.quarantine_run).where(
-        _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.QUARANTINED)
-    )
-    return [(RemovalCandidate(*row[:-1]), row[-1]) for row in transaction.execute(query)]
-
-
-def reject_removals(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
-    """Rejects removals in quarantine: the documents stay in the index until there is other evidence.
-
-    Returns the ids of those that have to be fetched again: they are to be sent, and their record is gone.
-    """
-    _set(
-        transaction,
-        url_ids,
-        state=OUT_OF_QUARANTINE,
-        # The index has an earlier text than the one that may not be indexed: a text to be indexed is a new one.
-        fields_digest=case((documents.c.held_state == int(DocumentState.NONE), None), else_=documents.c.fields_digest),
-        leaving=0,
-        rejected_run=documents.c.quarantine_run,
-        quarantine_run=None,
-    )
-    lost: list[int] = []
-    for part in split(url_ids):
-        query = select(documents.c.url_id).where(
-            documents.c.url_id.in_(part), documents.c.state == int(DocumentState.RECORD_LOST)
-        )
-        lost += transaction.execute(query).scalars()
-    return lost
-
-
-def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
-    """Notes that the index acknowledged removals.
-
-    A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
-    """
-    still = documents.c.state == int(DocumentState.REMOVING)
-    _set(
-        transaction,
-        url_ids,
-        indexed_version=None,
-        leaving=0,
-        batch_id=case((still, None), else_=documents.c.batch_id),
-        state=case(
-            (and_(still, documents.c.duplicate_of.is_not(None)), int(DocumentState.WITHHELD)),
-            (still, int(DocumentState.NONE)),
-            else_=documents.c.state,
-        ),
-    )
-
-
-def _set(transaction: Transaction, url_ids: Sequence[int], **values: Any) -> None:
+def set_documents(transaction: Transaction, url_ids: Sequence[int], **values: Any) -> None:
     """Sets columns of the documents of these rows, one row after the other."""
     if url_ids:
         statement = update(documents).where(documents.c.url_id == bindparam("row_id")).values(**values)

@@ -29,7 +29,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
-from searchcrawl.store.states import INDEXABLE, DocumentState
+from searchcrawl.store.states import INDEXABLE, REMOVALS, DocumentState
 
 _CLASH: Final = int(Code.DISPLAY_URL_CLASH)
 #: The URLs of its duplicates are fields of an indexed document. If there are more copies, only the first are listed.
@@ -69,7 +69,7 @@ class KeyedDocument(NamedTuple):
         if self.code == _CLASH:
             return True
         # A copy is removed from the index because of another document, which is no evidence against it.
-        copy = self.state == DocumentState.REMOVING and self.duplicate_of is not None
+        copy = self.state in REMOVALS and self.duplicate_of is not None
         return self.code in WITH_DOCUMENT and not self.leaving and (copy or self.state in INDEXABLE)
 
 
@@ -164,13 +164,8 @@ _SET: Final = (
         state=case((_KEEPS_STATE, documents.c.state), else_=_NEW_STATE),
         batch_id=case((_KEEPS_STATE, documents.c.batch_id), else_=None),
         indexed_version=MAYBE_INDEXED,
-        # A document whose display URL belongs to another one is removed like a document with evidence against it.
-        # Copies are removed by a query of their own (``batch_table.find_removable_copies``).
-        leaving=case(
-            (_KEEPS_STATE, documents.c.leaving),
-            (and_(bindparam("new_code", type_=Integer()) == _CLASH, MAYBE_INDEXED.is_not(None)), 1),
-            else_=0,
-        ),
+        # Copies in the index are found by a query of their own (``removal_table.find_candidates``).
+        leaving=case((_KEEPS_STATE, documents.c.leaving), else_=0),
         evidence=case((_KEEPS_STATE, documents.c.evidence), else_=_NEW_EVIDENCE),
         **{
             name: case((_KEEPS_STATE, documents.c[name]), else_=None)

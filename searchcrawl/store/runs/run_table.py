@@ -5,24 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sqlalchemy import func, insert, literal, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import runs, segments, sources, urls
+from searchcrawl.store.schema import batches, runs, segments, sources, urls
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import EndReason, RunKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run; rows settled before ``horizon_ms`` are due in it (the horizon)."""
+    """A run; rows settled before ``horizon_ms`` are due in it (the horizon).
+
+    ``batch_before`` is the last delivery from before that: what the index has since then was there before the run.
+    """
 
     id: int
     kind: RunKind
     started_ms: int
     horizon_ms: int
+    batch_before: int = 0
     ended_ms: int | None = None
     end_reason: str | None = None
     exit_code: int | None = None
@@ -71,6 +76,8 @@ def find_last(transaction: Transaction, source: int) -> RunRow | None:
         kind=RunKind(row.kind),
         started_ms=row.started_ms,
         horizon_ms=row.horizon_ms,
+        # A run of an older release has none; then all documents are from before.
+        batch_before=row.batch_before or 0,
         ended_ms=row.ended_ms,
         end_reason=row.end_reason,
         exit_code=row.exit_code,
@@ -89,25 +96,40 @@ def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: in
     same = before is not None and before.fingerprint == fingerprint
     if before is not None and before.ended_ms is None:
         return before if same else _widen(transaction, before, source, fingerprint, now_ms)
+    batch_before = _find_last_batch(transaction)
     if before is not None and before.end_reason != EndReason.FINISHED:
         kind = before.kind
         horizon_ms = before.horizon_ms if same else _find_horizon(transaction, before, source, now_ms)
+        batch_before = before.batch_before if same else batch_before
     else:
         known = transaction.execute(select(literal(1)).where(urls.c.source_id == source).limit(1)).scalar()
         kind = RunKind.INITIAL if known is None or before is None else RunKind.MAINTENANCE
         horizon_ms = now_ms if before is None else _find_horizon(transaction, before, source, now_ms)
+    values: dict[str, Any] = {
+        "started_ms": now_ms,
+        "horizon_ms": horizon_ms,
+        "batch_before": batch_before,
+        "fingerprint": fingerprint,
+    }
     run_id = transaction.execute(
-        insert(runs)
-        .values(source_id=source, kind=kind.value, started_ms=now_ms, horizon_ms=horizon_ms, fingerprint=fingerprint)
-        .returning(runs.c.id)
+        insert(runs).values(source_id=source, kind=kind.value, **values).returning(runs.c.id)
     ).scalar_one()
-    return RunRow(id=run_id, kind=kind, started_ms=now_ms, horizon_ms=horizon_ms, fingerprint=fingerprint)
+    return RunRow(id=run_id, kind=kind, **values)
 
 
 def _widen(transaction: Transaction, run: RunRow, source: int, fingerprint: str, now_ms: int) -> RunRow:
     horizon_ms = _find_horizon(transaction, run, source, now_ms)
-    transaction.execute(update(runs).where(runs.c.id == run.id).values(horizon_ms=horizon_ms, fingerprint=fingerprint))
-    return replace(run, horizon_ms=horizon_ms, fingerprint=fingerprint)
+    values: dict[str, Any] = {
+        "horizon_ms": horizon_ms,
+        "batch_before": _find_last_batch(transaction),
+        "fingerprint": fingerprint,
+    }
+    transaction.execute(update(runs).where(runs.c.id == run.id).values(values))
+    return replace(run, **values)
+
+
+def _find_last_batch(transaction: Transaction) -> int:
+    return int(transaction.execute(select(func.max(batches.c.id))).scalar() or 0)
 
 
 def _find_horizon(transaction: Transaction, before: RunRow, source: int, now_ms: int) -> int:
@@ -124,22 +146,6 @@ def _find_horizon(transaction: Transaction, before: RunRow, source: int, now_ms:
 def set_counts(transaction: Transaction, run_id: int, counts: Mapping[str, int]) -> None:
     """Writes the counts of a run (J1)."""
     transaction.execute(update(runs).where(runs.c.id == run_id).values(counts=json.dumps(dict(counts))))
-
-
-def count_recent(transaction: Transaction, source: int, name: str, *, before: int, since_ms: int) -> int:
-    """Sums a count over the runs earlier than ``before``: back to the last completed one, and those since ``since_ms``."""
-    query = (
-        select(runs.c.counts, runs.c.end_reason, runs.c.ended_ms)
-        .where(runs.c.source_id == source, runs.c.id < before)
-        .order_by(runs.c.id.desc())
-    )
-    total, completed = 0, False
-    for row in transaction.execute(query):
-        completed = completed or row.end_reason == EndReason.FINISHED
-        if completed and (row.ended_ms or 0) < since_ms:
-            break
-        total += json.loads(row.counts).get(name, 0)
-    return total
 
 
 def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit_code: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select, text
 
 from searchcrawl.codes import WARNED
 from searchcrawl.store.engine.database import Database, Transaction
@@ -145,9 +145,9 @@ def find_host_ids(transaction: Transaction, name: str) -> list[int]:
 
 def find_quarantine_times(transaction: Transaction, source_id: int) -> dict[int, int]:
     """The ends of runs, by run id: since then the removals of the run have been in quarantine."""
-    waiting = select(documents.c.quarantine_run).where(
-        documents.c.source_id == source_id, documents.c.quarantine_run.is_not(None)
-    )
+    # The literal lets the planner use the partial index.
+    quarantined = text(f"documents.state = {DocumentState.QUARANTINED}")
+    waiting = select(documents.c.quarantine_run).where(documents.c.source_id == source_id, quarantined)
     query = select(runs.c.id, func.coalesce(runs.c.ended_ms, runs.c.started_ms)).where(runs.c.id.in_(waiting))
     return {row[0]: row[1] for row in transaction.execute(query)}
 

@@ -10,7 +10,7 @@ import pytest
 from searchcrawl.codes import Code
 from searchcrawl.delivery.evidence import MAX_HOPS, select_with_evidence
 from searchcrawl.sources.config import Lifecycle
-from searchcrawl.store.batches.batch_table import RemovalCandidate
+from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import FetchState, Leaving

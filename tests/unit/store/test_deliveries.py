@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from searchcrawl.codes import Code
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.document_table import Confirmed
@@ -53,7 +53,7 @@ def present(database: Database, names: Sequence[str]) -> list[int]:
 
 def leaving(database: Database) -> list[int]:
     with database.read_once() as transaction:
-        return [row.url_id for row in batch_table.find_removal_candidates(transaction, SOURCE)]
+        return [row.url_id for row in removal_table.find_candidates(transaction, SOURCE, batch_before=0)]
 
 
 def mark(database: Database, ids: Sequence[int]) -> None:
@@ -156,15 +156,16 @@ def test_removal_when_sealed_and_acknowledged_then_no_longer_in_the_index(databa
     mark(database, ids)
 
     with database.write_once() as transaction:
-        batch = batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
+        batch = removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
     under_way = states(database, ids)
     with database.read_once() as transaction:
-        again = batch_table.find_removals_under_way(transaction, SOURCE)
+        [again] = removal_table.find_under_way(transaction, SOURCE)
+        left = removal_table.find_without_receipt(transaction, SOURCE, again.number)
     with database.write_once() as transaction:
-        batch_table.note_removed(transaction, ids)
+        removal_table.note_removed(transaction, ids)
 
     assert under_way == [REMOVING]
-    assert [(number, [row.url_id for row in rows]) for number, _, rows in again] == [(batch.number, ids)]
+    assert (again, [row.url_id for row in left]) == (batch, ids)
     assert states(database, ids) == [NONE]
     assert document(database, ids[0]).indexed_version is None
     assert leaving(database) == []
@@ -173,8 +174,8 @@ def test_removal_when_sealed_and_acknowledged_then_no_longer_in_the_index(databa
 def test_removed_when_the_page_is_back_unchanged_then_its_record_is_sent_again(database: Database) -> None:
     ids = present(database, ["a"])
     with database.write_once() as transaction:
-        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
-        batch_table.note_removed(transaction, ids)
+        removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
+        removal_table.note_removed(transaction, ids)
 
     confirm(database, ids)
 
@@ -184,11 +185,11 @@ def test_removed_when_the_page_is_back_unchanged_then_its_record_is_sent_again(d
 def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_still_sent(database: Database) -> None:
     ids = present(database, ["a"])
     with database.write_once() as transaction:
-        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
+        removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
     confirm(database, ids)
 
     with database.write_once() as transaction:
-        batch_table.note_removed(transaction, ids)
+        removal_table.note_removed(transaction, ids)
 
     assert states(database, ids) == [CACHED]
     assert document(database, ids[0]).indexed_version is None
@@ -197,13 +198,13 @@ def test_removed_when_the_page_came_back_while_it_was_being_removed_then_it_is_s
 def test_removed_when_the_page_came_back_and_is_in_a_batch_already_then_it_stays_there(database: Database) -> None:
     ids = present(database, ["a"])
     with database.write_once() as transaction:
-        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids)
+        removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
     confirm(database, ids)
     batch = seal(database)
     assert batch is not None
 
     with database.write_once() as transaction:
-        batch_table.note_removed(transaction, ids)
+        removal_table.note_removed(transaction, ids)
 
     with database.read_once() as transaction:
         waiting = batch_table.find_without_receipt(transaction, batch.number, after=0, limit=10)
@@ -213,8 +214,8 @@ def test_removed_when_the_page_came_back_and_is_in_a_batch_already_then_it_stays
 def test_lost_when_a_page_is_back_and_its_record_is_gone_then_it_is_named(database: Database) -> None:
     ids = present(database, ["a", "b"])
     with database.write_once() as transaction:
-        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, ids[:1])
-        batch_table.note_removed(transaction, ids[:1])
+        removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids[:1], counted=True)
+        removal_table.note_removed(transaction, ids[:1])
         batch_table.forget_segment(transaction, SOURCE, 1)
     confirm(database, ids)
 
@@ -227,12 +228,12 @@ def test_quarantine_when_held_back_then_in_the_index_until_somebody_decides(data
     mark(database, ids)
 
     with database.write_once() as transaction:
-        batch_table.quarantine(transaction, ids, 7)
+        removal_table.quarantine(transaction, ids, 7)
     with database.read_once() as transaction:
-        held = [(row.url_id, run) for row, run in batch_table.find_quarantined(transaction, SOURCE)]
+        held = [(row.url_id, run) for row, run in removal_table.find_quarantined(transaction, SOURCE)]
         totals = document_table.count_totals(transaction, SOURCE)
     with database.write_once() as transaction:
-        batch_table.reject_removals(transaction, ids[:1])
+        removal_table.reject(transaction, ids[:1])
     confirm(database, ids[1:])
 
     assert held == [(ids[0], 7), (ids[1], 7)]
@@ -247,13 +248,13 @@ def test_quarantine_when_a_newer_version_had_not_been_sent_then_it_is_afterwards
     store(database, ids, body=b"newer", last_changed_ms=NOW_MS + 5)
     mark(database, ids)
     with database.write_once() as transaction:
-        batch_table.quarantine(transaction, ids, 1)
+        removal_table.quarantine(transaction, ids, 1)
 
     if back == "confirmed":
         confirm(database, ids)
     else:
         with database.write_once() as transaction:
-            batch_table.reject_removals(transaction, ids)
+            removal_table.reject(transaction, ids)
 
     assert states(database, ids) == [CACHED]
     assert document(database, ids[0]).leaving == 0
@@ -263,7 +264,7 @@ def test_quarantine_when_a_page_with_noindex_is_unchanged_then_it_waits_on_with_
     ids = present(database, ["a"])
     store(database, ids, state=NONE, code=952, segment=None)
     with database.write_once() as transaction:
-        batch_table.quarantine(transaction, ids, 7)
+        removal_table.quarantine(transaction, ids, 7)
 
     confirm(database, ids)
 
@@ -285,7 +286,7 @@ def test_surplus_when_copy_and_survivor_are_both_indexed_then_the_copy_may_go(da
     with database.write_once() as transaction:
         duplicate_key_table.set_results(transaction, [(ids[1], Code.DUPLICATE, ids[0], WITHHELD)])
     with database.read_once() as transaction:
-        surplus = [row.url_id for row in batch_table.find_removable_copies(transaction, SOURCE)]
+        surplus = [row.url_id for row in removal_table.find_new_copies(transaction, SOURCE, batch_before=0)]
         duplicates = duplicate_key_table.find_duplicates(transaction, ids)
 
     assert surplus == ids[1:]
@@ -300,7 +301,7 @@ def test_surplus_when_the_survivor_is_not_indexed_yet_then_the_copy_stays(databa
     with database.write_once() as transaction:
         duplicate_key_table.set_results(transaction, [(copy[0], Code.DUPLICATE, survivor[0], WITHHELD)])
     with database.read_once() as transaction:
-        assert batch_table.find_removable_copies(transaction, SOURCE) == []
+        assert removal_table.find_new_copies(transaction, SOURCE, batch_before=0) == []
 
 
 @pytest.mark.parametrize("refused", [False, True])
@@ -317,7 +318,7 @@ def test_surplus_when_the_index_lacks_the_present_text_of_the_survivor_then_the_
             assert batch is not None
             batch_table.note_refused(transaction, batch, [(survivor, "no")])
     with database.read_once() as transaction:
-        assert batch_table.find_removable_copies(transaction, SOURCE) == []
+        assert removal_table.find_new_copies(transaction, SOURCE, batch_before=0) == []
 
 
 def test_unfinished_when_a_process_died_then_batches_go_on_from_where_they_stood(database: Database) -> None:

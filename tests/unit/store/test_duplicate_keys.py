@@ -8,7 +8,7 @@ import pytest
 
 from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database
@@ -109,10 +109,10 @@ def test_standing_when_a_display_url_is_anothers_then_the_document_of_the_index_
         stand(database, url_id, Code.DISPLAY_URL_CLASH, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        leaving = [one.url_id for one in batch_table.find_removal_candidates(transaction, SOURCE)]
-        surplus = batch_table.find_removable_copies(transaction, SOURCE)
-        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, leaving)
-        batch_table.note_removed(transaction, leaving)
+        leaving = [one.url_id for one in removal_table.find_candidates(transaction, SOURCE, batch_before=9)]
+        surplus = removal_table.find_new_copies(transaction, SOURCE, batch_before=9)
+        removal_table.seal(transaction, SOURCE, 1, NOW_MS, leaving, counted=True)
+        removal_table.note_removed(transaction, leaving)
 
     assert (leaving, surplus) == (ids[1:2], [])
     assert states(database, ids) == [PRESENT, WITHHELD, WITHHELD]
@@ -124,10 +124,10 @@ def test_surplus_when_the_survivor_is_indexed_then_the_copy_goes_and_stays_known
     stand(database, ids[1], code, ids[0], WITHHELD)
 
     with database.write_once() as transaction:
-        surplus = batch_table.find_removable_copies(transaction, SOURCE)
-        batch_table.seal_removals(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus])
+        surplus = removal_table.find_new_copies(transaction, SOURCE, batch_before=0)
+        removal_table.seal(transaction, SOURCE, 1, NOW_MS, [one.url_id for one in surplus], counted=True)
         under_way = duplicate_key_table.load(transaction, ids)[ids[1]]
-        batch_table.note_removed(transaction, ids[1:])
+        removal_table.note_removed(transaction, ids[1:])
 
     assert [(one.url_id, one.code) for one in surplus] == [(ids[1], code)]
     assert under_way.is_good
@@ -219,8 +219,8 @@ def test_receipt_when_it_was_lost_with_the_process_then_the_document_still_leave
 
     with database.read_once() as transaction:
         going = [
-            *batch_table.find_removable_copies(transaction, SOURCE),
-            *batch_table.find_removal_candidates(transaction, SOURCE),
+            *removal_table.find_new_copies(transaction, SOURCE, batch_before=0),
+            *removal_table.find_candidates(transaction, SOURCE, batch_before=0),
         ]
     assert [one.url_id for one in going] == [sending]
 
@@ -229,7 +229,7 @@ def test_refused_or_held_back_when_asked_then_only_the_good_ones_stand(database:
     ids = present(database, "a", "b", body=b"same")
     with database.write_once() as transaction:
         document_table.mark_evidence(transaction, ids[:1], "404")
-        batch_table.quarantine(transaction, ids[:1], 1)
+        removal_table.quarantine(transaction, ids[:1], 1)
 
     with database.read_once() as transaction:
         found = duplicate_key_table.load(transaction, ids)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.batches import batch_table, removal_table, resend_table
 from searchcrawl.store.batches.resend_table import Chunk
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database
@@ -94,7 +94,7 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     with database.write_once() as transaction:
         run = run_table.start(transaction, SOURCE, fingerprint="", now_ms=NOW_MS)
         document_table.mark_evidence(transaction, ids, "404")
-        batch_table.quarantine(transaction, ids[:1], run.id)
+        removal_table.quarantine(transaction, ids[:1], run.id)
     begin(database)
 
     chunk = seal(database)
@@ -105,8 +105,8 @@ def test_seal_when_removals_wait_then_these_go_along_and_keep_their_state(databa
     assert states(database, ids) == [DocumentState.QUARANTINED, DocumentState.PRESENT]
     assert shipped(database, chunk) == []
     with database.read_once() as transaction:
-        assert [row.url_id for row, _ in batch_table.find_quarantined(transaction, SOURCE)] == ids[:1]
-        assert [row.url_id for row in batch_table.find_removal_candidates(transaction, SOURCE)] == ids[1:]
+        assert [row.url_id for row, _ in removal_table.find_quarantined(transaction, SOURCE)] == ids[:1]
+        assert [row.url_id for row in removal_table.find_candidates(transaction, SOURCE, batch_before=0)] == ids[1:]
 
 
 def test_seal_when_a_waiting_removal_is_refused_then_it_still_waits_and_is_not_sent_for_ever(
@@ -114,7 +114,7 @@ def test_seal_when_a_waiting_removal_is_refused_then_it_still_waits_and_is_not_s
 ) -> None:
     ids = present(database, ["a"])
     with database.write_once() as transaction:
-        batch_table.quarantine(transaction, ids, 1)
+        removal_table.quarantine(transaction, ids, 1)
     begin(database)
     chunk = seal(database)
     assert chunk is not None

@@ -32,8 +32,13 @@ def upgrade() -> None:
     reach("migrate.mid")
     op.add_column("batches", sa.Column("removals", sa.Integer(), server_default="0", nullable=False))
     op.add_column("runs", sa.Column("batch_before", sa.Integer(), nullable=True))
-    op.drop_index("ix_documents_leaving", "documents")
-    _index("ix_documents_leaving", "documents", ["source_id"], where="leaving > 0")
+    for name in ("ix_documents_leaving", "ix_documents_surplus"):
+        op.drop_index(name, "documents")
+    by_id = ["source_id", "url_id"]
+    _index("ix_documents_leaving", "documents", by_id, where="leaving > 0")
+    _index("ix_documents_quarantined", "documents", by_id, where="state = 6")
+    where = "duplicate_of IS NOT NULL AND indexed_version IS NOT NULL"
+    _index("ix_documents_surplus", "documents", by_id, where=where)
     _index("ix_documents_rejected", "documents", ["source_id"], where="rejected_run IS NOT NULL")
     _index("ix_documents_removed", "documents", ["removed_run"], where="removed_run IS NOT NULL")
     _index("ix_batches_removals", "batches", ["source_id"], where="removals > 0")

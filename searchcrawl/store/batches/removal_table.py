@@ -1,0 +1,261 @@
+"""Removals from the index: what is to leave it, in deliveries or held back for an operator, a page of rows at a time (L3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, case, func, or_, select, text, update
+
+from searchcrawl.codes import Code
+from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, set_documents
+from searchcrawl.store.documents.document_table import OUT_OF_QUARANTINE
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import batches, documents, runs, urls
+from searchcrawl.store.statements import is_one_of, split
+from searchcrawl.store.states import PENDING, BatchState, DocumentState, EndReason, Leaving
+
+#: Rows that are read, sealed or held back at once: an edited scope may drop ten million documents.
+PAGE_ROWS: Final = 5000
+
+# The literals let the planner use the partial indexes.
+_HAS_EVIDENCE: Final = text("documents.leaving > 0")
+_IS_INDEXED_COPY: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
+_IS_QUARANTINED: Final = text(f"documents.state = {DocumentState.QUARANTINED}")
+_PENDING: Final = is_one_of("documents.state", PENDING)
+_IS_COPY: Final = documents.c.duplicate_of.is_not(None)
+
+
+class RemovalCandidate(NamedTuple):
+    """A document to be removed, and why: what its last visit brought, or else ``leaving``; 0 for a copy."""
+
+    url_id: int
+    url: str
+    code: int
+    rule: str | None
+    leaving: int = Leaving.EVIDENCE
+
+
+#: A copy leaves for another document, whatever became of its last visit.
+_COLUMNS: Final = (
+    documents.c.url_id,
+    urls.c.url,
+    case((_IS_COPY, documents.c.code), else_=urls.c.code).label("code"),
+    case((~_IS_COPY, urls.c.rule)).label("rule"),
+    documents.c.leaving,
+)
+_ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
+_survivor, _end = documents.alias("survivor"), documents.alias("end")
+_ROWS_OF_COPIES: Final = _ROWS.join(_survivor, _survivor.c.url_id == documents.c.duplicate_of).outerjoin(
+    _end, _end.c.url_id == _survivor.c.duplicate_of
+)
+
+
+def find_candidates(
+    transaction: Transaction, source_id: int, *, batch_before: int, after: int = 0
+) -> list[RemovalCandidate]:
+    """The next documents to be removed within the limits, by rising id: with evidence against them, or copies now.
+
+    ``batch_before`` is that of the run: copies that came into the index only since are not among them.
+    """
+    evidence = (
+        _HAS_EVIDENCE,
+        documents.c.indexed_version.is_not(None),
+        documents.c.state.not_in([int(DocumentState.REMOVING), int(DocumentState.QUARANTINED)]),
+        documents.c.rejected_run.is_(None),
+    )
+    found = _find_page(transaction, source_id, after, *evidence)
+    found += _find_copies(transaction, source_id, after, ~_build_is_new(batch_before))
+    return sorted(found)[:PAGE_ROWS]
+
+
+def find_new_copies(transaction: Transaction, source_id: int, *, batch_before: int) -> list[RemovalCandidate]:
+    """Copies to be removed that were no documents of the index before the run: they were sent in it too early."""
+    return _find_copies(transaction, source_id, 0, _build_is_new(batch_before))
+
+
+def _find_copies(
+    transaction: Transaction, source_id: int, after: int, condition: ColumnElement[bool]
+) -> list[RemovalCandidate]:
+    """Copies and non-canonical pages in the index, which has the present text of their survivors."""
+    return _find_page(
+        transaction,
+        source_id,
+        after,
+        _IS_INDEXED_COPY,
+        documents.c.state == int(DocumentState.WITHHELD),
+        # A page that shows the display URL of another one may name a copy: then that one's survivor counts.
+        or_(*(and_(one.c.indexed_version > 0, one.c.state == int(DocumentState.PRESENT)) for one in (_survivor, _end))),
+        documents.c.leaving == 0,
+        documents.c.rejected_run.is_(None),
+        condition,
+        rows=_ROWS_OF_COPIES,
+    )
+
+
+def _build_is_new(batch_before: int) -> ColumnElement[bool]:
+    """Documents that the index got in the run, also where no receipt says so."""
+    since = documents.c.indexed_since
+    return or_(
+        func.coalesce(since, 0) > batch_before,
+        and_(since.is_(None), func.coalesce(documents.c.indexed_version, 0) == 0),
+    )
+
+
+def _find_page(
+    transaction: Transaction, source_id: int, after: int, *conditions: Any, rows: Any = _ROWS
+) -> list[RemovalCandidate]:
+    query = (
+        select(*_COLUMNS)
+        .select_from(rows)
+        .where(documents.c.source_id == source_id, documents.c.url_id > after, *conditions)
+        .order_by(documents.c.url_id)
+        .limit(PAGE_ROWS)
+    )
+    return [RemovalCandidate._make(row) for row in transaction.execute(query)]
+
+
+def seal(
+    transaction: Transaction, source_id: int, run_id: int, now_ms: int, url_ids: Sequence[int], *, counted: bool
+) -> SealedBatch:
+    """Puts removals into a new batch; ``counted``: they count towards the limits on deleting."""
+    batch = add_batch(transaction, source_id, run_id, now_ms, removals=len(url_ids) if counted else 0)
+    set_documents(
+        transaction,
+        url_ids,
+        state=int(DocumentState.REMOVING),
+        batch_id=batch.number,
+        # A removal that an operator approved is one of the run that held it back.
+        removed_run=func.coalesce(documents.c.quarantine_run, run_id),
+        quarantine_run=None,
+    )
+    return batch
+
+
+def find_under_way(transaction: Transaction, source_id: int) -> list[SealedBatch]:
+    """Batches with removals that have no receipt."""
+    numbers = select(documents.c.batch_id).where(
+        _PENDING, documents.c.source_id == source_id, documents.c.state == int(DocumentState.REMOVING)
+    )
+    query = (
+        select(batches.c.id, batches.c.crawl_version, batches.c.state, batches.c.removals)
+        .where(batches.c.id.in_(numbers.distinct()))
+        .order_by(batches.c.id)
+    )
+    return [
+        SealedBatch(row.id, row.crawl_version, BatchState(row.state), row.removals)
+        for row in transaction.execute(query)
+    ]
+
+
+def find_without_receipt(
+    transaction: Transaction, source_id: int, number: int, *, after: int = 0
+) -> list[RemovalCandidate]:
+    """The next removals of a batch that have no receipt, by rising id."""
+    return _find_page(
+        transaction,
+        source_id,
+        after,
+        documents.c.batch_id == number,
+        documents.c.state == int(DocumentState.REMOVING),
+    )
+
+
+def take_over(transaction: Transaction, batch: SealedBatch, run_id: int, now_ms: int) -> None:
+    """Notes that removals which an earlier process sealed are sent only now: they count from now on."""
+    statement = update(batches).where(batches.c.id == batch.number, batches.c.removals > 0)
+    transaction.execute(statement.values(run_id=run_id, created_ms=now_ms))
+
+
+def count_recent(transaction: Transaction, source_id: int, *, since_ms: int) -> int:
+    """Removals that count towards the limits: those since the last completed run, and those since ``since_ms``."""
+    completed = (
+        select(runs.c.id)
+        .where(runs.c.source_id == source_id, runs.c.end_reason == EndReason.FINISHED.value)
+        .order_by(runs.c.id.desc())
+        .limit(1)
+    )
+    last = transaction.execute(completed).scalar() or 0
+    query = select(func.coalesce(func.sum(batches.c.removals), 0)).where(
+        text("batches.removals > 0"),
+        batches.c.source_id == source_id,
+        or_(batches.c.created_ms >= since_ms, batches.c.run_id > last),
+    )
+    return int(transaction.execute(query).scalar_one())
+
+
+def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) -> None:
+    """Puts removals into quarantine, until an operator approves or rejects them."""
+    set_documents(
+        transaction,
+        url_ids,
+        state=int(DocumentState.QUARANTINED),
+        held_state=documents.c.state,
+        quarantine_run=run_id,
+        batch_id=None,
+    )
+
+
+def find_quarantined(
+    transaction: Transaction, source_id: int, *, after: int = 0, run_id: int | None = None
+) -> list[tuple[RemovalCandidate, int]]:
+    """The next documents whose removal waits in quarantine, by rising id, each with the run that put it there.
+
+    ``run_id``: only those of one run.
+    """
+    query = (
+        select(*_COLUMNS, documents.c.quarantine_run)
+        .select_from(_ROWS)
+        .where(_IS_QUARANTINED, documents.c.source_id == source_id, documents.c.url_id > after)
+        .order_by(documents.c.url_id)
+        .limit(PAGE_ROWS)
+    )
+    if run_id is not None:
+        query = query.where(documents.c.quarantine_run == run_id)
+    return [(RemovalCandidate(*row[:-1]), row[-1]) for row in transaction.execute(query)]
+
+
+def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
+    """Rejects removals in quarantine: the documents stay in the index until there is other evidence.
+
+    Returns the ids of those that have to be fetched again: they are to be sent, and their record is gone.
+    """
+    set_documents(
+        transaction,
+        url_ids,
+        # The index has the text of a copy by its body: it is that of its survivor. Here it keeps the earlier one.
+        state=case((documents.c.code == int(Code.DUPLICATE), int(DocumentState.WITHHELD)), else_=OUT_OF_QUARANTINE),
+        # The index has an earlier text than the one that may not be indexed: a text to be indexed is a new one.
+        fields_digest=case((documents.c.held_state == int(DocumentState.NONE), None), else_=documents.c.fields_digest),
+        leaving=0,
+        rejected_run=documents.c.quarantine_run,
+        quarantine_run=None,
+    )
+    lost: list[int] = []
+    for part in split(url_ids):
+        query = select(documents.c.url_id).where(
+            documents.c.url_id.in_(part), documents.c.state == int(DocumentState.RECORD_LOST)
+        )
+        lost += transaction.execute(query).scalars()
+    return lost
+
+
+def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Notes that the index acknowledged removals.
+
+    A copy stays a copy of its survivor. A page that came back meanwhile stays in its new batch.
+    """
+    still = documents.c.state == int(DocumentState.REMOVING)
+    set_documents(
+        transaction,
+        url_ids,
+        indexed_version=None,
+        indexed_since=None,
+        leaving=0,
+        batch_id=case((still, None), else_=documents.c.batch_id),
+        state=case(
+            (and_(still, _IS_COPY), int(DocumentState.WITHHELD)),
+            (still, int(DocumentState.NONE)),
+            else_=documents.c.state,
+        ),
+    )
