@@ -1,0 +1,228 @@
+"""Random edits of [scope] and [keep], there and back: no document is left behind, and all are back in the end (L3, B6)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import strategies as st
+
+from searchcrawl.sources.config import Keep, Scope
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page
+from tests.site.client import SiteProcess
+from tests.site.expected import short
+from tests.stored_rows import query_columns
+
+HOST, OTHER, BELOW = "edits.acme.test", "other.acme.test", "deep.edits.acme.test"
+HOSTS: Final = (HOST, OTHER, BELOW)
+#: Documents in the index that no run looks at any more, without a removal that waits or is under way.
+_STUCK: Final = """
+    SELECT urls.url, urls.code, urls.rule, urls.fetch_state, documents.state FROM urls JOIN documents
+    ON documents.url_id = urls.id WHERE documents.indexed_version IS NOT NULL AND documents.state NOT IN (5, 6)
+    AND (urls.due_ms IS NULL OR urls.fetch_state = 1)
+"""
+_BODIES: Final = {
+    "/": [
+        "/a.html",
+        "/b.htm",
+        "/plain.txt",
+        "/list.html?page=1&size=2",
+        "/in/deep/1.html",
+        "/day/1.html",
+        "/day/2.html",
+    ],
+    "/a.html": ["/in/in/in/again.html", "/noindex.html", "/day/3.html", "/file.pdf?sid=7"],
+    "/in/deep/1.html": ["/in/deep/2.html", f"/{'long' * 12}.html"],
+    "/in/deep/2.html": ["/in/deep/very/much/deeper/3.html", "/empty.html"],
+}
+#: Globs and expressions that match some of the URLs, none, or all.
+_URL_RULES: Final = ("*", "*/in/*", "*.html", "*day*", "*?*", "re:/[ab]\\.", "*none*", f"*{OTHER}*", "*long*")
+_HOST_RULES: Final = ("acme.test", HOST, f"={HOST}", OTHER, BELOW, "other.*", "none.test")
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        paths = {path for links in _BODIES.values() for path in links} | _BODIES.keys()
+        for path in sorted(paths):
+            head = '<meta name="robots" content="noindex">' if "noindex" in path else ""
+            body = page(path, *_BODIES.get(path, ()), text=f"all that {path} has to say", head=head)
+            fields = {"content_type": "text/plain"} if path.endswith(".txt") else {}
+            site.set_page(HOST, path.partition("?")[0], "" if "empty" in path else body, **fields)
+        start = [site.url(OTHER), site.url(BELOW, "/x/1.html")]
+        site.set_page(HOST, "/", page("start", *_BODIES["/"], *start))
+        for host in (OTHER, BELOW):
+            names = [f"/x/{number}.html" for number in range(5)]
+            site.set_page(host, "/", page(f"start of {host}", *names))
+            for number, name in enumerate(names):
+                site.set_page(host, name, page(f"{host}, the {number}th", "/"))
+        yield site
+
+
+def some_of(*values: Any) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.sampled_from(values), max_size=3, unique=True)
+
+
+def one_of_these(*values: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from(values)
+
+
+def build_scope(port: int) -> dict[str, st.SearchStrategy[Any]]:
+    """A strategy for each key of [scope]; the two lists of ports are drawn together."""
+    ports = some_of(port, 1, 65000)
+    block = st.fixed_dictionaries(
+        {"host": one_of_these(*_HOST_RULES)},
+        optional={"include_paths": some_of("/in", "/x", "/a.html"), "exclude_paths": some_of("/in/deep", "/day", "/")},
+    )
+    of_ports = st.one_of(
+        st.fixed_dictionaries({"include_ports": ports}), st.fixed_dictionaries({"exclude_ports": ports})
+    )
+    return {
+        "allow_all": st.booleans(),
+        "include_hosts": some_of(*_HOST_RULES),
+        "exclude_hosts": some_of(*_HOST_RULES),
+        "include_urls": some_of(*_URL_RULES),
+        "exclude_urls": some_of(*_URL_RULES),
+        "include_ports": of_ports,
+        "exclude_ports": of_ports,
+        "host": st.lists(st.builds(lambda block, ports: block | ports, block, of_ports), max_size=2),
+        "depth": one_of_these(0, 1, 2, 3),
+        "follow_links": st.booleans(),
+        "dynamic_pages": st.booleans(),
+        "max_url_length": one_of_these(0, 20, 40, 60, 2048),
+        "max_path_segments": one_of_these(0, 1, 2, 4, 16),
+        "max_query_parameters": one_of_these(0, 1, 10),
+        "max_repeated_segments": one_of_these(0, 1, 3),
+        "max_urls": one_of_these(0, 1, 5, 12),
+        "max_urls_per_pattern": one_of_these(0, 1, 2),
+        "trap_after": one_of_these(0, 1, 2, 200),
+        "strip_parameters": some_of("sid", "page", "*", "none"),
+    }
+
+
+_KEEP: Final[Mapping[str, st.SearchStrategy[Any]]] = {
+    "mime_types": some_of("text/html", "text/*", "application/pdf"),
+    "exclude_mime_types": some_of("text/html", "text/plain", "image/*"),
+    "min_bytes": one_of_these(0, 1, 160, 100_000),
+    "max_bytes": one_of_these(0, 160, 100_000, 10_000_000),
+    "max_age_days": one_of_these(0, 1, 100_000),
+    "include_urls": some_of(*_URL_RULES),
+    "exclude_urls": some_of(*_URL_RULES),
+    "include_names": some_of("*.html", "*.txt", "a*"),
+    "exclude_names": some_of("*.htm", "*.txt", "1*"),
+    "meta_robots": st.booleans(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An edit, and what follows: ``nothing``, a ``whole`` run, one that is ``limited`` or ``killed``."""
+
+    scope: Mapping[str, Any]
+    keep: Mapping[str, Any]
+    then: str
+
+    def apply(self, project: CrawlProject) -> None:
+        """Writes the source file, as far as it is a valid one, and runs."""
+        write(project, self.scope, self.keep)
+        match self.then:
+            case "limited":
+                project.crawl("-a", "limit=3")
+            case "killed":
+                project.crawl(SEARCHCRAWL_FAILPOINT="links.mid:2")
+            case "whole":
+                project.crawl()
+
+
+@st.composite
+def steps(draw: st.DrawFn, port: int, *, then: str | None = None) -> Step:
+    """An edit of one to four keys."""
+    strategies = {("scope", key): one for key, one in build_scope(port).items()}
+    strategies |= {("keep", key): one for key, one in _KEEP.items()}
+    found: dict[str, dict[str, Any]] = {"scope": {}, "keep": {}}
+    for table, key in draw(st.lists(st.sampled_from(sorted(strategies)), min_size=1, max_size=4, unique=True)):
+        value = draw(strategies[table, key])
+        found[table] |= value if key in {"include_ports", "exclude_ports"} else {key: value}
+    scope, keep = found["scope"], found["keep"]
+    if {"include_ports", "exclude_ports"} <= scope.keys():
+        del scope["exclude_ports"]
+    if not (scope.get("allow_all") or scope.get("include_hosts", True) or scope.get("include_urls")):
+        scope["allow_all"] = True
+    if 0 < keep.get("max_bytes", 0) < keep.get("min_bytes", 0):
+        del keep["max_bytes"]
+    return Step(scope, keep, then or draw(st.sampled_from(["nothing", "whole", "limited", "killed"])))
+
+
+def write(project: CrawlProject, scope: Mapping[str, Any], keep: Mapping[str, Any]) -> None:
+    # No request may leave the site, whatever the rules allow.
+    project.edit(
+        start={"urls": [project.site.url(HOST)]},
+        scope={"include_hosts": list(HOSTS), **scope},
+        keep=dict(keep),
+        fetch={"retries": 0, "host_concurrency": 8},
+    )
+
+
+def live(site: SiteProcess, folder: Path, edits: list[Step]) -> None:
+    """One life: known documents, edits with or without runs after them, the last one with a whole run, and back."""
+    project = new_project(folder, site)
+    write(project, {}, {})
+    project.crawl()
+    known = set(project.indexed())
+    for edit in edits:
+        edit.apply(project)
+    stuck = query_columns(folder, _STUCK)
+    write(project, {}, {})
+    project.crawl()
+    back = set(project.indexed())
+
+    rows = project.rows()
+    assert [dict(row) for row in stuck] == []
+    # A page may have come to be known by another URL as well, without the parameters that were stripped for a while.
+    missing = {url: short(rows[url]["copy_of"] or "") for url in known - back}
+    assert set(missing.values()) <= back, missing
+    assert {url for url, row in rows.items() if row["indexed_version"] is not None} == back
+    assert query_columns(folder, _STUCK) == []
+
+
+def test_strategies_when_keys_are_added_then_have_them_all(site: SiteProcess) -> None:
+    assert build_scope(site.port).keys() == Scope.model_fields.keys()
+    assert _KEEP.keys() == Keep.model_fields.keys()
+
+
+def examine(site: SiteProcess, draw: st.DataObject, *, most: int) -> None:
+    edits = [*draw.draw(st.lists(steps(site.port), max_size=most)), draw.draw(steps(site.port, then="whole"))]
+    note(f"{edits}")
+    with tempfile.TemporaryDirectory() as folder:
+        live(site, Path(folder), edits)
+
+
+_UNHURRIED: Final = settings(
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+
+@settings(_UNHURRIED, max_examples=10, derandomize=True, phases=[Phase.generate])
+@given(draw=st.data())
+def test_documents_when_keys_are_edited_there_and_back_then_none_is_left_behind(
+    site: SiteProcess, draw: st.DataObject
+) -> None:
+    examine(site, draw, most=2)
+
+
+@pytest.mark.soak
+@settings(_UNHURRIED, max_examples=300)
+@given(draw=st.data())
+def test_documents_when_keys_are_edited_again_and_again_then_none_is_left_behind(
+    site: SiteProcess, draw: st.DataObject
+) -> None:
+    examine(site, draw, most=4)
