@@ -29,11 +29,12 @@ def main() -> int:
         result = json.loads(bench.read_text(encoding="utf-8"))
         text = _replaced(text, "crawlers", _crawlers(result))
         text = _replaced(text, "machine", _machine(result["machine"]))
-    if (scale := OUT / "scale.json").exists():
-        tables = json.loads(scale.read_text(encoding="utf-8"))["tables"]
-        for store in ("sqlite", "postgresql"):
-            if of_store := [one for one in tables if one["store"] == store]:
-                text = _replaced(text, store, _sizes(of_store))
+    for name, block, figures in (("scale.json", "{}", _FIGURES), ("drop.json", "drop {}", _DROP_FIGURES)):
+        if (scale := OUT / name).exists():
+            tables = json.loads(scale.read_text(encoding="utf-8"))["tables"]
+            for store in ("sqlite", "postgresql"):
+                if of_store := [one for one in tables if one["store"] == store]:
+                    text = _replaced(text, block.format(store), _sizes(of_store, figures))
     RESULTS.write_text(text, encoding="utf-8")
     return 0
 
@@ -110,6 +111,10 @@ def _seconds(figure: str) -> Cell:
     return lambda figures: f"{figures[figure]:.2f}"
 
 
+def _megabytes(figure: str) -> Cell:
+    return lambda figures: f"{figures[figure] / MEGABYTE:.0f}"
+
+
 _FIGURES: Final[Sequence[tuple[str, Cell]]] = (
     ("links of new URLs a second (CPU µs each)", _rate("new_links")),
     ("links of known URLs, looked up", _rate("known_links")),
@@ -123,14 +128,23 @@ _FIGURES: Final[Sequence[tuple[str, Cell]]] = (
     ("first 1,000 rows of `urls`, s", _seconds("urls_first_page_seconds")),
     ("first 1,000 rows of `urls --code 404`, s", _seconds("urls_of_code_seconds")),
     ("bytes a URL", lambda figures: f"{figures['bytes_a_url']:,.0f}"),
-    ("peak RSS, MB", lambda figures: f"{figures['peak_rss_bytes'] / MEGABYTE:.0f}"),
+    ("peak RSS, MB", _megabytes("peak_rss_bytes")),
+    ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
+)
+
+_DROP_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
+    ("review of the rows, s", _seconds("review_seconds")),
+    ("removals into quarantine, s", _seconds("hold_seconds")),
+    ("peak RSS of both, MB", _megabytes("hold_peak_rss_bytes")),
+    ("removals carried out, s", _seconds("remove_seconds")),
+    ("peak RSS, MB", _megabytes("remove_peak_rss_bytes")),
     ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
 )
 
 
-def _sizes(tables: Sequence[dict[str, Any]]) -> str:
+def _sizes(tables: Sequence[dict[str, Any]], figures: Sequence[tuple[str, Cell]]) -> str:
     head = ["URLs", *(f"{one['size']:,}" for one in tables)]
-    return _table(head, [[name, *(cell(one) for one in tables)] for name, cell in _FIGURES])
+    return _table(head, [[name, *(cell(one) for one in tables)] for name, cell in figures])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """What the store costs with 10^4 to 10^7 URLs, on SQLite and PostgreSQL; `make scale`.
 
-python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--out FILE]
+python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--drop] [--out FILE]
 
 Each table is filled in bulk (scale_table.py) and then measured through the real modules (scale_measure.py), each in
 a process of its own, so that the peak memory is that of the measured one. The result is added to
 benchmarks/out/scale.json; `make results` puts it into RESULTS.md. 10^7 URLs take 6 GB in the folder for temporary
-files, and half an hour.
+files, and half an hour. With ``--drop`` all rows are documents, and what is measured is the edit of a scope that drops
+them (scale_drop.py); the result is added to drop.json.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ OUT: Final = Path(__file__).resolve().parent / "out"
 STORES: Final = ("sqlite", "postgresql")
 #: Gives the URL of an empty store and how large it is now, in bytes.
 Place = Callable[[Path], tuple[str, Callable[[], int]]]
+#: Gives the figures of one table.
+Measure = Callable[[Place, int], dict[str, Any]]
 
 
 def main() -> int:
@@ -36,43 +39,61 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make scale ARGS=…", description="See benchmarks/scale.py.")
     parser.add_argument("--sizes", default="1e4,1e5,1e6", help="numbers of URLs (1e4,1e5,1e6)")
     parser.add_argument("--store", choices=STORES, help="one of them alone")
-    parser.add_argument("--out", type=Path, default=OUT / "scale.json", help="where the result goes")
+    parser.add_argument("--drop", action="store_true", help="an edit that drops all documents, and nothing else")
+    parser.add_argument("--out", type=Path, help="where the result goes")
     arguments = parser.parse_args()
+    out = arguments.out or OUT / ("drop.json" if arguments.drop else "scale.json")
     sizes = [int(float(size)) for size in arguments.sizes.split(",")]
     wanted = [arguments.store] if arguments.store else list(STORES)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
     for store in wanted:
         try:
-            _measure_store(store, sizes, arguments.out)
+            _measure_store(store, sizes, out, dropped if arguments.drop else measured)
         except postgres_server.PartMissing as reason:
             print(f"absent: {store}: {reason}")
     return 0
 
 
-def _measure_store(store: str, sizes: Sequence[int], out: Path) -> None:
+def _measure_store(store: str, sizes: Sequence[int], out: Path, measure: Measure) -> None:
     with _places(store) as place:
         for size in sizes:
-            figures = measured(place, size)
+            figures = measure(place, size)
             _add(out, {"store": store, "size": size, **figures})
             print(f"{store}, {size:,} URLs: {_shown(figures)}", flush=True)
 
 
 def measured(place: Place, size: int) -> dict[str, Any]:
     """The figures of one table, which is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="searchcrawl-scale-"))
-    try:
+    with _folder() as folder:
         url, bytes_now = place(folder)
-        figures = _child("fill", url, size, folder)
+        figures = _child("scale_measure", "fill", url, size, folder)
         figures["bytes_a_url"] = bytes_now() / size
         # Now, and not before the table was filled, which may be half an hour ago.
         load = os.getloadavg()[0]
-        return {**figures, **_child("measure", url, size, folder), "load_before": load}
+        return {**figures, **_child("scale_measure", "measure", url, size, folder), "load_before": load}
+
+
+def dropped(place: Place, size: int) -> dict[str, Any]:
+    """The figures of an edit that drops all documents of a table, which is gone afterwards."""
+    with _folder() as folder:
+        url, _ = place(folder)
+        _child("scale_drop", "fill", url, size, folder)
+        load = os.getloadavg()[0]
+        held = _child("scale_drop", "hold", url, size, folder)
+        return {**held, **_child("scale_drop", "remove", url, size, folder), "load_before": load}
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="searchcrawl-scale-"))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder)
 
 
-def _child(what: str, url: str, size: int, folder: Path) -> dict[str, Any]:
-    command = [PYTHON, "-m", "benchmarks.scale_measure", what, url, str(size), str(folder)]
+def _child(module: str, what: str, url: str, size: int, folder: Path) -> dict[str, Any]:
+    command = [PYTHON, "-m", f"benchmarks.{module}", what, url, str(size), str(folder)]
     output = folder / f"{what}.json"
     cost = run_measured(command, cwd=folder, output=output)
     if cost.exit_code != 0:

@@ -62,6 +62,8 @@ _DOCUMENT_COLUMNS: Final = (
 )
 
 Row = tuple[Any, ...]
+#: Gives the code that the row of a number ended with.
+Kind = Callable[[int], int]
 
 
 def host_count(size: int) -> int:
@@ -88,8 +90,9 @@ def kind_of(number: int) -> int:
     return int(Code.OUTSIDE_BOUNDARY if place < 19 else Code.MOVED)
 
 
-def fill(database: Database, size: int) -> None:
-    """Writes a source of ``size`` URLs into an empty store."""
+def fill(database: Database, size: int, *, documents_alone: bool = False) -> None:
+    """Writes a source of ``size`` URLs into an empty store; ``documents_alone``: all are documents, without links."""
+    kind = (lambda _number: 200) if documents_alone else kind_of
     now_ms = clock.now_ms()
     with database.write_once() as transaction:
         put = _copied if transaction.dialect.name == "postgresql" else _inserted
@@ -98,11 +101,12 @@ def fill(database: Database, size: int) -> None:
         _put_rest(transaction, put, size, now_ms)
     for start in range(1, size + 1, _ROWS_A_TRANSACTION):
         numbers = range(start, min(start + _ROWS_A_TRANSACTION, size + 1))
-        pages = [number for number in numbers if kind_of(number) in (200, Code.DUPLICATE)]
+        pages = [number for number in numbers if kind(number) in (200, Code.DUPLICATE)]
         with database.write_once() as transaction:
-            put(transaction, "urls", _URL_COLUMNS, _url_rows(numbers, size, now_ms))
-            put(transaction, "documents", _DOCUMENT_COLUMNS, _document_rows(pages, now_ms))
-            put(transaction, "outlinks", ("url_id", "links"), _outlink_rows(pages, size))
+            put(transaction, "urls", _URL_COLUMNS, _url_rows(numbers, size, now_ms, kind))
+            put(transaction, "documents", _DOCUMENT_COLUMNS, _document_rows(pages, now_ms, kind))
+            if not documents_alone:
+                put(transaction, "outlinks", ("url_id", "links"), _outlink_rows(pages, size))
     with database.write_once() as transaction:
         _finish(transaction)
 
@@ -117,10 +121,10 @@ def _put_rest(transaction: Transaction, put: Callable[..., None], size: int, now
     put(transaction, "runs", columns, [row])
 
 
-def _url_rows(numbers: Iterable[int], size: int, now_ms: int) -> Iterator[Row]:
+def _url_rows(numbers: Iterable[int], size: int, now_ms: int, kind: Kind) -> Iterator[Row]:
     hosts = host_count(size)
     for number in numbers:
-        url, code = url_of(number, size), kind_of(number)
+        url, code = url_of(number, size), kind(number)
         refused = code == Code.OUTSIDE_BOUNDARY
         fetched_ms = now_ms - 22 * _HOUR_MS + number % _HOUR_MS
         yield (
@@ -131,9 +135,9 @@ def _url_rows(numbers: Iterable[int], size: int, now_ms: int) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def _document_rows(numbers: Iterable[int], now_ms: int) -> Iterator[Row]:
+def _document_rows(numbers: Iterable[int], now_ms: int, kind: Kind) -> Iterator[Row]:
     for number in numbers:
-        copy = kind_of(number) == Code.DUPLICATE
+        copy = kind(number) == Code.DUPLICATE
         # A copy has the bytes of the page before it.
         body = hashlib.sha256(str(number - 1 if copy else number).encode()).digest()
         state = DocumentState.WITHHELD if copy else DocumentState.PRESENT
