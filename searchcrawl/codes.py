@@ -255,7 +255,8 @@ class Code(IntEnum):
     SENTINEL = _failure(
         965,
         "it looks like the host's answer to any URL, or like its login form",
-        "The page came with status 200, but is what the host answers to any path, or its login form.",
+        "The page came with status 200, but is what the host answers to any path, its login form, or a text that many "
+        "of its known pages have turned into.",
         warned=True,
     )
     NO_LOCATION = _failure(

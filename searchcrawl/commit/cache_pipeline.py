@@ -17,6 +17,7 @@ from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.link_rows import write_start_displays
 from searchcrawl.commit.review import review
+from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.run import Run
@@ -96,12 +97,16 @@ class CachePipeline:
         if run.rules_edited:
             review(run, admission)
         self._admit_start(run, admission)
+        cache = DocumentCache(run.project.cache_dir / run.source.name)
+        turned = TurnedPages(run, cache)
+        turned.open()
         return GroupCommit(
             run,
-            DocumentCache(run.project.cache_dir / run.source.name),
+            cache,
             admission,
             self._waiting,
             traps=self._traps,
+            turned=turned,
             in_flight=self._in_flight,
             listeners=replace(self._listeners, on_commit=self._committed, on_failure=self._failed),
         )

@@ -18,6 +18,7 @@ from searchcrawl.rules import lifecycle
 from searchcrawl.rules.lifecycle import PageVersion
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
+from searchcrawl.store.documents.former_table import Restored
 from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls.url_table import Settled
 
@@ -30,6 +31,8 @@ class Group:
     the document. For unchanged documents, ``canonicals`` and ``displays`` are new keys by row id, ``new_bodies`` are
     rows whose body may have other bytes, and ``recovered`` are rows whose last visit had failed. ``with_evidence`` are
     rows with evidence against their document. ``released`` are claims that were given back without a visit.
+    ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
+    record is there, and ``restored`` what became of them.
     """
 
     settled: list[Settled] = field(default_factory=list)
@@ -42,6 +45,9 @@ class Group:
     recovered: list[int] = field(default_factory=list)
     with_evidence: list[int] = field(default_factory=list)
     released: list[int] = field(default_factory=list)
+    back: list[int] = field(default_factory=list)
+    readable: set[int] = field(default_factory=set)
+    restored: list[Restored] = field(default_factory=list)
     found: list[FoundLinks] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0

@@ -13,7 +13,7 @@ from searchcrawl.duplicates import resolution
 from searchcrawl.items import Document, Page
 from searchcrawl.rules import lifecycle
 from searchcrawl.store.batches import batch_table
-from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents import document_table, duplicate_key_table, former_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys, KeyedDocument
 from searchcrawl.store.engine.database import Transaction
@@ -32,6 +32,7 @@ def write_documents(
     before = duplicate_key_table.load(transaction, _find_known(group))
     stored = [_build_row(document, places) for document in group.stored]
     document_table.store(transaction, source_id, stored)
+    group.restored = former_table.restore(transaction, group.back, readable=group.readable)
     duplicate_key_table.set_keys(transaction, "canonical_key", group.canonicals)
     duplicate_key_table.set_keys(transaction, "display_key", group.displays)
     document_table.confirm(transaction, group.confirmed)
@@ -82,7 +83,9 @@ def _find_known(group: Group) -> set[int]:
     """Ids of the rows that may have had a document before, and in which something is different now."""
     # A row that was never fetched has no document.
     stored = {document.claim.url_id for document in group.stored if document.claim.code}
-    return stored.union(group.with_evidence, group.recovered, group.canonicals, group.displays, group.new_bodies)
+    return stored.union(
+        group.with_evidence, group.recovered, group.canonicals, group.displays, group.new_bodies, group.back
+    )
 
 
 def _resolve_duplicates(

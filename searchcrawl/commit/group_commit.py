@@ -24,6 +24,7 @@ from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import decide, document_rows, link_rows
 from searchcrawl.commit.decide import Group
 from searchcrawl.commit.link_rows import DisplayChanges, SitemapRows
+from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.exceptions import DamagedRecord, SearchcrawlError, SegmentInUse
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Document, Outcome, SitemapPart
@@ -114,6 +115,7 @@ class GroupCommit:
         waiting: WriterQueue,
         *,
         traps: TrapWatch | None = None,
+        turned: TurnedPages | None = None,
         in_flight: Callable[[], int],
         listeners: Listeners,
     ) -> None:
@@ -121,6 +123,7 @@ class GroupCommit:
         self._cache = cache
         self._admission = admission
         self._traps = traps
+        self._turned = turned or TurnedPages(run, cache)
         self._in_flight = in_flight
         self._listeners = listeners
         self._queue = waiting
@@ -211,6 +214,11 @@ class GroupCommit:
         if any(map(link_rows.is_redirect, items)):
             items = self._cut_redirect_chains(items)
         decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
+        watched = self._turned.look(decided.stored)
+        if watched.held:
+            items = watched.end_visits(items)
+            decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
+        decided.back, decided.readable = watched.back, watched.readable
         pages = {item.claim.url_id: item.claim.url for item in items}
         decided.found[:] = normalise_found(decided.found, run.rewriting, pages)
         parts, listed = normalise_parts(parts, run.rewriting)
@@ -218,7 +226,12 @@ class GroupCommit:
         if self._traps is not None:
             self._traps.observe(items)
         places = self._append(decided.stored)
-        run.write_counted(lambda transaction: self._write(transaction, items, parts, listed, decided.copy(), places))
+
+        def write(transaction: Transaction) -> Mapping[str, int]:
+            self._turned.keep(transaction, watched)
+            return self._write(transaction, items, parts, listed, decided.copy(), places)
+
+        run.write_counted(write)
         reach("links.committed")
         self._admission.note_commit()
         self._sitemaps.note_commit()
@@ -251,6 +264,7 @@ class GroupCommit:
         displays = self._displays.write(transaction, [*group.found, *listed]) if self._displays else {}
         group.displays = displays | group.displays
         document_rows.write_documents(transaction, run.source_id, group, places, canonicals=self._canonicals)
+        self._turned.note_back(transaction, group)
         if displays:
             url_table.reopen(transaction, document_table.send_again(transaction, list(displays)))
         reach("row.updated")

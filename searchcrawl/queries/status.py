@@ -170,7 +170,8 @@ def _warn_of_urls(name: str, warned: Mapping[int, int]) -> Iterator[dict[str, st
     if placeholders := warned.get(Code.SENTINEL):
         yield _build_warning(
             "sentinel",
-            f"{placeholders} pages are what their host answers to any path, a login form or an error page, and were not taken; "
+            f"{placeholders} pages are what their host answers to any path, a login form, an error page, or a text that many "
+            "of its known pages have now, and were not taken; "
             f"what was known of them stays: searchcrawl urls {name} --code 965",
         )
 

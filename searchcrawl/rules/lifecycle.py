@@ -14,8 +14,8 @@ _HOUR_MS: Final = 3_600_000
 #: The longest gap after failures: seven days.
 _MAX_FAILURE_GAP_MS: Final = 7 * 24 * _HOUR_MS
 _RUNS_PER_DOUBLING: Final = 3
-#: So many removals are always within ``max_delete_percent``.
-_FREE_REMOVALS: Final = 10
+#: So many removals are always within ``max_delete_percent``; so many known pages may become one text in a run.
+FREE_DOCUMENTS: Final = 10
 
 
 class Condition(StrEnum):
@@ -94,4 +94,4 @@ def describe_evidence(code: int, rule: str | None) -> str:
 def is_within_limits(removals: int, documents: int, *, max_delete_percent: float, max_delete_documents: int) -> bool:
     """Whether ``removals`` of a source that had ``documents`` may be made at once, without approval."""
     share = documents * max_delete_percent / 100
-    return removals <= max(_FREE_REMOVALS, share) and removals <= max_delete_documents
+    return removals <= max(FREE_DOCUMENTS, share) and removals <= max_delete_documents

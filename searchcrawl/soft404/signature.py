@@ -15,10 +15,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from searchcrawl import urls
 from searchcrawl.items import Page
+from searchcrawl.rules.page_words import is_plain, split_url, words_of
 
 #: A page may differ by one and a half times the difference of the two answers, and by one more word in two hundred.
 _MARGIN: Final = 1.5
@@ -29,11 +30,6 @@ _MOST_TIMES: Final = 4
 _MAX_DIFFERENCE: Final = 0.3
 _PROBE_LETTERS: Final = 20
 _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}")
-
-#: A word; in scripts without blanks each character is one.
-_WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff]|\w+")
-#: Longer words are tokens.
-_LONGEST_WORD: Final = 30
 
 #: Words, and pairs of neighbours.
 Features = frozenset[str | tuple[str, str]]
@@ -108,20 +104,11 @@ class Signature:
 
 
 def _words_of_url(asked: str) -> frozenset[str]:
-    parsed = urlsplit(asked)
-    return frozenset(words_of(unquote(f"{parsed.path} {parsed.query}"))) - {""}
+    return frozenset(filter(is_plain, split_url(asked)))
 
 
 def _distance(one: Sequence[str], other: Sequence[str], echoes: frozenset[str]) -> float:
     return distance(features_of(one, without=echoes), features_of(other, without=echoes))
-
-
-def words_of(text: str) -> list[str]:
-    """The words of ``text`` in lower case, in order; for one that holds a digit or is as long as a token, ""."""
-    return [
-        word if word.isalpha() and len(word) <= _LONGEST_WORD else ""
-        for word in _WORD.findall(text.lower().replace("_", " "))
-    ]
 
 
 def features_of(words: Iterable[str], *, without: Collection[str] = ()) -> Features:

@@ -269,6 +269,41 @@ documents = Table(
     Index("ix_documents_display_key", "source_id", "display_key", sqlite_where=text("display_key IS NOT NULL")),
 )
 
+# What known documents were before this run changed them, or the runs that it continues. They are put back if too many
+# pages of their host turned into one text (docs: removals).
+former_documents = Table(
+    "former_documents",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("url_id", RowId, ForeignKey("urls.id"), nullable=False),
+    Column("source_id", Integer, nullable=False),
+    Column("run_id", Integer, nullable=False),
+    # The new text (rules.turned_pages.Sketch).
+    Column("sketch", LargeBinary, nullable=False),
+    # The links that the page had, as in outlinks.
+    Column("links", LargeBinary),
+    # As in documents.
+    Column("state", SmallInteger, nullable=False),
+    Column("indexed_version", BigInteger),
+    Column("batch_id", Integer),
+    Column("segment", Integer),
+    Column("record_offset", BigInteger),
+    Column("response_bytes", Integer),
+    Column("fields_bytes", Integer),
+    Column("body_digest", LargeBinary),
+    Column("fields_digest", LargeBinary),
+    Column("mimetype", Text),
+    Column("content_length", BigInteger, nullable=False, server_default="0"),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("last_changed_ms", BigInteger),
+    Column("canonical_key", BigInteger),
+    Column("display_key", BigInteger),
+    Column("unavailable_ms", BigInteger),
+    UniqueConstraint("url_id"),
+    Index("ix_former_documents_source_id", "source_id", "id"),
+)
+
 # The links of each page as one compact blob, written only when the page changed (docs: decisions/no-link-table).
 outlinks = Table(
     "outlinks",

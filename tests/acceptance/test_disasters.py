@@ -147,14 +147,6 @@ DISASTERS: Final = {
         ("soft 404", NOT_HERE, False),
     )
 }
-_ALIKE: Final = "documents that turn into near-identical ones are not held back yet"
-#: Those that take documents today, by what is to stop them.
-OPEN: Final = {
-    "login form, nonce": _ALIKE,
-    "login form, date": _ALIKE,
-    "back soon, nonce": _ALIKE,
-    "back soon, date": _ALIKE,
-}
 
 
 @pytest.fixture(scope="module", params=live_pages.SIZES, ids=str)
@@ -168,10 +160,7 @@ def live(crawled: LivePages, tmp_path: Path) -> LivePages:
     return crawled.copy(tmp_path / "project")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.xfail(reason=OPEN[name])) if name in OPEN else name for name in DISASTERS],
-)
+@pytest.mark.parametrize("name", DISASTERS)
 def test_documents_when_a_disaster_meets_the_site_then_all_are_found_and_again_in_their_present_text(
     live: LivePages, name: str
 ) -> None:

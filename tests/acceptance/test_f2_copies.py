@@ -37,22 +37,25 @@ def _orders(project: CrawlProject) -> list[Run]:
     return [run(project), run(project)]
 
 
-def _hundreds(project: CrawlProject) -> list[Run]:
-    site = project.site
-    project.edit(**source(site, HOST), lifecycle={"max_delete_documents": 0})
-    names = [f"/p{number:03}.html" for number in range(COPIES)]
-    site.set_page(HOST, "/", page("start", *names[::-1]))
-    for number, name in enumerate(names):
-        site.set_page(HOST, name, page(f"page {number}"))
-    runs = [run(project)]
-    for name in names:
-        site.set_page(HOST, name, page("an error page for everything"))
-    runs.append(run(project))
-    assert project.command("quarantine", "approve", "demo").returncode == 0
-    return [*runs, run(project)]
+def _join(number: int) -> Story:
+    def story(project: CrawlProject) -> list[Run]:
+        site = project.site
+        project.edit(**source(site, HOST), lifecycle={"max_delete_documents": 0})
+        names = [f"/p{each:03}.html" for each in range(COPIES)]
+        site.set_page(HOST, "/", page("start", *names[::-1]))
+        for each, name in enumerate(names):
+            site.set_page(HOST, name, page(f"page {each}"))
+        runs = [run(project)]
+        for name in names[:number]:
+            site.set_page(HOST, name, page("an error page for everything"))
+        runs.append(run(project))
+        assert project.command("quarantine", "approve", "demo").returncode == 0
+        return [*runs, run(project)]
+
+    return story
 
 
-STORIES: dict[str, Story] = {"orders": _orders, "hundreds": _hundreds}
+STORIES: dict[str, Story] = {"orders": _orders, "few": _join(10), "hundreds": _join(COPIES)}
 
 
 def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_others(tell: Tell) -> None:
@@ -68,14 +71,26 @@ def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_o
     assert (second.codes, second.versions, second.counts["indexed"]) == (first.codes, first.versions, 0)
 
 
-def test_copies_when_documents_become_one_then_the_others_leave_within_the_limits_on_deleting(tell: Tell) -> None:
+def test_documents_when_hundreds_become_one_then_none_is_taken_for_a_copy(tell: Tell) -> None:
     before, joined, again = tell("hundreds")
+
+    assert len(before.versions) == COPIES + 1
+    assert joined.versions == again.versions == before.versions
+    assert {joined.codes[at(f"p{number:03}.html")] for number in range(COPIES)} == {965}
+    assert (joined.ended.exit_code, joined.ended.status["quarantined"]) == (0, 0)
+    assert (joined.counts["duplicates"], joined.counts["deleted"], again.counts["indexed"]) == (0, 0, 0)
+
+
+def test_copies_when_a_few_documents_become_one_then_the_others_leave_within_the_limits_on_deleting(
+    tell: Tell,
+) -> None:
+    before, joined, again = tell("few")
 
     assert len(before.versions) == COPIES + 1
     # They wait, and are found until somebody approves.
     assert joined.versions.keys() == before.versions.keys()
-    assert len(joined.listed[at("p000.html")]) == COPIES - 1
-    assert (joined.ended.exit_code, joined.ended.status["quarantined"]) == (9, COPIES - 1)
-    assert (joined.counts["duplicates"], joined.counts["deleted"]) == (COPIES - 1, 0)
-    assert again.versions.keys() == {at(""), at("p000.html")}
+    assert len(joined.listed[at("p000.html")]) == 9
+    assert (joined.ended.exit_code, joined.ended.status["quarantined"]) == (9, 9)
+    assert (joined.counts["duplicates"], joined.counts["deleted"]) == (9, 0)
+    assert before.versions.keys() - again.versions.keys() == {at(f"p{number:03}.html") for number in range(1, 10)}
     assert (again.ended.exit_code, again.counts["indexed"]) == (0, 0)

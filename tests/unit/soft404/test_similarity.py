@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from searchcrawl.soft404.signature import Features, distance, words_of
+from searchcrawl.rules.page_words import words_of
+from searchcrawl.soft404.signature import Features, distance
 from searchcrawl.soft404.signature import features_of as features_of_words
 
 

@@ -1,0 +1,208 @@
+"""Watches known pages for a placeholder that takes their place: many of a host have one text now (L9, X-R17, 965).
+
+Only documents that were visited before and have other fields now are looked at. If more of them than a run may remove
+at once have turned into one text, they are placeholder pages: the known documents stay, and those that were stored
+before that was seen are put back. Records of the cache are read only for pages that share their text with so many
+others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place
+from searchcrawl.codes import Code
+from searchcrawl.commit.decide import Group
+from searchcrawl.exceptions import DamagedRecord
+from searchcrawl.items import Document, Outcome
+from searchcrawl.rules.lifecycle import FREE_DOCUMENTS
+from searchcrawl.rules.turned_pages import Cluster, Clusters, Comparison, PageWords, Sketch, Version
+from searchcrawl.run import Run
+from searchcrawl.store.documents import former_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.urls import url_table
+
+logger = logging.getLogger(__name__)
+
+RULE: Final = "sentinel: a text that many known pages of the host have now"
+#: How many changed pages of the runs that this one continues are remembered.
+_MOST_SEEDS: Final = 2_000
+#: The number of kept versions is looked at after so many new ones.
+_KEPT_PER_LOOK: Final = 1_000
+
+
+@dataclass(slots=True)
+class Watched:
+    """What the watch found in a group of visits.
+
+    ``sketches`` are the changed documents that are stored, by row id. ``held`` are placeholder pages of the group.
+    ``back`` are the rows of those stored before; ``readable`` those of them whose old record is there.
+    """
+
+    sketches: dict[int, bytes] = field(default_factory=dict)
+    held: set[int] = field(default_factory=set)
+    back: list[int] = field(default_factory=list)
+    readable: set[int] = field(default_factory=set)
+
+    def end_visits(self, items: Sequence[Document | Outcome]) -> list[Document | Outcome]:
+        """The items, with the end of the visit in place of each placeholder page."""
+        return [_end_visit(item) if item.claim.url_id in self.held else item for item in items]
+
+
+def _end_visit(item: Document | Outcome) -> Outcome:
+    where = item.base_url if isinstance(item, Document) else item.claim.url
+    return Outcome(
+        claim=item.claim,
+        code=Code.SENTINEL,
+        rule=RULE,
+        error=f"{_build_error(item.claim.url)}: {where}",
+        redirects=item.redirects,
+    )
+
+
+def _build_error(url: str) -> str:
+    return f"more than {FREE_DOCUMENTS} known pages of {urls.origin_of(url)} have this text now in place of their own"
+
+
+class TurnedPages:
+    """The changed pages of one run; used by the writer thread, and opened before it begins."""
+
+    def __init__(self, run: Run, cache: DocumentCache) -> None:
+        self._run = run
+        self._cache = cache
+        self._clusters = Clusters()
+        self._kept = 0
+
+    def open(self) -> None:
+        """Remembers what the runs that this one continues changed, and forgets what others did."""
+        run = self._run
+        last = run.read(lambda transaction: run_table.find_last_finished(transaction, run.source_id))
+        while run.write(partial(former_table.forget, source_id=run.source_id, until_run=last)):
+            pass
+        load = partial(former_table.load_sketches, source_id=run.source_id, limit=_MOST_SEEDS)
+        for url_id, url, packed in run.read(load):
+            cluster = self._clusters.find_or_add(urls.origin_of(url), Sketch.unpack(packed))
+            cluster.pages += 1
+            cluster.members[url_id] = False
+
+    def look(self, stored: Sequence[Document]) -> Watched:
+        """Looks at the documents of a group that are to be stored."""
+        found = Watched()
+        words: dict[int, PageWords] = {}
+        met: dict[Cluster, list[Document]] = {}
+        for document in stored:
+            if document.page is None or document.code != 200 or not _is_changed(document):
+                continue
+            claim, page = document.claim, document.page
+            words[claim.url_id] = PageWords.of(claim.url, page.title, page.text)
+            sketch = Sketch.of(words[claim.url_id])
+            found.sketches[claim.url_id] = sketch.pack()
+            cluster = self._clusters.find_or_add(urls.origin_of(claim.url), sketch)
+            cluster.pages += 1
+            met.setdefault(cluster, []).append(document)
+        for cluster, documents in met.items():
+            if cluster.pages > FREE_DOCUMENTS:
+                self._judge(cluster, documents, words, found)
+            else:
+                cluster.members |= {document.claim.url_id: False for document in documents}
+        for url_id in found.held:
+            del found.sketches[url_id]
+        return found
+
+    def _judge(
+        self, cluster: Cluster, documents: Sequence[Document], words: Mapping[int, PageWords], found: Watched
+    ) -> None:
+        """Decides which pages of a cluster have turned; adds those of the group and those stored before to ``found``."""
+        new = self._read_versions(documents, words)
+        if cluster.comparison is None:
+            before = self._read_stored(sorted(cluster.members))
+            cluster.comparison = Comparison([*before.values(), *new.values()])
+            cluster.members = _select_turned(cluster.comparison, before)
+            cluster.turned = len(cluster.members)
+        turned, was_seen = _select_turned(cluster.comparison, new), cluster.turned > FREE_DOCUMENTS
+        cluster.turned += len(turned)
+        if cluster.turned <= FREE_DOCUMENTS:
+            cluster.members |= turned
+            return
+        if not was_seen:
+            logger.warning("%s: pages with it are not taken (%d)", _build_error(documents[0].claim.url), Code.SENTINEL)
+        found.held |= turned.keys()
+        found.back += sorted(cluster.members)
+        found.readable |= {url_id for url_id, readable in cluster.members.items() if readable}
+        cluster.members = {}
+
+    def _read_versions(self, documents: Sequence[Document], words: Mapping[int, PageWords]) -> dict[int, Version]:
+        """Both versions of pages of the group."""
+        ids = [document.claim.url_id for document in documents]
+        earlier = self._run.read(lambda transaction: former_table.find_earlier(transaction, ids))
+        versions = {}
+        for document in documents:
+            url_id = document.claim.url_id
+            place, size = earlier.get(url_id, (None, 0))
+            before = self._read_words(document.claim.url, place)
+            versions[url_id] = Version(before, words[url_id], len(document.body) - size)
+        return versions
+
+    def _read_stored(self, url_ids: Sequence[int]) -> dict[int, Version]:
+        """Both versions of pages that were stored."""
+        versions = {}
+        for change in self._run.read(lambda transaction: former_table.find_changes(transaction, url_ids)):
+            before, now = (self._read_words(change.url, place) for place in (change.before, change.now))
+            versions[change.url_id] = Version(before, now, change.now_bytes - change.before_bytes)
+        return versions
+
+    def _read_words(self, url: str, place: former_table.Place | None) -> PageWords | None:
+        if place is None:
+            return None
+        segment, offset, response_bytes, fields_bytes = place
+        where = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
+        try:
+            fields = self._cache.read_fields(where, url=url)
+        except DamagedRecord:
+            # Given up, or damaged: whoever needs the record finds that out, and fetches the page again.
+            return None
+        return PageWords.of(url, str(fields.get("title") or ""), str(fields.get("content") or ""))
+
+    # The transaction of the group
+
+    def keep(self, transaction: Transaction, watched: Watched) -> None:
+        """Keeps the documents that the group changes as they are; called before they are stored."""
+        run = self._run
+        if not watched.sketches:
+            return
+        former_table.keep(transaction, run.source_id, run.id, watched.sketches)
+        self._kept += len(watched.sketches)
+        if self._kept >= _KEPT_PER_LOOK:
+            self._kept = 0
+            former_table.forget_oldest(transaction, run.source_id)
+
+    def note_back(self, transaction: Transaction, group: Group) -> None:
+        """Gives the rows of documents that were put back the code 965, and counts their visits as failed."""
+        url_table.fail(
+            transaction,
+            [row.url_id for row in group.restored],
+            code=Code.SENTINEL,
+            rule=RULE,
+            error=f"put back: more than {FREE_DOCUMENTS} known pages of the host had the same new text",
+        )
+        for row in group.restored:
+            # Another run has counted its visits itself.
+            if row.run_id == self._run.id:
+                group.counts.update({"fetched": -1, "changed": -1, "fetch_failures": 1, "duplicates": -row.was_copy})
+
+
+def _select_turned(comparison: Comparison, pages: Mapping[int, Version]) -> dict[int, bool]:
+    """The pages that have turned, each with whether the cache still has its earlier text."""
+    return {url_id: page.before is not None for url_id, page in pages.items() if comparison.has_turned(page)}
+
+
+def _is_changed(document: Document) -> bool:
+    """Whether a document that was visited before has other fields now."""
+    return document.claim.fields_digest not in (None, document.fields_digest)

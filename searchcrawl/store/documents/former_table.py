@@ -1,0 +1,216 @@
+"""What known documents were before a run changed them, so that they can be put back (docs: removals).
+
+The rows are those of one run and of the runs that it continues. Each is written in the transaction that changes its
+document; the first change of a document counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Integer, Row, SmallInteger, bindparam, delete, or_, select, update
+
+from searchcrawl.codes import COPIES
+from searchcrawl.store.documents.document_table import MAYBE_INDEXED
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.schema import documents, former_documents, outlinks, urls
+from searchcrawl.store.statements import split
+from searchcrawl.store.states import AT_HAND, DocumentState
+
+#: Of so many changed documents of a source, the newest, the earlier version is known.
+MOST: Final = 10_000
+#: The most rows that one transaction deletes.
+_PART: Final = 5_000
+_PLACE: Final = ("segment", "record_offset", "response_bytes", "fields_bytes")
+_VALUES: Final = (
+    *_PLACE,
+    "body_digest",
+    "fields_digest",
+    "mimetype",
+    "content_length",
+    "etag",
+    "last_modified",
+    "last_changed_ms",
+    "canonical_key",
+    "display_key",
+    "unavailable_ms",
+)
+
+
+#: Segment, offset and lengths of a record (cache.segment.Place).
+Place = tuple[int, int, int, int]
+
+
+class Change(NamedTuple):
+    """A document that was changed: where the records of both versions are, None without one, and their bytes."""
+
+    url_id: int
+    url: str
+    before: Place | None
+    now: Place | None
+    before_bytes: int
+    now_bytes: int
+
+
+class Restored(NamedTuple):
+    """A document that was put back, and the run that had changed it; ``was_copy``: as a copy of another one."""
+
+    url_id: int
+    run_id: int
+    was_copy: bool
+
+
+def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mapping[int, bytes]) -> None:
+    """Keeps documents as they are, before they are changed; ``sketches`` are their new texts by row id."""
+    known = or_(documents.c.indexed_version.is_not(None), documents.c.state.in_(sorted(AT_HAND)))
+    columns = [documents.c[name] for name in ("url_id", "state", "indexed_version", "batch_id", *_VALUES)]
+    rows = []
+    for part in split(list(sketches)):
+        query = (
+            select(*columns, outlinks.c.links)
+            .select_from(documents.outerjoin(outlinks, outlinks.c.url_id == documents.c.url_id))
+            .where(documents.c.url_id.in_(part), known)
+        )
+        rows += [
+            {**row._mapping, "source_id": source_id, "run_id": run_id, "sketch": sketches[row.url_id]}
+            for row in transaction.execute(query)
+        ]
+    if rows:
+        statement = dialect_of(transaction).upsert(former_documents, ["url_id"], lambda new: {"sketch": new.sketch})
+        transaction.execute(statement, rows)
+
+
+def forget(transaction: Transaction, source_id: int, *, until_run: int) -> bool:
+    """Forgets what runs up to ``until_run`` changed, a part at a time; returns whether there may be more."""
+    here = former_documents.c.source_id == source_id
+    old = select(former_documents.c.id).where(here, former_documents.c.run_id <= until_run).limit(_PART)
+    return transaction.execute(delete(former_documents).where(former_documents.c.id.in_(old))).rowcount == _PART
+
+
+def forget_oldest(transaction: Transaction, source_id: int) -> None:
+    """Forgets all but the newest MOST rows, a part at a time."""
+    here = former_documents.c.source_id == source_id
+    number = former_documents.c.id
+    newest = select(number).where(here).order_by(number.desc()).offset(MOST).limit(_PART)
+    transaction.execute(delete(former_documents).where(number.in_(newest)))
+
+
+def load_sketches(transaction: Transaction, source_id: int, *, limit: int) -> list[tuple[int, str, bytes]]:
+    """Id and URL of the changed documents and the sketches of their new texts, the newest ``limit``, oldest first."""
+    query = (
+        select(former_documents.c.url_id, urls.c.url, former_documents.c.sketch)
+        .join(urls, urls.c.id == former_documents.c.url_id)
+        .where(former_documents.c.source_id == source_id)
+        .order_by(former_documents.c.id.desc())
+        .limit(limit)
+    )
+    return [(row.url_id, row.url, row.sketch) for row in transaction.execute(query)][::-1]
+
+
+def find_changes(transaction: Transaction, url_ids: Sequence[int]) -> list[Change]:
+    """Changed documents with both of their versions; those without a kept one are left out."""
+    found: list[Change] = []
+    former = [former_documents.c[name].label(f"before_{name}") for name in (*_PLACE, "content_length")]
+    for part in split(url_ids):
+        query = (
+            select(urls.c.id, urls.c.url, *(documents.c[name] for name in (*_PLACE, "content_length")), *former)
+            .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+            .join(former_documents, former_documents.c.url_id == urls.c.id)
+            .where(urls.c.id.in_(part))
+        )
+        for row in transaction.execute(query):
+            before, now = (_read_place(row, prefix) for prefix in ("before_", ""))
+            found.append(Change(row.id, row.url, before, now, row.before_content_length, row.content_length))
+    return found
+
+
+def find_earlier(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[Place | None, int]]:
+    """Where the records of documents that are about to be changed are, and the bytes of their pages, by row id.
+
+    Of a document that was changed before, the kept version counts.
+    """
+    found: dict[int, tuple[Place | None, int]] = {}
+    for part in split(url_ids):
+        for table in (documents, former_documents):
+            query = select(*(table.c[name] for name in ("url_id", *_PLACE, "content_length")))
+            for row in transaction.execute(query.where(table.c.url_id.in_(part))):
+                found[row.url_id] = (_read_place(row, ""), row.content_length)
+    return found
+
+
+def _read_place(row: Row[Any], prefix: str) -> Place | None:
+    values = [getattr(row, prefix + name) for name in _PLACE]
+    return None if None in values else (values[0], values[1], values[2], values[3])
+
+
+_SET: Final = (
+    update(documents)
+    .where(documents.c.url_id == bindparam("row_id"))
+    .values(
+        **{name: bindparam(f"old_{name}", type_=documents.c[name].type) for name in _VALUES},
+        state=bindparam("new_state", type_=SmallInteger()),
+        batch_id=bindparam("new_batch", type_=Integer()),
+        indexed_version=MAYBE_INDEXED,
+        code=200,
+        duplicate_of=None,
+        leaving=0,
+        index_error=None,
+        quarantine_run=None,
+    )
+)
+#: The index has the new text, and nobody has the old one any more: the next visit must count as a change.
+_FORGET_VALIDATORS: Final = (
+    update(documents)
+    .where(documents.c.url_id == bindparam("row_id"))
+    .values(etag=None, last_modified=None, body_digest=None)
+)
+_SET_LINKS: Final = (
+    update(outlinks).where(outlinks.c.url_id == bindparam("row_id")).values(links=bindparam("old_links"))
+)
+
+
+def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Collection[int]) -> list[Restored]:
+    """Puts documents back as they were; ``readable`` are those whose old record the cache still has.
+
+    Their duplicates have to be resolved afterwards, as those of new documents.
+    """
+    now = [documents.c[name].label(f"now_{name}") for name in ("state", "indexed_version", "code")]
+    restored: list[Restored] = []
+    for part in split(url_ids):
+        query = select(former_documents, *now).join(documents, documents.c.url_id == former_documents.c.url_id)
+        rows = list(transaction.execute(query.where(former_documents.c.url_id.in_(part))))
+        states = {row.url_id: _choose_state(row, has_record=row.url_id in readable) for row in rows}
+        back = [(row, state) for row in rows if (state := states[row.url_id]) is not None]
+        lost = [row for row in rows if states[row.url_id] is None]
+        _execute(transaction, _SET, [_build_values(row, state, readable) for row, state in back])
+        _execute(transaction, _FORGET_VALIDATORS, [{"row_id": row.url_id} for row in lost])
+        links = [{"row_id": row.url_id, "old_links": row.links} for row in rows if row.links is not None]
+        _execute(transaction, _SET_LINKS, links)
+        transaction.execute(delete(former_documents).where(former_documents.c.url_id.in_(part)))
+        restored += [Restored(row.url_id, row.run_id, row.now_code in COPIES) for row in rows]
+    return restored
+
+
+def _execute(transaction: Transaction, statement: Any, parameters: list[dict[str, Any]]) -> None:
+    if parameters:
+        transaction.execute(statement, parameters)
+
+
+def _choose_state(row: Row[Any], *, has_record: bool) -> DocumentState | None:
+    """The state of a document that is put back; None where the index has, or may have, the new text alone."""
+    unsent = row.now_state != DocumentState.SENDING and row.now_indexed_version == row.indexed_version
+    if unsent and row.indexed_version and row.state == DocumentState.PRESENT:
+        return DocumentState.PRESENT
+    if has_record:
+        return DocumentState.CACHED
+    return None if row.now_state in (DocumentState.SENDING, DocumentState.PRESENT) else DocumentState.RECORD_LOST
+
+
+def _build_values(row: Row[Any], state: DocumentState, readable: Collection[int]) -> dict[str, Any]:
+    values = {f"old_{name}": getattr(row, name) for name in _VALUES}
+    if row.url_id not in readable:
+        values |= {f"old_{name}": None for name in _PLACE}
+    batch = row.batch_id if state == DocumentState.PRESENT else None
+    return {**values, "row_id": row.url_id, "new_state": int(state), "new_batch": batch}
