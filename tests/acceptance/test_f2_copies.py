@@ -78,7 +78,7 @@ def test_documents_when_hundreds_become_one_then_none_is_taken_for_a_copy(tell: 
     assert joined.versions.keys() == again.versions.keys() == before.versions.keys()
     assert {joined.codes[at(f"p{number:03}.html")] for number in range(COPIES)} == {965}
     assert (joined.ended.exit_code, joined.ended.status["quarantined"]) == (0, 0)
-    assert (joined.counts["duplicates"], joined.counts["deleted"], again.counts["indexed"]) == (0, 0, 0)
+    assert (joined.counts["duplicates"], joined.counts["deleted"], again.counts["deleted"]) == (0, 0, 0)
 
 
 def test_copies_when_a_few_documents_become_one_then_the_others_leave_within_the_limits_on_deleting(
