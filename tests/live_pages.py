@@ -36,19 +36,20 @@ def path(number: int) -> str:
     return f"/d/{number:04}.html"
 
 
-def _words(number: int, edition: int) -> list[str]:
+def words(number: int, edition: int) -> list[str]:
+    """The text of a document: words that no other has."""
     chance = random.Random(f"{number} {edition}")
     return ["".join(chance.choices(_SYLLABLES, k=4)) for _ in range(_WORDS)]
 
 
 def phrase(number: int, edition: int = 0) -> str:
     """Words that this edition of this document has, and nothing else."""
-    return " ".join(_words(number, edition)[:_PHRASE])
+    return " ".join(words(number, edition)[:_PHRASE])
 
 
 def document(number: int, edition: int = 0, head: str = "") -> str:
     """The page of a document."""
-    text = " ".join(_words(number, edition))
+    text = " ".join(words(number, edition))
     return (
         f"<!DOCTYPE html>\n<html><head><title>Sheet {number}</title>{head}</head>"
         f"<body><main><h1>Sheet {number}</h1><p>{text}.</p></main></body></html>\n"
