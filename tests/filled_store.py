@@ -107,7 +107,7 @@ class FilledStore:
             self.settle(path, code)
         with self.database.write_once() as transaction:
             ids = [self.ids[path] for path in paths]
-            document_table.mark_evidence(transaction, ids, "404")
+            document_table.mark_evidence(transaction, ids, str(code))
             removal_table.quarantine(transaction, ids, self.run.id)
 
     def end(self, reason: str = "finished", exit_code: int = 0) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -65,15 +65,14 @@ def finish_removals(sender: BatchSender) -> int:
     return removed + remove_copies(sender)
 
 
-def approve_removals(sender: BatchSender, only: int | None) -> Iterator[tuple[int, int]]:
-    """Carries out the removals in quarantine, ``only`` those of one run, and those of a dead process.
+def carry_out(sender: BatchSender, find: Callable[[Transaction], list[RemovalCandidate]]) -> Iterator[tuple[int, int]]:
+    """Carries out removals that an operator decided about, as long as ``find`` finds any, and those of a dead process.
 
-    Yields, page by page, how many there were and how many the index acknowledged.
+    They do not count towards the limits. Yields, page by page, how many there were and how many the index acknowledged.
     """
     yield from _send_left(sender)
-    run = sender.run
-    while held := run.read(partial(removal_table.find_quarantined, source_id=run.source_id, run_id=only)):
-        yield len(held), _remove(sender, [row for row, _ in held], counted=False)
+    while rows := sender.run.read(find):
+        yield len(rows), _remove(sender, rows, counted=False)
 
 
 def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:

@@ -62,13 +62,8 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
     yield from _describe_duplicates(facts)
     if listed.document_state is not None:
         yield _describe_index(context, facts)
-    if listed.document_state is not None and facts.quarantine_run is not None:
-        detail = f"run {facts.quarantine_run} would have removed more than the limits on deleting allow"
-        yield Step("removal", "quarantined", detail)
-    elif listed.document_state is not None and facts.leaving:
-        moved = listed.code in REDIRECTS and listed.rule is None
-        when = "once the page that it leads to was fetched or is gone" if moved else "at the end of the run"
-        yield Step("removal", "waits", f"removed {when}, within the limits")
+    if listed.document_state is not None:
+        yield from _describe_removal(context, facts)
     yield _describe_next_visit(context, listed)
 
 
@@ -230,6 +225,27 @@ def _describe_index(context: Context, facts: UrlFacts) -> Step:
         parts.append(f"the index refused it: {listed.index_error}")
     parts.append(f"id {urls.document_id(context.source.name, listed.url)}")
     return Step("index", "in the index" if context.in_index else "not in the index", "; ".join(parts))
+
+
+def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
+    """Describes the removal that waits, was rejected, or was carried out."""
+    name, evidence = context.source.name, facts.evidence or "no evidence noted"
+    if facts.quarantine_run is not None:
+        detail = f"run {facts.quarantine_run} would have removed more than the limits on deleting allow ({evidence})"
+        yield Step("removal", "quarantined", detail)
+    elif facts.rejected_run is not None:
+        detail = (
+            f"the removal by run {facts.rejected_run} was rejected ({evidence}): it stays until there is other evidence; "
+            f"to let it go after all: searchcrawl quarantine restore {name} --run {facts.rejected_run}"
+        )
+        yield Step("removal", "rejected", detail)
+    elif facts.leaving:
+        yield Step("removal", "waits", f"removed at the end of the run, within the limits ({evidence})")
+    elif facts.removed_run is not None and not context.in_index:
+        detail = (
+            f"removed by run {facts.removed_run} ({evidence}); searchcrawl undelete {facts.removed_run} takes it back"
+        )
+        yield Step("removal", "removed", detail)
 
 
 def _describe_next_visit(context: Context, listed: ListedUrl) -> Step:

@@ -139,6 +139,8 @@ def _describe_presence(context: Context, facts: UrlFacts) -> str:
         return _NOT_IN
     if facts.quarantine_run is not None:
         return f"{_IN}, and its removal waits in quarantine"
+    if facts.rejected_run is not None:
+        return f"{_IN}, and stays: its removal was rejected"
     if listed.document_state == DocumentState.REMOVING or listed.code in COPIES:
         return f"{_IN}, and being removed"
     if listed.code in REDIRECTS and listed.rule is None:

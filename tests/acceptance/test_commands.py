@@ -290,13 +290,13 @@ def test_quarantine_when_limits_hold_deletions_back_then_list_approve_and_reject
     assert (second.returncode, held["quarantined"]) == (9, len(waiting))
     assert [warning["code"] for warning in held["warnings"]] == ["quarantine"]
     assert {(row["run"], row["reason"]) for row in waiting} >= {(2, "404"), (2, "410")}
-    assert approved == {"source": "demo", "documents": len(waiting), "removed": len(waiting), "failed": 0}
+    assert approved == {"source": "demo", "documents": len(waiting), "removed": len(waiting), "failed": 0, "waiting": 0}
     assert lines(folder, "quarantine", "list", "demo") == []
     assert only(folder, "verify")["ok"]
     gone = {row["url"] for row in lines(folder, "urls", "demo", "--state", "gone")}
     assert gone == {row["url"] for row in waiting}
     assert only(folder, "status", "demo")["documents"] == held["documents"] - len(waiting)
-    assert rejected == {"source": "demo", "documents": len(waiting), "removed": 0, "failed": 0}
+    assert rejected == {"source": "demo", "documents": len(waiting), "removed": 0, "failed": 0, "waiting": 0}
     assert only(rejecting, "status", "demo")["documents"] == held["documents"] >= before
     assert only(rejecting, "verify")["ok"]
 

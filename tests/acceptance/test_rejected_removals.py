@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_stories import page, pages, run, source
+from tests.acceptance.support_quarantine import HOST, NAMES, PATHS, decide, is_verified, listed, settings, write
+from tests.acceptance.support_stories import page, pages, run
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
 pytestmark = pytest.mark.matrix
 
-HOST: Final = "kept.acme.test"
-NAMES: Final = ("alpha", "beta")
-PATHS: Final = tuple(f"/{name}.html" for name in NAMES)
 NOINDEX: Final = '<meta name="robots" content="noindex">'
 
 Change = Callable[[CrawlProject], None]
-
-
-def settings(site: SiteProcess, **more: Any) -> dict[str, Any]:
-    """A source of which each removal waits."""
-    return {**source(site, HOST), "lifecycle": {"max_delete_documents": 0}, **more}
 
 
 @pytest.fixture
@@ -37,29 +29,6 @@ def project(tmp_path: Path) -> Iterator[CrawlProject]:
         # A third page is never touched: no answer looks like those of the whole host.
         pages(site, HOST, **{name: page(f"text of {name}") for name in (*NAMES, "gamma")})
         yield new_project(tmp_path, site, **settings(site))
-
-
-def decide(project: CrawlProject, action: str, *options: str) -> dict[str, Any]:
-    done = project.command("quarantine", action, "demo", *options, "--json")
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-def listed(project: CrawlProject, *options: str) -> list[dict[str, Any]]:
-    done = project.command("quarantine", "list", "demo", *options, "--json")
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def is_verified(project: CrawlProject) -> bool:
-    done = project.command("verify", "demo", "--json")
-    return bool(json.loads(done.stdout)["ok"])
-
-
-def write(project: CrawlProject, text: str, head: str = "") -> None:
-    for name, path in zip(NAMES, PATHS, strict=True):
-        project.site.set_page(HOST, path, page(f"{text} {name}", head=head))
 
 
 def gone(project: CrawlProject) -> None:

@@ -15,6 +15,7 @@ from searchcrawl.operations import quarantine
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.queries.verify import verify
+from searchcrawl.store.batches import quarantine_table
 from searchcrawl.store.runs import lease
 from tests.filled_store import SITE, FilledStore
 
@@ -54,12 +55,12 @@ def rows(filled: FilledStore, **wanted: Any) -> list[dict[str, Any]]:
     return list(list_urls(filled.database, filled.source, UrlFilter(**wanted)))
 
 
+def listed(filled: FilledStore) -> list[dict[str, Any]]:
+    return list(quarantine.list_waiting(filled.database, filled.source))
+
+
 def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
     return verify(filled.database, filled.index, ["demo"], only=only)
-
-
-def waiting(filled: FilledStore) -> list[dict[str, Any]]:
-    return list(quarantine.list_waiting(filled.database, filled.source))
 
 
 def status(filled: FilledStore, **options: Any) -> dict[str, Any]:
@@ -74,14 +75,14 @@ def test_approve_when_removals_wait_then_they_leave_the_index_at_once(filled: Fi
 
     done = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
 
-    assert done == {"source": "demo", "documents": 2, "removed": 2, "failed": 0}
+    assert done == {"source": "demo", "documents": 2, "removed": 2, "failed": 0, "waiting": 0}
     assert filled.indexed_urls() == ["/c"]
     assert {row["url"].removeprefix(SITE): row["state"] for row in rows(filled)} == {
         "/a": "gone",
         "/b": "gone",
         "/c": "indexed",
     }
-    assert waiting(filled) == []
+    assert listed(filled) == []
     assert verified(filled)["ok"]
 
 
@@ -93,7 +94,7 @@ def test_approve_when_the_index_refuses_one_then_it_is_counted(filled: FilledSto
 
     done = quarantine.approve(filled.project, filled.source, filled.database, Deaf(refused=f"{SITE}/a"))
 
-    assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1}
+    assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1, "waiting": 0}
 
 
 def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: FilledStore, tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_approve_when_the_index_cannot_be_used_then_nothing_changes(filled: Fill
     with pytest.raises(IndexMisconfigured):
         quarantine.approve(filled.project, filled.source, filled.database, broken)
 
-    assert len(waiting(filled)) == 1
+    assert len(listed(filled)) == 1
     assert quarantine.reject(filled.project, filled.source, filled.database)["documents"] == 1
 
 
@@ -123,7 +124,7 @@ def test_approve_when_the_index_goes_away_then_the_removals_are_sent_once_it_is_
     done = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
 
     assert away.outcomes == ["failed"]
-    assert done == {"source": "demo", "documents": 1, "removed": 1, "failed": 0}
+    assert done == {"source": "demo", "documents": 1, "removed": 1, "failed": 0, "waiting": 0}
     assert filled.indexed_urls() == ["/b"]
 
 
@@ -150,9 +151,9 @@ def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) 
 
     done = quarantine.reject(filled.project, filled.source, filled.database)
 
-    assert done == {"source": "demo", "documents": 1, "removed": 0, "failed": 0}
+    assert done == {"source": "demo", "documents": 1, "removed": 0, "failed": 0, "waiting": 0}
     assert filled.indexed_urls() == ["/a", "/b"]
-    assert waiting(filled) == []
+    assert listed(filled) == []
     with filled.database.read_once() as transaction:
         assert not lease.is_held(transaction, filled.run.source_id, clock.now_ms())
 
@@ -162,7 +163,7 @@ def test_quarantine_when_nothing_waits_or_never_ran_then_nothing_is_done(filled:
     filled.end()
 
     for source in (filled.source, never):
-        nothing = {"source": source.name, "documents": 0, "removed": 0, "failed": 0}
+        nothing = {"source": source.name, "documents": 0, "removed": 0, "failed": 0, "waiting": 0}
         assert quarantine.approve(filled.project, source, filled.database, filled.index) == nothing
         assert quarantine.reject(filled.project, source, filled.database) == nothing
         assert list(quarantine.list_waiting(filled.database, source)) == []
@@ -174,6 +175,59 @@ def test_list_waiting_when_removals_wait_then_run_reason_and_time_are_told(fille
     filled.hold_back("/a", code=410)
     filled.end(exit_code=9)
 
-    [row] = waiting(filled)
+    [row] = listed(filled)
 
     assert row == {"run": filled.run.id, "url": f"{SITE}/a", "reason": "410", "since": status(filled)["run"]["ended"]}
+
+
+def test_list_waiting_when_the_run_was_killed_then_what_it_still_holds_back_is_not_approved_unseen(
+    filled: FilledStore,
+) -> None:
+    filled.fetch("/a", "/b")
+    filled.send()
+    filled.hold_back("/a")
+    shown = listed(filled)
+    # It goes on.
+    filled.hold_back("/b")
+    filled.end(exit_code=9)
+
+    before = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
+    listed(filled)
+    after = quarantine.approve(filled.project, filled.source, filled.database, filled.index)
+
+    assert len(shown) == 1
+    assert (before["documents"], before["waiting"]) == (0, 2)
+    assert (after["documents"], after["waiting"]) == (2, 0)
+    assert filled.indexed_urls() == []
+
+
+def test_restore_when_the_index_refuses_one_then_it_is_counted(filled: FilledStore) -> None:
+    filled.fetch("/a", "/b")
+    filled.send()
+    filled.hold_back("/a", "/b")
+    filled.end(exit_code=9)
+    quarantine.reject(filled.project, filled.source, filled.database)
+
+    done = quarantine.restore(filled.project, filled.source, filled.database, Deaf(refused=f"{SITE}/a"))
+
+    assert done == {"source": "demo", "documents": 2, "removed": 1, "failed": 1, "waiting": 0}
+
+
+def test_decided_when_there_are_more_than_a_transaction_takes_then_all_are_meant(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quarantine_table, "PAGE_ROWS", 2)
+    names = [f"/{number}" for number in range(5)]
+    filled.fetch(*names)
+    filled.send()
+    filled.hold_back(*names)
+    filled.end(exit_code=9)
+
+    shown = listed(filled)
+    rejected = quarantine.reject(filled.project, filled.source, filled.database)
+    kept = list(quarantine.list_rejected(filled.database, filled.source))
+    done = quarantine.restore(filled.project, filled.source, filled.database, filled.index)
+
+    assert [row["url"] for row in kept] == [row["url"] for row in shown]
+    assert (len(shown), rejected["documents"], done["removed"]) == (5, 5, 5)
+    assert filled.indexed_urls() == []

@@ -79,7 +79,7 @@ def test_explain_when_rows_are_in_any_state_then_the_verdict_says_it(filled: Fil
         "/nothing": "not in the index: removed, or never sent",
     }
     assert step(ask(filled, "/held"), "removal") == (
-        f"quarantined: run {filled.run.id} would have removed more than the limits on deleting allow"
+        f"quarantined: run {filled.run.id} would have removed more than the limits on deleting allow (404)"
     )
     assert "the index has version" in step(ask(filled, "/failed"), "index")
 

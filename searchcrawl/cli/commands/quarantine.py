@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from typing import Any, Final
@@ -17,26 +17,34 @@ from searchcrawl.operations import quarantine
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
-_ACTIONS: Final = ("list", "approve", "reject")
+_ACTIONS: Final = ("list", "approve", "reject", "restore")
 _ROWS_A_TABLE: Final = 1000
 
 
 class Command(BaseCommand):
     requires_project = True
     arguments = (2, 2)
-    shown_arguments = "list|approve|reject NAME"
+    shown_arguments = "list|approve|reject|restore NAME"
     example = "searchcrawl quarantine approve intranet"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--run", type=int, metavar="N", help="approve or reject what this run held back, no more")
+        parser.add_argument("--rejected", action="store_true", help="list the deletions that were rejected")
+        parser.add_argument(
+            "--run",
+            type=int,
+            metavar="N",
+            help="approve, reject or restore the deletions of this run alone; else approve and reject mean those listed last",
+        )
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
         super().check_use(args, opts)
         if args[0] not in _ACTIONS:
             raise UsageError(f"unrecognized argument: {args[0]} (there are {', '.join(_ACTIONS)})")
         if args[0] == "list" and opts.run is not None:
-            raise UsageError("--run goes with approve and reject")
+            raise UsageError("--run goes with approve, reject and restore")
+        if args[0] != "list" and opts.rejected:
+            raise UsageError("--rejected goes with list")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         action, name = args
@@ -44,13 +52,15 @@ class Command(BaseCommand):
         source = load_source(project, name)
         with closing(Database(project.database_url, project.root)) as database:
             if action == "list":
-                _show_list(quarantine.list_waiting(database, source), as_json=opts.json)
+                listing = quarantine.list_rejected if opts.rejected else quarantine.list_waiting
+                _show_list(listing(database, source), rejected=opts.rejected, as_json=opts.json)
                 return Exit.DONE
             if action == "reject":
                 done = quarantine.reject(project, source, database, only=opts.run)
             else:
+                carry_out = quarantine.approve if action == "approve" else quarantine.restore
                 with use_index(project) as index:
-                    done = quarantine.approve(project, source, database, index, only=opts.run)
+                    done = carry_out(project, source, database, index, only=opts.run)
         if opts.json:
             print_object(done)
         else:
@@ -58,23 +68,26 @@ class Command(BaseCommand):
         return Exit.DONE
 
 
-def _show_list(waiting: Iterable[dict[str, Any]], *, as_json: bool) -> None:
+def _show_list(removals: Iterator[dict[str, Any]], *, rejected: bool, as_json: bool) -> None:
     if as_json:
-        print_objects(waiting)
+        print_objects(removals)
         return
-    left, columns = iter(waiting), ("run", "url", "reason", "since")
+    columns = ("run", "url", "reason", "since")
     nothing = True
     # There may be millions: a table of some at a time.
-    while rows := [tuple(row[name] for name in columns) for row in islice(left, _ROWS_A_TABLE)]:
+    while rows := [tuple(row[name] for name in columns) for row in islice(removals, _ROWS_A_TABLE)]:
         print_table(columns, rows)
         nothing = False
     if nothing:
-        print("no deletion waits")
+        print("no deletion was rejected" if rejected else "no deletion waits")
 
 
 def _show(action: str, done: Mapping[str, Any]) -> None:
+    name, waiting = done["source"], ""
+    if done["waiting"]:
+        waiting = f"; {done['waiting']} others wait (searchcrawl quarantine list {name})"
     if action == "reject":
-        print(f"{done['source']}: {done['documents']} documents stay in the index")
+        print(f"{name}: {done['documents']} documents stay in the index{waiting}")
     else:
         failed = f", {done['failed']} refused by the index" if done["failed"] else ""
-        print(f"{done['source']}: {done['removed']} of {done['documents']} documents removed{failed}")
+        print(f"{name}: {done['removed']} of {done['documents']} documents removed{failed}{waiting}")

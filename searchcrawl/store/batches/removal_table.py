@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select, text, updat
 
 from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, set_documents
-from searchcrawl.store.documents.document_table import OUT_OF_QUARANTINE
+from searchcrawl.store.documents.document_table import MAYBE_INDEXED, OUT_OF_QUARANTINE
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import batches, documents, runs, urls
 from searchcrawl.store.statements import is_one_of, split
@@ -21,7 +21,6 @@ PAGE_ROWS: Final = 5000
 # The literals let the planner use the partial indexes.
 _HAS_EVIDENCE: Final = text("documents.leaving > 0")
 _IS_INDEXED_COPY: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
-_IS_QUARANTINED: Final = text(f"documents.state = {DocumentState.QUARANTINED}")
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _IS_COPY: Final = documents.c.duplicate_of.is_not(None)
 
@@ -37,16 +36,16 @@ class RemovalCandidate(NamedTuple):
 
 
 #: A copy leaves for another document, whatever became of its last visit.
-_COLUMNS: Final = (
+COLUMNS: Final = (
     documents.c.url_id,
     urls.c.url,
     case((_IS_COPY, documents.c.code), else_=urls.c.code).label("code"),
     case((~_IS_COPY, urls.c.rule)).label("rule"),
     documents.c.leaving,
 )
-_ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
+ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
 _survivor, _end = documents.alias("survivor"), documents.alias("end")
-_ROWS_OF_COPIES: Final = _ROWS.join(_survivor, _survivor.c.url_id == documents.c.duplicate_of).outerjoin(
+_ROWS_OF_COPIES: Final = ROWS.join(_survivor, _survivor.c.url_id == documents.c.duplicate_of).outerjoin(
     _end, _end.c.url_id == _survivor.c.duplicate_of
 )
 
@@ -103,10 +102,10 @@ def _build_is_new(batch_before: int) -> ColumnElement[bool]:
 
 
 def _find_page(
-    transaction: Transaction, source_id: int, after: int, *conditions: Any, rows: Any = _ROWS
+    transaction: Transaction, source_id: int, after: int, *conditions: Any, rows: Any = ROWS
 ) -> list[RemovalCandidate]:
     query = (
-        select(*_COLUMNS)
+        select(*COLUMNS)
         .select_from(rows)
         .where(documents.c.source_id == source_id, documents.c.url_id > after, *conditions)
         .order_by(documents.c.url_id)
@@ -125,9 +124,11 @@ def seal(
         url_ids,
         state=int(DocumentState.REMOVING),
         batch_id=batch.number,
-        # A removal that an operator approved is one of the run that held it back.
-        removed_run=func.coalesce(documents.c.quarantine_run, run_id),
+        # What an operator decided is a removal of the run that held it back.
+        removed_run=func.coalesce(documents.c.quarantine_run, documents.c.rejected_run, run_id),
         quarantine_run=None,
+        rejected_run=None,
+        indexed_version=MAYBE_INDEXED,
     )
     return batch
 
@@ -194,25 +195,6 @@ def quarantine(transaction: Transaction, url_ids: Sequence[int], run_id: int) ->
         quarantine_run=run_id,
         batch_id=None,
     )
-
-
-def find_quarantined(
-    transaction: Transaction, source_id: int, *, after: int = 0, run_id: int | None = None
-) -> list[tuple[RemovalCandidate, int]]:
-    """The next documents whose removal waits in quarantine, by rising id, each with the run that put it there.
-
-    ``run_id``: only those of one run.
-    """
-    query = (
-        select(*_COLUMNS, documents.c.quarantine_run)
-        .select_from(_ROWS)
-        .where(_IS_QUARANTINED, documents.c.source_id == source_id, documents.c.url_id > after)
-        .order_by(documents.c.url_id)
-        .limit(PAGE_ROWS)
-    )
-    if run_id is not None:
-        query = query.where(documents.c.quarantine_run == run_id)
-    return [(RemovalCandidate(*row[:-1]), row[-1]) for row in transaction.execute(query)]
 
 
 def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:

@@ -151,9 +151,11 @@ def has_canonicals(transaction: Transaction, source_id: int) -> bool:
 
 _NEW_STATE: Final = bindparam("new_state", type_=SmallInteger())
 _NEW_EVIDENCE: Final = bindparam("new_evidence", type_=Text())
-#: Also a document stays as it is that an operator kept although it is such a copy.
+#: An operator kept the document although another one is indexed in its place for the same reason.
+_IS_REJECTED: Final = and_(documents.c.rejected_run.is_not(None), documents.c.evidence == _NEW_EVIDENCE)
+#: A document with a text of its own stays as it is. That of a copy is its survivor's: the index keeps the earlier one.
 _KEEPS_STATE: Final = or_(
-    _NEW_STATE.is_(None), and_(documents.c.rejected_run.is_not(None), documents.c.evidence == _NEW_EVIDENCE)
+    _NEW_STATE.is_(None), and_(_IS_REJECTED, bindparam("new_code", type_=Integer()) != int(Code.DUPLICATE))
 )
 _SET: Final = (
     update(documents)
@@ -167,10 +169,8 @@ _SET: Final = (
         # Copies in the index are found by a query of their own (``removal_table.find_candidates``).
         leaving=case((_KEEPS_STATE, documents.c.leaving), else_=0),
         evidence=case((_KEEPS_STATE, documents.c.evidence), else_=_NEW_EVIDENCE),
-        **{
-            name: case((_KEEPS_STATE, documents.c[name]), else_=None)
-            for name in ("quarantine_run", "rejected_run", "removed_run")
-        },
+        rejected_run=case((or_(_KEEPS_STATE, _IS_REJECTED), documents.c.rejected_run), else_=None),
+        **{name: case((_KEEPS_STATE, documents.c[name]), else_=None) for name in ("quarantine_run", "removed_run")},
     )
 )
 

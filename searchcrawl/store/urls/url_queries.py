@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select, text
+from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select
 
 from searchcrawl.codes import WARNED
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.schema import batches, documents, hosts, runs, sitemaps, urls
+from searchcrawl.store.schema import batches, documents, hosts, sitemaps, urls
 from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import INDEXABLE, BatchState, DocumentState, FetchState
 
@@ -143,15 +143,6 @@ def find_host_ids(transaction: Transaction, name: str) -> list[int]:
     return [row.id for row in transaction.execute(query) if name in {row.name, row.name.rpartition(":")[0]}]
 
 
-def find_quarantine_times(transaction: Transaction, source_id: int) -> dict[int, int]:
-    """The ends of runs, by run id: since then the removals of the run have been in quarantine."""
-    # The literal lets the planner use the partial index.
-    quarantined = text(f"documents.state = {DocumentState.QUARANTINED}")
-    waiting = select(documents.c.quarantine_run).where(documents.c.source_id == source_id, quarantined)
-    query = select(runs.c.id, func.coalesce(runs.c.ended_ms, runs.c.started_ms)).where(runs.c.id.in_(waiting))
-    return {row[0]: row[1] for row in transaction.execute(query)}
-
-
 def count_cached_records(transaction: Transaction, source_id: int) -> int:
     """How many documents of a source have their record in the cache."""
     return _count(transaction, documents.c.source_id == source_id, documents.c.segment.is_not(None))
@@ -244,7 +235,9 @@ class UrlFacts:
 
     ``place`` is (segment, offset, bytes of the answer, bytes of the fields) of its record, None without one.
     ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
-    ten. ``leaving`` tells whether there is evidence against it: it is removed from the index at the end of the run.
+    ten. ``leaving`` tells whether it is to leave the index at the end of the run, ``evidence`` what is or was held
+    against it. The three runs are those that put its removal into quarantine, whose removal an operator rejected, and
+    that removed it.
     """
 
     listed: ListedUrl
@@ -259,6 +252,9 @@ class UrlFacts:
     batch_state: BatchState | None
     leaving: bool
     quarantine_run: int | None
+    rejected_run: int | None
+    removed_run: int | None
+    evidence: str | None
 
 
 def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts | None:
@@ -281,6 +277,9 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         batch_state=None if row.batch_state is None else BatchState(row.batch_state),
         leaving=bool(row.leaving),
         quarantine_run=row.quarantine_run,
+        rejected_run=row.rejected_run,
+        removed_run=row.removed_run,
+        evidence=row.evidence,
     )
 
 
@@ -314,6 +313,9 @@ _SELECTED: Final = select(
     documents.c.fields_bytes,
     documents.c.leaving,
     documents.c.quarantine_run,
+    documents.c.rejected_run,
+    documents.c.removed_run,
+    documents.c.evidence,
     batches.c.state.label("batch_state"),
     _canonicals.c.url.label("canonical"),
 ).select_from(

@@ -15,7 +15,7 @@ from searchcrawl.commit.decide import decide
 from searchcrawl.duplicates.resolution import rank
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.sources.config import Source
-from searchcrawl.store.batches import batch_table, removal_table
+from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.documents import duplicate_key_table as keys
 from searchcrawl.store.engine.database import Database
@@ -133,7 +133,7 @@ class World:
     def approve(self) -> bool:
         """Carries out the removals that wait; whether there were any."""
         with self.database.write_once() as transaction:
-            held = [row.url_id for row, _ in removal_table.find_quarantined(transaction, 1)]
+            held = [row.url_id for row in quarantine_table.list_waiting(transaction, 1, after=0)]
             removal_table.seal(transaction, 1, 1, self.now_ms, held, counted=False)
         self._acknowledge_removals()
         return bool(held)

@@ -1,0 +1,133 @@
+"""Removals that an operator decides about: those in quarantine, and those that were rejected (L3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from sqlalchemy import Column, ColumnElement, TextClause, case, or_, select, text, update
+
+from searchcrawl.rules.lifecycle import describe_evidence
+from searchcrawl.store.batches.removal_table import COLUMNS, PAGE_ROWS, ROWS, RemovalCandidate
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import documents, runs, sources, urls
+from searchcrawl.store.states import DocumentState
+
+# The literal lets the planner use the partial index.
+_IS_QUARANTINED: Final = text(f"documents.state = {DocumentState.QUARANTINED}")
+#: Documents that the index has, or that are on their way to it.
+_SENT: Final = or_(documents.c.indexed_version.is_not(None), documents.c.state == int(DocumentState.SENDING))
+
+
+class HeldRemoval(NamedTuple):
+    """A removal that waits or was rejected: the run that held it back, and what is held against the document."""
+
+    url_id: int
+    url: str
+    run: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which removals are meant: those of the run ``only``, else those of runs up to ``last``; None is no restriction."""
+
+    only: int | None = None
+    last: int | None = None
+
+    def build_condition(self, column: Column[int | None]) -> ColumnElement[bool]:
+        """The condition of the documents whose run is in ``column``; others have NULL there."""
+        if self.only is not None:
+            return column == self.only
+        return column.is_not(None) if self.last is None else column <= self.last
+
+
+def list_waiting(transaction: Transaction, source_id: int, *, after: int) -> list[HeldRemoval]:
+    """The removals in quarantine by rising row id, a page of them."""
+    return _list(transaction, source_id, documents.c.quarantine_run, _IS_QUARANTINED, after=after)
+
+
+def list_rejected(transaction: Transaction, source_id: int, *, after: int) -> list[HeldRemoval]:
+    """The removals that were rejected and not let go since, by rising row id, a page of them."""
+    return _list(transaction, source_id, documents.c.rejected_run, documents.c.rejected_run.is_not(None), after=after)
+
+
+def find_times(transaction: Transaction, run_id: int) -> tuple[int, int | None]:
+    """When a run started, and when it ended; None for one that goes on, or was killed."""
+    row = transaction.execute(select(runs.c.started_ms, runs.c.ended_ms).where(runs.c.id == run_id)).one()
+    return row.started_ms, row.ended_ms
+
+
+def find_listed_run(transaction: Transaction, source_id: int) -> int | None:
+    """The newest run whose removals were listed; None where none were ever."""
+    found: int | None = transaction.execute(select(sources.c.listed_run).where(sources.c.id == source_id)).scalar()
+    return found
+
+
+def set_listed_run(transaction: Transaction, source_id: int, run_id: int) -> None:
+    """Notes the newest run whose removals were listed; an earlier one changes nothing."""
+    newer = or_(sources.c.listed_run.is_(None), sources.c.listed_run < run_id)
+    transaction.execute(update(sources).where(sources.c.id == source_id, newer).values(listed_run=run_id))
+
+
+def find_waiting(transaction: Transaction, source_id: int, choice: Choice) -> list[RemovalCandidate]:
+    """The next removals in quarantine, by rising row id, a page of them."""
+    chosen = choice.build_condition(documents.c.quarantine_run)
+    return _find_page(transaction, _IS_QUARANTINED, documents.c.source_id == source_id, chosen)
+
+
+def find_rejected(transaction: Transaction, source_id: int, choice: Choice) -> list[RemovalCandidate]:
+    """The next rejected removals of documents that the index has or may have, by rising row id, a page of them."""
+    chosen = choice.build_condition(documents.c.rejected_run)
+    of_source = documents.c.source_id == source_id
+    return _find_page(transaction, documents.c.rejected_run.is_not(None), of_source, chosen, _SENT)
+
+
+def drop_unsent(transaction: Transaction, source_id: int, choice: Choice) -> int:
+    """Drops the next documents with a rejected removal that neither the index nor a delivery has; returns how many."""
+    unsent = (
+        select(documents.c.url_id)
+        .where(
+            documents.c.rejected_run.is_not(None),
+            documents.c.source_id == source_id,
+            choice.build_condition(documents.c.rejected_run),
+            ~_SENT,
+        )
+        .limit(PAGE_ROWS)
+    )
+    return transaction.execute(
+        update(documents)
+        .where(documents.c.url_id.in_(unsent))
+        .values(
+            state=case(
+                (documents.c.duplicate_of.is_not(None), int(DocumentState.WITHHELD)), else_=int(DocumentState.NONE)
+            ),
+            removed_run=documents.c.rejected_run,
+            rejected_run=None,
+        )
+    ).rowcount
+
+
+def _find_page(transaction: Transaction, *conditions: ColumnElement[bool] | TextClause) -> list[RemovalCandidate]:
+    query = select(*COLUMNS).select_from(ROWS).where(*conditions).order_by(documents.c.url_id).limit(PAGE_ROWS)
+    return [RemovalCandidate._make(row) for row in transaction.execute(query)]
+
+
+def _list(
+    transaction: Transaction,
+    source_id: int,
+    run: Column[int | None],
+    *conditions: ColumnElement[bool] | TextClause,
+    after: int,
+) -> list[HeldRemoval]:
+    query = (
+        select(documents.c.url_id, urls.c.url, run, documents.c.evidence, urls.c.code, urls.c.rule)
+        .select_from(ROWS)
+        .where(*conditions, documents.c.source_id == source_id, documents.c.url_id > after)
+        .order_by(documents.c.url_id)
+        .limit(PAGE_ROWS)
+    )
+    return [
+        HeldRemoval(url_id, url, number, evidence or describe_evidence(code, rule))
+        for url_id, url, number, evidence, code, rule in transaction.execute(query)
+    ]

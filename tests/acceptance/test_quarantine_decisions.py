@@ -1,0 +1,215 @@
+"""What operators decide about waiting removals: what they saw is carried out, rejected ones may go after all (L3)."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import HOST, PATHS, decide, is_verified, listed, settings
+from tests.acceptance.support_stories import page, pages, run
+from tests.crawl_forks import COMMANDS, Forks
+from tests.site.client import SiteProcess, configure
+from tests.solr_server import free_port
+
+pytestmark = pytest.mark.matrix
+
+NAMES: Final = ("alpha", "beta", "gamma", "delta", "epsilon")
+COMMANDS_AT_ONCE: Final = Forks(1)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        pages(site, HOST, **{name: page(f"text of {name}") for name in NAMES})
+        yield new_project(tmp_path, site, **settings(site))
+
+
+def delete(project: CrawlProject, *names: str) -> int:
+    """Deletes pages; the number of the run that holds their removals back."""
+    for name in names:
+        project.site.delete_page(HOST, f"/{name}.html")
+    ended = run(project).ended
+    assert ended.exit_code == 9
+    return int(ended.status["run"]["id"])
+
+
+def left(project: CrawlProject) -> set[str]:
+    """The names of the pages in the index."""
+    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
+
+
+@pytest.mark.parametrize("action", ["approve", "reject"])
+def test_decided_when_a_run_held_back_more_than_was_listed_then_what_was_listed_is_meant(
+    project: CrawlProject, action: str
+) -> None:
+    run(project)
+    first = delete(project, "alpha", "beta")
+    shown = listed(project)
+    second = delete(project, "gamma")
+
+    done = decide(project, action)
+    again = decide(project, action)
+    waiting = listed(project)
+    rest = decide(project, action)
+
+    assert {row["run"] for row in shown} == {first}
+    assert (done["documents"], done["waiting"], again["documents"], again["waiting"]) == (2, 1, 0, 1)
+    assert [(row["run"], row["url"].rpartition("/")[2]) for row in waiting] == [(second, "gamma.html")]
+    assert (rest["documents"], rest["waiting"]) == (1, 0)
+    assert left(project) == (set(NAMES) if action == "reject" else {"delta", "epsilon"})
+    assert is_verified(project)
+
+
+@pytest.mark.parametrize("action", ["approve", "reject"])
+def test_decided_when_nothing_was_ever_listed_then_all_that_waits_is_meant(project: CrawlProject, action: str) -> None:
+    run(project)
+    delete(project, "alpha")
+    delete(project, "beta")
+
+    done = decide(project, action)
+
+    assert (done["documents"], done["waiting"]) == (2, 0)
+
+
+def test_rejected_when_listed_then_with_run_reason_and_url_until_they_are_let_go(project: CrawlProject) -> None:
+    run(project)
+    number = delete(project, "alpha", "beta")
+    before = listed(project)
+    decide(project, "reject")
+    run(project)
+
+    rejected, waiting = listed(project, "--rejected"), listed(project)
+    done = decide(project, "restore")
+
+    assert rejected == before
+    assert [(row["run"], row["reason"]) for row in rejected] == [(number, "404")] * 2
+    assert (waiting, listed(project, "--rejected")) == ([], [])
+    assert (done["documents"], done["removed"], done["failed"]) == (2, 2, 0)
+    assert left(project) == {"gamma", "delta", "epsilon"}
+    assert is_verified(project)
+    # They were decided about: others are not held back because of them.
+    assert run(project).ended.exit_code == 0
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_restore_when_a_run_is_named_then_the_rejected_removals_of_others_stay(
+    project: CrawlProject, chosen: int
+) -> None:
+    run(project)
+    names = ("alpha", "beta")
+    numbers = []
+    for name in names:
+        numbers.append(delete(project, name))
+        decide(project, "reject")
+
+    done = decide(project, "restore", "--run", str(numbers[chosen]))
+
+    assert (done["documents"], done["removed"]) == (1, 1)
+    assert left(project) == set(NAMES) - {names[chosen]}
+    assert [row["run"] for row in listed(project, "--rejected")] == [numbers[1 - chosen]]
+
+
+def test_restore_when_the_page_came_back_then_its_document_stays(project: CrawlProject) -> None:
+    run(project)
+    delete(project, "alpha")
+    decide(project, "reject")
+    project.site.set_page(HOST, "/alpha.html", page("text of alpha"))
+    run(project)
+
+    done = decide(project, "restore")
+
+    assert (done["documents"], listed(project, "--rejected")) == (0, [])
+    assert left(project) == set(NAMES)
+
+
+def test_explain_when_a_removal_was_rejected_then_it_says_so_and_how_to_let_it_go(project: CrawlProject) -> None:
+    run(project)
+    number = delete(project, "alpha")
+    decide(project, "reject")
+
+    said = json.loads(project.command("explain", project.site.url(HOST, "/alpha.html"), "--json").stdout)
+
+    (step,) = [step for step in said["steps"] if step["step"] == "removal"]
+    assert said["in_index"]
+    assert "its removal was rejected" in said["verdict"]
+    assert step["outcome"] == "rejected"
+    assert "(404)" in step["detail"]
+    assert f"searchcrawl quarantine restore demo --run {number}" in step["detail"]
+
+
+@pytest.mark.parametrize("action", ["approve", "restore"])
+@pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked", "commit.sent"])
+def test_decided_when_killed_in_the_middle_then_the_next_call_or_run_completes_it(
+    project: CrawlProject, action: str, point: str
+) -> None:
+    run(project)
+    delete(project, *NAMES[:3])
+    listed(project)
+    if action == "restore":
+        decide(project, "reject")
+
+    killed = COMMANDS.run(project.folder, "quarantine", action, "demo", SEARCHCRAWL_FAILPOINT=point)
+    if point == "delete.sent":
+        decide(project, action)
+    else:
+        assert run(project).ended.exit_code == 0
+
+    assert killed.returncode == -signal.SIGKILL
+    assert left(project) == set(NAMES[3:])
+    assert (listed(project), listed(project, "--rejected")) == ([], [])
+    assert is_verified(project)
+
+
+@pytest.mark.parametrize("action", ["approve", "restore"])
+def test_decided_when_the_index_is_away_then_exit_6_and_nothing_is_lost(project: CrawlProject, action: str) -> None:
+    run(project)
+    delete(project, "alpha", "beta")
+    shown = listed(project)
+    if action == "restore":
+        decide(project, "reject")
+    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+
+    away = [project.command("quarantine", action, "demo") for _ in range(2)]
+
+    assert [each.returncode for each in away] == [6, 6]
+    configure(project.folder)
+    assert listed(project, *(["--rejected"] if action == "restore" else [])) == shown
+    assert decide(project, action)["removed"] == 2
+    assert is_verified(project)
+
+
+@pytest.mark.parametrize("action", ["approve", "reject", "restore"])
+def test_decided_when_the_source_is_crawled_then_exit_5(project: CrawlProject, action: str) -> None:
+    run(project)
+    delete(project, "alpha")
+    project.site.set_behaviour(HOST, PATHS[1], delay_seconds=20)
+    project.site.clear_log()
+    running = COMMANDS_AT_ONCE.start(project.folder, "crawl", "demo")
+    try:
+        running.until(lambda: any(entry["path"] == PATHS[1] for entry in project.site.log()))
+        refused = project.command("quarantine", action, "demo")
+    finally:
+        running.signal(signal.SIGKILL)
+        running.wait()
+
+    assert refused.returncode == 5
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "demo", "--run", "1"),
+        ("approve", "demo", "--rejected"),
+        ("restore", "demo", "--rejected"),
+        ("drop", "demo"),
+        ("restore",),
+    ],
+)
+def test_quarantine_when_used_wrongly_then_exit_2(project: CrawlProject, words: tuple[str, ...]) -> None:
+    assert project.command("quarantine", *words).returncode == 2
