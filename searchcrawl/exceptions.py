@@ -6,6 +6,7 @@ SearchcrawlError
 │   └── InvalidFile         several errors in one file
 ├── UnknownSource           a wrong use of the command line; exit 2
 ├── UnknownAttribute        the same
+├── UnknownRun              the same
 ├── SourceBusy              another process holds the source; exit 5
 ├── LeaseLost               another process took the lease: this one stops writing; exit 7
 ├── StoreError              the database cannot go on; exit 7
@@ -63,6 +64,10 @@ class InvalidFile(ConfigurationError):
 
 class UnknownSource(SearchcrawlError):
     """There is no source of this name in the project."""
+
+
+class UnknownRun(SearchcrawlError):
+    """There is no run with this number."""
 
 
 class UnknownAttribute(SearchcrawlError):

@@ -15,6 +15,7 @@ from searchcrawl.exceptions import (
     SourceBusy,
     StoreError,
     UnknownAttribute,
+    UnknownRun,
     UnknownSource,
     UnsupportedByIndex,
 )
@@ -47,6 +48,7 @@ class Exit(IntEnum):
 
 _OF_ERRORS: Final[Mapping[type[Exception], Exit]] = {
     UnknownSource: Exit.WRONG_USE,
+    UnknownRun: Exit.WRONG_USE,
     UnknownAttribute: Exit.WRONG_USE,
     InvalidUrl: Exit.WRONG_USE,
     ConfigurationError: Exit.CONFIGURATION,

@@ -48,7 +48,7 @@ def flush(
         if run is not None and run.read(lambda transaction: delivery_queue.is_waiting(transaction, run.source_id)):
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
-            sent = _send(run, receiver, retry_seconds, on_progress)
+            sent = send_waiting(run, receiver, retry_seconds, on_progress)
     return {"source": source.name, **sent._asdict()}
 
 
@@ -73,13 +73,14 @@ def resend(
                 receiver.ping()
             lost = run.read(lambda transaction: url_queries.count_indexed_without_record(transaction, run.source_id))
             delivery_queue.request_resend(run)
-            sent = _send(run, receiver, retry_seconds, on_progress).plus(Sent(failed=lost))
+            sent = send_waiting(run, receiver, retry_seconds, on_progress).plus(Sent(failed=lost))
             if lost:
                 logger.error("%s: %d documents of the index are no longer in the cache", source.name, lost)
     return {"source": source.name, **sent._asdict()}
 
 
-def _send(run: Run, receiver: Receiver, retry_seconds: float, on_progress: ProgressCallback | None) -> Sent:
+def send_waiting(run: Run, receiver: Receiver, retry_seconds: float, on_progress: ProgressCallback | None) -> Sent:
+    """Sends everything that waits, and the rest of a resend; raises DeliveryError."""
     on_sent = (
         None
         if on_progress is None

@@ -108,6 +108,40 @@ def drop_unsent(transaction: Transaction, source_id: int, choice: Choice) -> int
     ).rowcount
 
 
+def take_back(transaction: Transaction, source_id: int, run_id: int) -> tuple[int, list[int]]:
+    """Takes back the next removals of a run, a page of them: the documents count as kept by an operator.
+
+    Those with a record are to be sent. Returns how many these are, and the ids of the others, which have to be fetched.
+    """
+    removing = documents.c.state == int(DocumentState.REMOVING)
+    gone = (
+        select(documents.c.url_id)
+        .where(documents.c.removed_run == run_id, documents.c.source_id == source_id)
+        .where(or_(documents.c.indexed_version.is_(None), removing))
+        .limit(PAGE_ROWS)
+    )
+    cached = documents.c.segment.is_not(None)
+    rows = transaction.execute(
+        update(documents)
+        .where(documents.c.url_id.in_(gone))
+        .values(
+            state=case((cached, int(DocumentState.CACHED)), else_=int(DocumentState.RECORD_LOST)),
+            # Whether the index still has it is not known.
+            indexed_version=case((removing, 0)),
+            batch_id=None,
+            leaving=0,
+            rejected_run=documents.c.removed_run,
+            removed_run=None,
+            # A page that is to be fetched is to be read: nothing of it is "unchanged".
+            **{name: case((cached, documents.c[name])) for name in ("body_digest", "etag", "last_modified")},
+        )
+        .returning(documents.c.url_id, documents.c.state)
+    )
+    taken = rows.all()
+    lost = [url_id for url_id, state in taken if state == DocumentState.RECORD_LOST]
+    return len(taken) - len(lost), lost
+
+
 def _find_page(transaction: Transaction, *conditions: ColumnElement[bool] | TextClause) -> list[RemovalCandidate]:
     query = select(*COLUMNS).select_from(ROWS).where(*conditions).order_by(documents.c.url_id).limit(PAGE_ROWS)
     return [RemovalCandidate._make(row) for row in transaction.execute(query)]

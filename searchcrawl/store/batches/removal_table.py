@@ -124,8 +124,10 @@ def seal(
         url_ids,
         state=int(DocumentState.REMOVING),
         batch_id=batch.number,
-        # What an operator decided is a removal of the run that held it back.
-        removed_run=func.coalesce(documents.c.quarantine_run, documents.c.rejected_run, run_id),
+        # What an operator decided is a removal of the run that held it back; what never was a document is none.
+        removed_run=func.coalesce(
+            documents.c.quarantine_run, documents.c.rejected_run, run_id if counted else documents.c.removed_run
+        ),
         quarantine_run=None,
         rejected_run=None,
         indexed_version=MAYBE_INDEXED,

@@ -54,6 +54,13 @@ def find_source_names(transaction: Transaction) -> dict[int, str]:
     return {row.id: row.name for row in transaction.execute(select(sources.c.id, sources.c.name))}
 
 
+def find_source_of(transaction: Transaction, run_id: int) -> str | None:
+    """The name of the source of a run; None where there is no such run."""
+    query = select(sources.c.name).join(runs, runs.c.source_id == sources.c.id).where(runs.c.id == run_id)
+    found: str | None = transaction.execute(query).scalar()
+    return found
+
+
 def find_fingerprint(transaction: Transaction, source: int) -> str | None:
     """The fingerprint of the configuration with which the documents of a source were made."""
     found: str | None = transaction.execute(select(sources.c.fingerprint).where(sources.c.id == source)).scalar()

@@ -56,6 +56,7 @@ def call(command: Answering, *argv: str) -> Answering:
     [
         (exceptions.UnknownSource("unknown source: x"), 2),
         (exceptions.UnknownAttribute("unknown attribute: x"), 2),
+        (exceptions.UnknownRun("unknown run: 7"), 2),
         (exceptions.ConfigurationError("f", "k", "m"), 4),
         (exceptions.NotAvailableYet("f", "k", "not available yet"), 4),
         (exceptions.UnsupportedByIndex("no search"), 4),

@@ -1,0 +1,49 @@
+"""Bring back the documents that a run removed: from the cache, or by fetching them again."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_object, progress_bar
+from searchcrawl.exit_codes import Exit
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.index.opening import use_index
+from searchcrawl.operations import undelete
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    shown_arguments = "RUN"
+    example = "searchcrawl undelete 12"
+
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
+        if not (args[0].isascii() and args[0].isdigit() and len(args[0]) < 10):
+            raise UsageError(f"RUN is the number of a run, as `status` shows it (got {args[0]})")
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
+        run_id = int(args[0])
+        project = self.load_project()
+        retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+        with closing(Database(project.database_url, project.root)) as database:
+            source = load_source(project, undelete.find_source_of(database, run_id))
+            install_run_log(project, source)
+            with use_index(project) as index, progress_bar(source.name) as on_progress:
+                done = undelete.undelete(
+                    project, source, database, index, run_id, retry_seconds=retry_seconds, on_progress=on_progress
+                )
+        if opts.json:
+            print_object(done)
+        elif not any(done[name] for name in ("documents", "failed", "to_fetch")):
+            print(f"{source.name}: nothing that run {run_id} removed is missing")
+        else:
+            failed = f", {done['failed']} could not be sent" if done["failed"] else ""
+            to_fetch = f"; the next run fetches {done['to_fetch']} others" if done["to_fetch"] else ""
+            print(f"{source.name}: {done['documents']} documents sent{failed}{to_fetch}")
+        return Exit.DONE
