@@ -122,10 +122,7 @@ class TurnedPages:
         """Decides which pages of a cluster have turned; adds those of the group and those stored before to ``found``."""
         new = self._read_versions(documents, words)
         if cluster.comparison is None:
-            before = self._read_stored(sorted(cluster.members))
-            cluster.comparison = Comparison([*before.values(), *new.values()])
-            cluster.members = _select_turned(cluster.comparison, before)
-            cluster.turned = len(cluster.members)
+            cluster.comparison = self._judge_stored(cluster, list(new.values()))
         turned, was_seen = _select_turned(cluster.comparison, new), cluster.turned > FREE_DOCUMENTS
         cluster.turned += len(turned)
         if cluster.turned <= FREE_DOCUMENTS:
@@ -150,13 +147,21 @@ class TurnedPages:
             versions[url_id] = Version(before, words[url_id], len(document.body) - size)
         return versions
 
-    def _read_stored(self, url_ids: Sequence[int]) -> dict[int, Version]:
-        """Both versions of pages that were stored."""
-        versions = {}
-        for change in self._run.read(lambda transaction: former_table.find_changes(transaction, url_ids)):
+    def _judge_stored(self, cluster: Cluster, new: Sequence[Version]) -> Comparison:
+        """Judges the members, now that there are enough pages to compare with."""
+        members = sorted(cluster.members)
+        versions, restored = dict[int, Version](), set[int]()
+        for change in self._run.read(lambda transaction: former_table.find_changes(transaction, members)):
             before, now = (self._read_words(change.url, place) for place in (change.before, change.now))
             versions[change.url_id] = Version(before, now, change.now_bytes - change.before_bytes)
-        return versions
+            if change.restored:
+                restored.add(change.url_id)
+        comparison = Comparison([*versions.values(), *new])
+        turned = _select_turned(comparison, versions)
+        cluster.members = {url_id: readable for url_id, readable in turned.items() if url_id not in restored}
+        # Those that an earlier process put back were too many.
+        cluster.turned = max(len(turned), FREE_DOCUMENTS + 1 if restored else 0)
+        return comparison
 
     def _read_words(self, url: str, place: former_table.Place | None) -> PageWords | None:
         if place is None:

@@ -280,6 +280,8 @@ former_documents = Table(
     Column("run_id", Integer, nullable=False),
     # The new text (rules.turned_pages.Sketch).
     Column("sketch", LargeBinary, nullable=False),
+    # 1: the document was put back, and the other columns are what took its place.
+    Column("restored", SmallInteger, nullable=False, server_default="0"),
     # The links that the page had, as in outlinks.
     Column("links", LargeBinary),
     # As in documents.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Integer, Row, SmallInteger, bindparam, delete, or_, select, update
+from sqlalchemy import Integer, Row, SmallInteger, and_, bindparam, delete, or_, select, update
 
 from searchcrawl.codes import COPIES
 from searchcrawl.store.documents.document_table import MAYBE_INDEXED
@@ -43,8 +43,15 @@ _VALUES: Final = (
 Place = tuple[int, int, int, int]
 
 
+_PRESENT: Final = [documents.c[name] for name in ("url_id", *_PLACE, "content_length")]
+_FORMER: Final = [former_documents.c[name] for name in ("url_id", *_PLACE, "content_length")]
+
+
 class Change(NamedTuple):
-    """A document that was changed: where the records of both versions are, None without one, and their bytes."""
+    """A document that was changed: where the records of both versions are, None without one, and their bytes.
+
+    ``restored``: it was put back.
+    """
 
     url_id: int
     url: str
@@ -52,6 +59,7 @@ class Change(NamedTuple):
     now: Place | None
     before_bytes: int
     now_bytes: int
+    restored: bool
 
 
 class Restored(NamedTuple):
@@ -68,6 +76,9 @@ def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mappin
     columns = [documents.c[name] for name in ("url_id", "state", "indexed_version", "batch_id", *_VALUES)]
     rows = []
     for part in split(list(sketches)):
+        # Such a document is known as it is now.
+        back = and_(former_documents.c.url_id.in_(part), former_documents.c.restored == 1)
+        transaction.execute(delete(former_documents).where(back))
         query = (
             select(*columns, outlinks.c.links)
             .select_from(documents.outerjoin(outlinks, outlinks.c.url_id == documents.c.url_id))
@@ -112,7 +123,7 @@ def load_sketches(transaction: Transaction, source_id: int, *, limit: int) -> li
 def find_changes(transaction: Transaction, url_ids: Sequence[int]) -> list[Change]:
     """Changed documents with both of their versions; those without a kept one are left out."""
     found: list[Change] = []
-    former = [former_documents.c[name].label(f"before_{name}") for name in (*_PLACE, "content_length")]
+    former = [former_documents.c[name].label(f"former_{name}") for name in (*_PLACE, "content_length", "restored")]
     for part in split(url_ids):
         query = (
             select(urls.c.id, urls.c.url, *(documents.c[name] for name in (*_PLACE, "content_length")), *former)
@@ -121,8 +132,12 @@ def find_changes(transaction: Transaction, url_ids: Sequence[int]) -> list[Chang
             .where(urls.c.id.in_(part))
         )
         for row in transaction.execute(query):
-            before, now = (_read_place(row, prefix) for prefix in ("before_", ""))
-            found.append(Change(row.id, row.url, before, now, row.before_content_length, row.content_length))
+            versions = [
+                (_read_place(row, "former_"), row.former_content_length),
+                (_read_place(row, ""), row.content_length),
+            ]
+            (before, before_bytes), (now, now_bytes) = versions[::-1] if row.former_restored else versions
+            found.append(Change(row.id, row.url, before, now, before_bytes, now_bytes, bool(row.former_restored)))
     return found
 
 
@@ -133,10 +148,10 @@ def find_earlier(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, 
     """
     found: dict[int, tuple[Place | None, int]] = {}
     for part in split(url_ids):
-        for table in (documents, former_documents):
-            query = select(*(table.c[name] for name in ("url_id", *_PLACE, "content_length")))
-            for row in transaction.execute(query.where(table.c.url_id.in_(part))):
-                found[row.url_id] = (_read_place(row, ""), row.content_length)
+        present = select(*_PRESENT).where(documents.c.url_id.in_(part))
+        former = select(*_FORMER).where(former_documents.c.url_id.in_(part), former_documents.c.restored == 0)
+        for row in (*transaction.execute(present), *transaction.execute(former)):
+            found[row.url_id] = (_read_place(row, ""), row.content_length)
     return found
 
 
@@ -166,6 +181,11 @@ _FORGET_VALIDATORS: Final = (
     .where(documents.c.url_id == bindparam("row_id"))
     .values(etag=None, last_modified=None, body_digest=None)
 )
+_MARK: Final = (
+    update(former_documents)
+    .where(former_documents.c.url_id == bindparam("row_id"))
+    .values(restored=1, **{name: bindparam(f"now_{name}") for name in (*_PLACE, "content_length")})
+)
 _SET_LINKS: Final = (
     update(outlinks).where(outlinks.c.url_id == bindparam("row_id")).values(links=bindparam("old_links"))
 )
@@ -176,11 +196,13 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
 
     Their duplicates have to be resolved afterwards, as those of new documents.
     """
-    now = [documents.c[name].label(f"now_{name}") for name in ("state", "indexed_version", "code")]
+    names = ("state", "indexed_version", "code", "content_length", *_PLACE)
+    now = [documents.c[name].label(f"now_{name}") for name in names]
     restored: list[Restored] = []
     for part in split(url_ids):
         query = select(former_documents, *now).join(documents, documents.c.url_id == former_documents.c.url_id)
-        rows = list(transaction.execute(query.where(former_documents.c.url_id.in_(part))))
+        here = and_(former_documents.c.url_id.in_(part), former_documents.c.restored == 0)
+        rows = list(transaction.execute(query.where(here)))
         states = {row.url_id: _choose_state(row, has_record=row.url_id in readable) for row in rows}
         back = [(row, state) for row in rows if (state := states[row.url_id]) is not None]
         lost = [row for row in rows if states[row.url_id] is None]
@@ -188,7 +210,7 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
         _execute(transaction, _FORGET_VALIDATORS, [{"row_id": row.url_id} for row in lost])
         links = [{"row_id": row.url_id, "old_links": row.links} for row in rows if row.links is not None]
         _execute(transaction, _SET_LINKS, links)
-        transaction.execute(delete(former_documents).where(former_documents.c.url_id.in_(part)))
+        _execute(transaction, _MARK, [_build_mark(row, states[row.url_id]) for row in rows])
         restored += [Restored(row.url_id, row.run_id, row.now_code in COPIES) for row in rows]
     return restored
 
@@ -206,6 +228,13 @@ def _choose_state(row: Row[Any], *, has_record: bool) -> DocumentState | None:
     if has_record:
         return DocumentState.CACHED
     return None if row.now_state in (DocumentState.SENDING, DocumentState.PRESENT) else DocumentState.RECORD_LOST
+
+
+def _build_mark(row: Row[Any], state: DocumentState | None) -> dict[str, Any]:
+    """What took the place of the document; where nothing could be put back, that is still there."""
+    taken = "" if state is None else "now_"
+    names = (*_PLACE, "content_length")
+    return {"row_id": row.url_id, **{f"now_{name}": getattr(row, f"{taken}{name}") for name in names}}
 
 
 def _build_values(row: Row[Any], state: DocumentState, readable: Collection[int]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def _make_former_documents() -> None:
         sa.Column("source_id", sa.Integer(), nullable=False),
         sa.Column("run_id", sa.Integer(), nullable=False),
         sa.Column("sketch", sa.LargeBinary(), nullable=False),
+        sa.Column("restored", sa.SmallInteger(), server_default="0", nullable=False),
         sa.Column("links", sa.LargeBinary(), nullable=True),
         sa.Column("state", sa.SmallInteger(), nullable=False),
         sa.Column("indexed_version", sa.BigInteger(), nullable=True),
