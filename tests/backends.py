@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from searchcrawl.index.local import schema
 from tests.site.toml_text import to_toml
 
 if TYPE_CHECKING:
@@ -104,6 +105,28 @@ class Backends:
                 file.unlink()
             for file in (saved / "var").glob("searchcrawl.db*"):
                 shutil.copy(file, folder / "var")
+
+    def empty_index(self, folder: Path, source: str) -> None:
+        """Removes all documents of a source from a project's index; the index stays."""
+        name = _name(folder)
+        if self.solr is not None and name in self._cores:
+            self.solr.delete_source(name, source)
+            return
+        index = schema.open_index(folder / "var" / "index")
+        writer = index.writer()
+        writer.delete_documents_by_term("source", source)
+        writer.commit()
+        writer.wait_merging_threads()
+
+    def lose_store(self, folder: Path) -> None:
+        """Takes a project its database."""
+        name = _name(folder)
+        if self.postgres is not None and name in self._databases:
+            self.postgres.drop_database(name)
+            self.postgres.create_database(name)
+            return
+        for path in (folder / "var").glob("searchcrawl.db*"):
+            path.unlink()
 
     def close(self) -> None:
         """Removes all databases and cores."""

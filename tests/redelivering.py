@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,6 +62,12 @@ class Solid(Watched):
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
         return self._index.scan(source)
 
+    def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
+        return self._index.find_versions(ids)
+
+    def find_highest_version(self, source: str) -> int:
+        return self._index.find_highest_version(source)
+
     def search(self, query: Any) -> Any:
         return self._index.search(query)
 
@@ -78,8 +84,14 @@ def resend(filled: CachedStore, receiver: Any = None) -> dict[str, Any]:
     return redelivery.resend(filled.project, filled.source, filled.database, receiver or filled.index, retry_seconds=0)
 
 
-def sent(documents: int, removed: int = 0, failed: int = 0) -> dict[str, Any]:
-    return {"source": "demo", "documents": documents, "removed": removed, "failed": failed}
+def sent(documents: int, removed: int = 0, failed: int = 0, to_fetch: int = 0) -> dict[str, Any]:
+    return {
+        "source": "demo",
+        "documents": documents,
+        "removed": removed,
+        "failed": failed,
+        "to_fetch": to_fetch,
+    }
 
 
 def status(filled: CachedStore) -> dict[str, Any]:

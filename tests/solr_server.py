@@ -9,6 +9,7 @@ Java is needed, and Maven the first time.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import sys
 import urllib.error
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -104,6 +106,15 @@ class RunningSolr:
     def delete_core(self, name: str) -> None:
         """Removes a core with its files."""
         launcher.admin(self.port, f"cores?action=UNLOAD&core={quote(name)}&deleteInstanceDir=true&deleteDataDir=true")
+
+    def delete_source(self, name: str, source: str) -> None:
+        """Removes all documents of a source from a core, without tombstones."""
+        request = urllib.request.Request(
+            f"{self.core_url(name)}/update?commit=true",
+            data=json.dumps({"delete": {"query": f"source:{source}"}}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        urllib.request.urlopen(request, timeout=30).close()
 
     def kill(self) -> None:
         """``kill -9``; ``start`` brings it back on the same home and port."""

@@ -18,6 +18,7 @@ from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners,
 from searchcrawl.commit.link_rows import write_start_displays
 from searchcrawl.commit.review import review
 from searchcrawl.commit.turned_pages import TurnedPages
+from searchcrawl.comparison.bring_together import compare_at_begin
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.run import Run
@@ -85,6 +86,7 @@ class CachePipeline:
         rewriting.close()
 
     def _open(self, run: Run) -> GroupCommit:
+        compare_at_begin(run)
         known, most = 0, run.source.scope.max_urls
         if most:
             known = run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED))

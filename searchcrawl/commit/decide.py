@@ -93,7 +93,7 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
     group.counts["fetched"] += 1
     if claim.has_document and (document.page is None or (document.code == 200 and not _has_changed(document, source))):
         _confirm(document, settled, source, group)
-    elif claim.has_document and document.code == Code.EMPTY:
+    elif (claim.has_document or claim.is_known) and document.code == Code.EMPTY:
         # A page without text does not replace an earlier good one.
         group.settled.append(settled)
         group.counts["non_indexable"] += 1

@@ -12,8 +12,10 @@ from typing import Final
 
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.comparison.look import is_newer
 from searchcrawl.delivery.documents import read_parts
 from searchcrawl.delivery.index_retry import IndexRetry
+from searchcrawl.exceptions import DeliveryError
 from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
@@ -47,22 +49,23 @@ class BatchSender:
     on_sent: Callable[[int], None] | None = None
     _checked: Event = field(default_factory=Event)
 
-    def send_documents(self, batch: SealedBatch) -> tuple[int, int]:
+    def send_documents(self, batch: SealedBatch) -> tuple[int, int, int]:
         """Sends the documents of a batch that have no receipt yet; raises DeliveryError, LeaseLost, StoreError.
 
-        Returns how many documents the index took, and how many it refused or the cache has lost.
+        Returns how many documents the index took, how many it refused, and how many the cache has lost.
         """
         self._check_index()
-        taken = failed = 0
+        taken = refused = lost = 0
         with closing(read_parts(self.run, self.cache, batch.number)) as parts:
             for part in parts:
                 accepted = self._send_part(batch, part.documents) if part.documents else 0
                 if part.lost:
                     self.run.write(partial(_fetch_again, batch=batch, url_ids=part.lost))
                 taken += accepted
-                failed += len(part.documents) - accepted + len(part.lost)
+                refused += len(part.documents) - accepted
+                lost += len(part.lost)
         self._set_state(batch, BatchState.ACKNOWLEDGED)
-        return taken, failed
+        return taken, refused, lost
 
     def send_removals(self, batch: SealedBatch, candidates: Sequence[RemovalCandidate]) -> int:
         """Sends removals of a batch; returns how many the index acknowledged.
@@ -84,10 +87,21 @@ class BatchSender:
         self._set_state(batch, BatchState.COMMITTED)
 
     def _check_index(self) -> None:
-        """Checks the index, once: one with a foreign schema would take documents and forget their versions."""
-        if isinstance(self.receiver, SearchIndex) and not self._checked.is_set():
-            self.retry.attempt(self.receiver.ping)
-            self._checked.set()
+        """Checks the index, once; raises DeliveryError.
+
+        One with a foreign schema would take documents and forget their versions. One that is newer than the store would
+        get what it had before, and nothing would tell any more that the store is older.
+        """
+        index, run = self.receiver, self.run
+        if not isinstance(index, SearchIndex) or self._checked.is_set():
+            return
+        self.retry.attempt(index.ping)
+        if self.retry.attempt(lambda: is_newer(index, run.database, run.source.name)):
+            raise DeliveryError(
+                f"the index has versions of {run.source.name} that the store does not know: searchcrawl crawl"
+                f" {run.source.name} brings both together first"
+            )
+        self._checked.set()
 
     def _send_part(self, batch: SealedBatch, part: Sequence[tuple[int, IndexedDocument]]) -> int:
         reach("batch.post.begin")

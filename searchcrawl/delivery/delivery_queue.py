@@ -26,15 +26,19 @@ logger = logging.getLogger(__name__)
 
 
 class Sent(NamedTuple):
-    """How many documents and removals the index acknowledged, and how many documents could not be sent."""
+    """How many documents and removals the index acknowledged; it refused ``failed`` documents.
+
+    ``to_fetch`` are documents whose record the cache has lost: the next run fetches them.
+    """
 
     documents: int = 0
     removed: int = 0
     failed: int = 0
+    to_fetch: int = 0
 
     def plus(self, other: Sent) -> Sent:
         """The sum of both."""
-        return Sent(self.documents + other.documents, self.removed + other.removed, self.failed + other.failed)
+        return Sent(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
@@ -54,11 +58,11 @@ def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
 
 def deliver_batch(sender: BatchSender, batch: SealedBatch) -> Sent:
     """Sends the rest of a batch, commits it and frees its segments; raises as ``send_documents``."""
-    documents, failed = sender.send_documents(batch) if batch.state < BatchState.ACKNOWLEDGED else (0, 0)
+    documents, failed, lost = sender.send_documents(batch) if batch.state < BatchState.ACKNOWLEDGED else (0, 0, 0)
     sender.commit(batch)
     removed = removals.remove_copies(sender)
     free_segments(sender.run, sender.cache)
-    return Sent(documents, removed, failed)
+    return Sent(documents, removed, failed, lost)
 
 
 def is_waiting(transaction: Transaction, source_id: int) -> bool:
@@ -102,7 +106,7 @@ def continue_resend(sender: BatchSender) -> Sent:
     run.write(lambda transaction: resend_table.end(transaction, run.source_id))
     # Meanwhile no segment was deleted, because its records might still have had to be sent.
     free_segments(run, sender.cache)
-    logger.info("%d documents were sent again, %d could not be", sent.documents, sent.failed)
+    logger.info("%d documents were sent again, %d could not be", sent.documents, sent.failed + sent.to_fetch)
     return sent
 
 

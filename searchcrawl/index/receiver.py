@@ -11,7 +11,7 @@ The delivery calls it from one thread at a time. ``search`` and ``verify`` refus
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
@@ -53,6 +53,8 @@ class IndexEntry(NamedTuple):
     crawl_version: int
     checksum: str
     url: str
+    access_url: str = ""
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,15 @@ class SearchIndex(Receiver, Protocol):
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
         """Every committed document of a source (None: of all), by rising id, without tombstones."""
+
+    def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
+        """The committed versions of those of ``ids`` that are in the index, without tombstones; it waits seconds at most.
+
+        Raises IndexUnavailable or IndexMisconfigured.
+        """
+
+    def find_highest_version(self, source: str) -> int:
+        """The highest version of the documents and the tombstones of a source, 0 without any; as ``find_versions``."""
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; raises IndexUnavailable or IndexMisconfigured."""

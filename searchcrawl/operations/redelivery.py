@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from searchcrawl.comparison.bring_together import bring_together, prepare_resend
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.delivery.delivery_queue import Sent
@@ -16,9 +17,8 @@ from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
-from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.urls import url_queries
 
 logger = logging.getLogger(__name__)
 
@@ -39,15 +39,16 @@ def flush(
 ) -> dict[str, Any]:
     """Sends everything that waits for the index, including what a dead process began.
 
-    If nothing waits, the index gets no request. Returns ``{"source", "documents", "removed", "failed"}``. Removals that
-    no run has decided about wait for the end of a run. Raises SourceBusy while the source is crawled, and DeliveryError
-    if the index cannot be reached: then the rest waits as before.
+    If nothing waits, the index gets no request. Returns ``{"source", "documents", "removed", "failed", "to_fetch"}``.
+    Removals that no run has decided about wait for the end of a run. Raises SourceBusy while the source is crawled, and
+    DeliveryError if the index cannot be reached, or is newer than the store: then the rest waits as before.
     """
     sent = Sent()
     with lease_source(project, source, database) as run:
         if run is not None and run.read(lambda transaction: delivery_queue.is_waiting(transaction, run.source_id)):
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
+            prepare_resend(run)
             sent = send_waiting(run, receiver, retry_seconds, on_progress)
     return {"source": source.name, **sent._asdict()}
 
@@ -63,20 +64,27 @@ def resend(
 ) -> dict[str, Any]:
     """Sends all documents that should be in the index again, with new versions, and everything that waits.
 
-    Documents without a record in the cache count as failed. Those with a damaged record do too, and the next run
-    fetches them again. A resend that is cut off is completed by the next run or ``flush``. Raises as ``flush``.
+    The next run fetches those without a record in the cache: ``to_fetch`` counts all that it has to fetch for the
+    index. A resend that is cut off is completed by the next run or ``flush``. Raises as ``flush``, but an index that is
+    newer than the store is compared with it first.
     """
-    sent = Sent()
+    done = Sent()
     with lease_source(project, source, database) as run:
         if run is not None:
             if isinstance(receiver, SearchIndex):
                 receiver.ping()
-            lost = run.read(lambda transaction: url_queries.count_indexed_without_record(transaction, run.source_id))
             delivery_queue.request_resend(run)
-            sent = send_waiting(run, receiver, retry_seconds, on_progress).plus(Sent(failed=lost))
-            if lost:
-                logger.error("%s: %d documents of the index are no longer in the cache", source.name, lost)
-    return {"source": source.name, **sent._asdict()}
+            if isinstance(receiver, SearchIndex):
+                bring_together(run, receiver, resending=True)
+            prepare_resend(run)
+            sent = send_waiting(run, receiver, retry_seconds, on_progress)
+            to_fetch = run.read(lambda transaction: comparison_table.count_to_fetch(transaction, run.source_id))
+            done = sent._replace(to_fetch=to_fetch)
+            if to_fetch:
+                logger.warning(
+                    "%s: the next run fetches %d documents that the cache does not have", source.name, to_fetch
+                )
+    return {"source": source.name, **done._asdict()}
 
 
 def send_waiting(run: Run, receiver: Receiver, retry_seconds: float, on_progress: ProgressCallback | None) -> Sent:

@@ -56,7 +56,7 @@ def undelete(
                 if isinstance(receiver, SearchIndex):
                     receiver.ping()
                 sent = redelivery.send_waiting(run, receiver, retry_seconds, on_progress)
-    return {"source": source.name, **sent._asdict(), "to_fetch": to_fetch}
+    return {"source": source.name, **sent._asdict(), "to_fetch": to_fetch + sent.to_fetch}
 
 
 def _take_back_page(transaction: Transaction, *, source_id: int, run_id: int) -> tuple[int, int]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final
 
-from searchcrawl.exceptions import InvalidFile, UnknownAttribute, UnsupportedByIndex
+from searchcrawl.comparison.look import Finding, IndexLook
+from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, UnknownAttribute, UnsupportedByIndex
 from searchcrawl.index.query import find_other_prefixes
 from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
@@ -14,7 +17,13 @@ from searchcrawl.sources.attribute_table import map_index_fields
 from searchcrawl.sources.checking import guess, to_one_line
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.runs import run_table
 
+logger = logging.getLogger(__name__)
+
+#: The most sources that are looked at.
+_MOST_SOURCES: Final = 20
 _UNMARKED: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 _BY_SCORE: Final = frozenset({"score", "-score"})
 #: Attributes that every document may have, and that no other part of a hit shows.
@@ -41,6 +50,21 @@ def search(receiver: Receiver, query: SearchQuery, *, fields: Mapping[str, str] 
         "hits": [_shape_hit(hit) for hit in answer.hits],
         "facets": {name: dict(answer.facets.get(field, {})) for name, field in facets.items()},
     }
+
+
+def explain_index(project: Project, receiver: Receiver, source: str | None) -> list[str]:
+    """Why documents may be missing in what a search finds: the index has lost them. It makes nothing fail.
+
+    It looks at the documents of ``source``, or of all sources.
+    """
+    look, found = IndexLook(receiver), list[Finding | None]()
+    try:
+        with closing(Database(project.database_url, project.root)) as database:
+            names = [source] if source is not None else sorted(database.read(run_table.find_source_names).values())
+            found = [look.find(database, name) for name in names[:_MOST_SOURCES]]
+    except (StoreError, ConfigurationError) as error:
+        logger.debug("the index cannot be compared with the store: %s", error)
+    return [finding.message for finding in found if finding is not None]
 
 
 def _list_names(query: SearchQuery) -> list[str]:

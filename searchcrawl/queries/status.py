@@ -9,6 +9,7 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import Code
+from searchcrawl.comparison.look import IndexLook
 from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
 from searchcrawl.sources.config import Source
@@ -35,13 +36,23 @@ _FINISHED_STATES: Final[Mapping[int | None, str]] = {
 
 
 def describe_status(
-    source: Source, database: Database, versions: Mapping[str, int], *, preserve: bool = False
+    source: Source,
+    database: Database,
+    versions: Mapping[str, int],
+    *,
+    preserve: bool = False,
+    index: IndexLook | None = None,
 ) -> dict[str, Any]:
     """What ``status --json`` prints of a source; one that never ran is ``scheduled``.
 
-    With ``preserve`` (the project's) documents that cannot be sent again from the cache are warned about.
+    With ``preserve`` (the project's) documents that cannot be sent again from the cache are warned about, with ``index``
+    an index that has lost documents.
     """
-    return database.read(partial(_read_status, source=source, versions=versions, preserve=preserve))
+    status = database.read(partial(_read_status, source=source, versions=versions, preserve=preserve))
+    found = None if index is None else index.find(database, source.name)
+    if found is not None:
+        status["warnings"].insert(0, found._asdict())
+    return status
 
 
 def _read_status(
@@ -158,7 +169,7 @@ def _warn_of_documents(name: str, quarantined: int, *, refused: int, lost: int) 
         )
     if lost:
         yield _build_warning(
-            "cache", f"{lost} documents of the index are no longer in the cache and cannot be sent again"
+            "cache", f"{lost} documents of the index are no longer in the cache: a resend has to fetch them"
         )
 
 

@@ -142,6 +142,7 @@ FETCH_TRANSITIONS: Final = (
     ),
     Transition((_F.SETTLED,), _F.TODO, "the document is to be sent and its record is gone", "commit"),
     Transition((_F.SETTLED,), _F.TODO, "the record cannot be read for a delivery", "delivery"),
+    Transition((_F.SETTLED,), _F.TODO, "store and index differ about the document: the page decides", "comparison"),
     Transition((_F.TODO, _F.SETTLED), _F.SETTLED, "edited rules refuse a known URL", "commit"),
 )
 
@@ -173,10 +174,19 @@ DOCUMENT_TRANSITIONS: Final = (
     ),
     Transition((_D.CACHED,), _D.SENDING, "a delivery is sealed", "commit and delivery"),
     Transition((_D.PRESENT,), _D.SENDING, "everything is sent again", "delivery"),
-    Transition((_D.WITHHELD,), _D.CACHED, "everything is sent again, what the index refused included", "delivery"),
+    Transition((_D.WITHHELD,), _D.CACHED, "everything is sent again, what the index refused included", "comparison"),
     Transition((_D.SENDING,), _D.PRESENT, "the index acknowledges the document", "delivery"),
     Transition((_D.SENDING,), _D.WITHHELD, "the index refuses the document", "delivery"),
     Transition((_D.CACHED, _D.SENDING), _D.RECORD_LOST, "the record cannot be read", "delivery"),
+    Transition(
+        (_D.PRESENT, _D.WITHHELD), _D.RECORD_LOST, "everything is sent again, and the record is gone", "comparison"
+    ),
+    Transition((), _D.RECORD_LOST, "the index has a document that the store does not know", "comparison"),
+    Transition(tuple(_D), _D.RECORD_LOST, "the index has another version than the store knows, or none", "comparison"),
+    Transition(
+        (_D.REMOVING,), _D.PRESENT, "the store is older than the index: the removal is decided again", "comparison"
+    ),
+    Transition((_D.REMOVING,), _D.NONE, "the index does not have the document", "comparison"),
     Transition(_MAY_LEAVE, _D.REMOVING, "the run ends, and its removals are within the limits", "delivery"),
     Transition(_MAY_LEAVE, _D.QUARANTINED, "the run ends, and its removals pass a limit", "delivery"),
     Transition((_D.QUARANTINED,), _D.REMOVING, "an operator approves the removal", "operations"),

@@ -236,7 +236,7 @@ def test_cache_count_when_pages_were_cached_then_records_and_bytes(crawled: Path
 
 
 def test_commands_when_nothing_was_crawled_then_empty_answers(empty: Path) -> None:
-    assert only(empty, "search", "word") == {"total": 0, "hits": [], "facets": {}}
+    assert only(empty, "search", "word") == {"total": 0, "hits": [], "facets": {}, "notes": []}
     assert lines(empty, "urls", "demo") == []
     assert lines(empty, "quarantine", "list", "demo") == []
     assert only(empty, "verify")["ok"]

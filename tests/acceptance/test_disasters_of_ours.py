@@ -35,7 +35,6 @@ WAITING: Final = "fetching pauses, waiting up to"
 ROOM: Final = 60_000
 
 of_files = pytest.mark.skipif(not backends.asks_for_default(os.environ), reason="disks and locks of files")
-lost_index = pytest.mark.xfail(reason="a lost index is not noticed yet")
 
 
 @pytest.fixture(scope="module", params=live_pages.SIZES, ids=str)
@@ -114,7 +113,6 @@ def test_documents_when_the_certificate_expired_then_all_are_found(tmp_path: Pat
         assert is_as_in_good_times(live)
 
 
-@lost_index
 def test_documents_when_the_index_was_emptied_then_the_command_of_status_brings_them_back(live: LivePages) -> None:
     backends.current.lose_index(live.project.folder)
     obey_status(live)
@@ -122,7 +120,6 @@ def test_documents_when_the_index_was_emptied_then_the_command_of_status_brings_
     assert is_as_in_good_times(live)
 
 
-@lost_index
 def test_documents_when_an_older_index_was_put_back_then_the_command_of_status_brings_them_back(
     live: LivePages, tmp_path: Path
 ) -> None:

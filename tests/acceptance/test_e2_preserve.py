@@ -69,20 +69,21 @@ def test_e2_flush_when_nothing_is_preserved_then_what_it_pushed_is_given_up(proj
 
     flushed = json.loads(project.command("flush", "demo", "--json").stdout)
 
-    assert flushed == {"source": "demo", "documents": COUNT, "removed": 0, "failed": 0}
+    assert flushed == {"source": "demo", "documents": COUNT, "removed": 0, "failed": 0, "to_fetch": 0}
     assert len(project.indexed()) == COUNT
     assert (records(project), bytes_cached(project)) == (0, 0)
 
 
-def test_e2_resend_when_nothing_was_preserved_then_says_how_many_cannot_be_sent(project: CrawlProject) -> None:
+def test_e2_resend_when_nothing_was_preserved_then_says_how_many_have_to_be_fetched(project: CrawlProject) -> None:
     configure(project.folder, cache=FORGETFUL)
     project.crawl()
 
     again = project.command("resend", "demo", "--json")
 
-    assert json.loads(again.stdout) == {"source": "demo", "documents": 0, "removed": 0, "failed": COUNT}
-    assert again.returncode == 0
-    assert again.stderr == f"ERROR: demo: {COUNT} documents of the index are no longer in the cache\n"
+    done = {"source": "demo", "documents": 0, "removed": 0, "failed": 0, "to_fetch": COUNT}
+    assert json.loads(again.stdout) == done
+    assert again.returncode == 1
+    assert again.stderr == ""
 
 
 def test_e2_crawl_when_the_cache_is_preserved_then_records_stay(project: CrawlProject) -> None:

@@ -21,7 +21,7 @@ from tests.solr_server import free_port
 HOST: Final = "again.acme.test"
 NAMES: Final = tuple(f"p{number}" for number in range(8))
 COUNT: Final = len(NAMES) + 1
-NOTHING: Final = {"source": "demo", "documents": 0, "removed": 0, "failed": 0}
+NOTHING: Final = {"source": "demo", "documents": 0, "removed": 0, "failed": 0, "to_fetch": 0}
 
 
 @pytest.fixture(scope="module")

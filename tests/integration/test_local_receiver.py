@@ -156,8 +156,30 @@ def test_scan_when_there_are_more_documents_than_a_page_then_all_come_by_rising_
     entries = list(receiver.scan("demo"))
 
     assert [entry.id for entry in entries] == [f"demo:{number:02}" for number in range(35) if number != 3]
-    assert entries[0] == ("demo:00", 1, "c", "http://a.example/00")
+    assert entries[0] == ("demo:00", 1, "c", "http://a.example/00", "", 0)
     assert next(receiver.scan(None)).id == "aaa:1"
+
+
+def test_find_versions_when_some_are_removed_or_unknown_then_those_of_the_others_alone(receiver: LocalReceiver) -> None:
+    empty = (dict(receiver.find_versions(["demo:1"])), receiver.find_highest_version("demo"))
+    receiver.deliver(batch(3, *(document(str(number), "text") for number in range(1200))))
+    receiver.deliver(batch(5, document("1", "newer"), removals=[removal("2")]))
+
+    found_versions = receiver.find_versions([f"demo:{number}" for number in range(1, 1300)])
+
+    assert empty == ({}, 0)
+    assert found_versions == {f"demo:{number}": 5 if number == 1 else 3 for number in range(1, 1200) if number != 2}
+    assert dict(receiver.find_versions([])) == {}
+
+
+def test_find_highest_version_when_the_last_delivery_was_a_removal_then_its_version(receiver: LocalReceiver) -> None:
+    receiver.deliver(batch(3, document("1", "text"), document("2", "text")))
+    receiver.deliver(batch(9, IndexedDocument(id="aaa:1"), source="aaa"))
+    before = receiver.find_highest_version("demo")
+    receiver.deliver(batch(4, removals=[removal("2")]))
+
+    assert (before, receiver.find_highest_version("demo"), receiver.find_highest_version("aaa")) == (3, 4, 9)
+    assert receiver.find_highest_version("dem") == 0
 
 
 def test_purge_when_there_are_tombstones_then_nothing_deleted_is_left(receiver: LocalReceiver, folder: Path) -> None:

@@ -129,8 +129,9 @@ def test_resend_when_the_cache_has_lost_records_then_these_are_counted(filled: C
 
     done = resend(filled)
 
-    assert done == sent(0, failed=4)
-    assert states(filled) == dict.fromkeys(NAMES, "indexed")
+    assert done == sent(0, to_fetch=4)
+    assert resend(filled) == done
+    assert states(filled) == dict.fromkeys(NAMES, "todo")
 
 
 def test_resend_when_a_record_is_damaged_then_its_page_is_fetched_again(filled: CachedStore) -> None:
@@ -141,7 +142,7 @@ def test_resend_when_a_record_is_damaged_then_its_page_is_fetched_again(filled: 
 
     done = resend(filled)
 
-    assert done == sent(3, failed=1)
+    assert done == sent(3, to_fetch=1)
     assert states(filled) == {"/a": "indexed", "/b": "todo", "/c": "indexed", "/d": "indexed"}
     assert filled.indexed_urls() == list(NAMES)
 

@@ -180,8 +180,36 @@ def test_scan_when_there_are_thousands_then_each_comes_once_by_id_and_without_to
     entries = list(solr_receiver.scan("site"))
 
     assert [entry.id for entry in entries] == [name for name in names if name != "d7"]
-    assert entries[0] == ("d0", 1, "cd0", "http://example.com/d0")
+    assert entries[0] == ("d0", 1, "cd0", "http://example.com/d0", "", 0)
     assert [entry.id for entry in solr_receiver.scan(None)][-1] == "x"
+
+
+def test_find_versions_when_some_are_removed_unknown_or_not_committed_then_those_of_the_others_alone(
+    solr_receiver: SolrReceiver,
+) -> None:
+    empty = (dict(solr_receiver.find_versions(["site:1"])), solr_receiver.find_highest_version("site"))
+    put(solr_receiver, *(document(f"site:{number}") for number in range(1200)))
+    solr_receiver.deliver(batch(document("site:1"), version=5, removed=("site:2",)))
+    solr_receiver.commit()
+    solr_receiver.deliver(batch(document("site:3"), version=7))
+
+    found_versions = solr_receiver.find_versions([f"site:{number}" for number in range(1, 1300)])
+
+    assert empty == ({}, 0)
+    assert found_versions == {f"site:{number}": 5 if number == 1 else 1 for number in range(1, 1200) if number != 2}
+    assert dict(solr_receiver.find_versions([])) == {}
+
+
+def test_find_highest_version_when_the_last_delivery_was_a_removal_then_its_version(
+    solr_receiver: SolrReceiver,
+) -> None:
+    put(solr_receiver, document("site:1"), document("site:2"))
+    before = solr_receiver.find_highest_version("site")
+    solr_receiver.deliver(batch(version=1_700_000_000_123, removed=("site:2",)))
+    solr_receiver.commit()
+
+    assert (before, solr_receiver.find_highest_version("site")) == (1, 1_700_000_000_123)
+    assert solr_receiver.find_highest_version("sit") == 0
 
 
 def test_ping_when_the_core_fits_then_returns_and_all_promised_fields_are_there(

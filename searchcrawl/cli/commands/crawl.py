@@ -16,8 +16,10 @@ from scrapy.settings import Settings
 
 from searchcrawl import settings as shipped
 from searchcrawl.cli.command import Command, UsageError
+from searchcrawl.cli.commands.status import count_documents
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.output import print_error, print_object, print_table
+from searchcrawl.comparison.look import look_at_index
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
@@ -152,7 +154,11 @@ class CrawlCommand(Command):
         return run.exit_code if run.shutdown.failure is None else Exit.STORE_FAILED
 
     def _show_status(self, run: Run, *, as_json: bool) -> None:
-        status = describe_status(run.source, run.database, VERSIONS, preserve=run.project.cache.preserve)
+        preserve = run.project.cache.preserve
+        with look_at_index(run.project) as look:
+            # An index that was away just now is not waited for again.
+            index = look if run.delivery_failure is None else None
+            status = describe_status(run.source, run.database, VERSIONS, preserve=preserve, index=index)
         if as_json:
             print_object(status)
         else:
@@ -197,7 +203,7 @@ def show_summary(status: dict[str, Any]) -> None:
     """The one table at the end of a run."""
     run = status["run"]
     rows = [(name.replace("_", " "), value) for name, value in status["counts"].items()]
-    rows += [("documents in the index", status["documents"]), ("waiting", status["waiting"])]
+    rows += [("documents in the index", count_documents(status)), ("waiting", status["waiting"])]
     if status["quarantined"]:
         rows.append(("deletions in quarantine", status["quarantined"]))
     title = f"{status['source']}: {run['kind']} run {run['id']}, {run['end_reason'] or 'interrupted'}"

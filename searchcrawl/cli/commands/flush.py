@@ -64,9 +64,10 @@ def show_sent(done: Mapping[str, Any], *, as_json: bool) -> None:
         print_object(done)
         return
     removed = f", {done['removed']} removed" if done["removed"] else ""
-    failed = (
-        f", {done['failed']} could not be sent: the index refuses them, or the cache has them no more"
-        if done["failed"]
+    failed = f", {done['failed']} refused by the index" if done["failed"] else ""
+    to_fetch = (
+        f", {done['to_fetch']} are no longer in the cache: searchcrawl crawl {done['source']} fetches them"
+        if done["to_fetch"]
         else ""
     )
-    print(f"{done['source']}: {done['documents']} documents sent{removed}{failed}")
+    print(f"{done['source']}: {done['documents']} documents sent{removed}{failed}{to_fetch}")

@@ -36,4 +36,4 @@ class Command(BaseCommand):
                 project, source, database, index, retry_seconds=retry_seconds, on_progress=on_progress
             )
         show_sent(done, as_json=opts.json)
-        return Exit.DONE
+        return Exit.DIFFERENT if done["failed"] or done["to_fetch"] else Exit.DONE

@@ -93,10 +93,13 @@ class Command(BaseCommand):
         fields = search.read_known_fields(project, query)
         with use_index(project) as index:
             found = search.search(index, query, fields=fields)
+            notes = search.explain_index(project, index, query.source)
         if opts.json:
-            print_object(search.remove_marks(found))
+            print_object({**search.remove_marks(found), "notes": notes})
         else:
             _show(found)
+            for note in notes:
+                print(f"searchcrawl: {to_one_line(note)}", file=sys.stderr)
         return None
 
 

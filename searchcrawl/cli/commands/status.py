@@ -9,6 +9,7 @@ from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_object, print_table
+from searchcrawl.comparison.look import FINDINGS, look_at_index
 from searchcrawl.queries.status import describe_status
 from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.fingerprint import VERSIONS
@@ -24,8 +25,11 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
         sources = self.load_sources(project, args[0] if args else None)
-        with closing(Database(project.database_url, project.root)) as database:
-            found = [describe_status(each, database, VERSIONS, preserve=project.cache.preserve) for each in sources]
+        with closing(Database(project.database_url, project.root)) as database, look_at_index(project) as look:
+            found = [
+                describe_status(each, database, VERSIONS, preserve=project.cache.preserve, index=look)
+                for each in sources
+            ]
         if opts.json:
             print_object(found[0] if args else {"sources": found})
         elif args:
@@ -45,7 +49,7 @@ def _show_one(status: Mapping[str, Any]) -> None:
             ("ended", f"{run['ended']} ({run['end_reason']})" if run["ended"] else "not yet"),
         ]
     lines += [
-        ("documents in the index", str(status["documents"])),
+        ("documents in the index", count_documents(status)),
         ("waiting for the index", str(status["waiting"])),
         ("deletions in quarantine", str(status["quarantined"])),
         ("force_recrawl", status["force_recrawl"] or "no"),
@@ -55,6 +59,12 @@ def _show_one(status: Mapping[str, Any]) -> None:
         counts = [(name.replace("_", " "), value) for name, value in status["counts"].items()]
         print_table(("count of the run", ""), counts)
     _show_warnings(status)
+
+
+def count_documents(status: Mapping[str, Any], *, doubt: str = " by the table, but see below") -> str:
+    """How many documents the index has; with ``doubt`` where the index itself says something else."""
+    doubtful = any(warning["code"] in FINDINGS for warning in status["warnings"])
+    return f"{status['documents']}{doubt if doubtful else ''}"
 
 
 def _show_all(found: list[dict[str, Any]]) -> None:
@@ -69,7 +79,7 @@ def _show_all(found: list[dict[str, Any]]) -> None:
             status["state"],
             None if status["run"] is None else _minute(status["run"]["ended"] or status["run"]["started"]),
             status["counts"]["to_fetch"],
-            status["documents"],
+            count_documents(status, doubt="?"),
             status["waiting"],
         )
         for status in found

@@ -55,6 +55,10 @@ class QueryBuilder:
         """The documents and tombstones with these ids."""
         return tantivy.Query.term_set_query(self._schema, "id", ids)
 
+    def documents_with_ids(self, ids: Sequence[str]) -> tantivy.Query:
+        """The documents with these ids, without tombstones."""
+        return tantivy.Query.boolean_query([(Occur.Must, self.with_ids(ids)), (Occur.MustNot, self.tombstones())])
+
     def with_value(self, field: str, key: Any) -> tantivy.Query:
         """The documents with a value of a field or an attribute; ``key`` is the value in the counts of the library."""
         kind = attribute_type(field)

@@ -11,7 +11,7 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -66,7 +66,8 @@ class LocalReceiver:
         """Stores and removes, durably; a document that cannot be stored is refused with the reason."""
         ids = [*(each.id for each in batch.documents), *(each.id for each in batch.removals)]
         with self._lock(), self._open_writer() as (writer, searcher):
-            return _put(writer, self._find_versions(searcher, ids), batch)
+            versions = self._read_versions(searcher, self._queries.with_ids(ids), most=len(ids))
+            return _put(writer, versions, batch)
 
     def end(self, outcome: str) -> None:
         """Nothing is to be done."""
@@ -85,7 +86,31 @@ class LocalReceiver:
                 crawl_version=fields["crawl_version"],
                 checksum=str(fields.get("checksum", "")),
                 url=str(fields.get("url", "")),
+                access_url=str(fields.get("access_url", "")),
+                depth=int(fields.get("depth", 0)),
             )
+
+    def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
+        """The versions of those of ``ids`` that are in the index, without tombstones."""
+        index = self._open_existing()
+        if index is None:
+            return {}
+        wanted = self._queries.documents_with_ids(list(ids))
+        return self._read_versions(index.searcher(), wanted, most=len(ids))
+
+    def find_highest_version(self, source: str) -> int:
+        """The highest version of the documents and the tombstones of a source; 0 without any."""
+        index = self._open_existing()
+        if index is None:
+            return 0
+        found = index.searcher().search(
+            self._queries.with_value("source", source),
+            limit=1,
+            count=False,
+            order_by_field="crawl_version",
+            order=tantivy.Order.Desc,
+        )
+        return int(found.hits[0][0]) if found.hits else 0
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; UnsupportedByIndex for a field that cannot be a filter, a facet or an order."""
@@ -199,11 +224,11 @@ class LocalReceiver:
             # The commit is safe without the merge, and the next delivery merges again.
             logger.warning("%s: segments were not merged: %s", self._path, error)
 
-    def _find_versions(self, searcher: tantivy.Searcher, ids: Sequence[str]) -> dict[str, int]:
-        """The versions of those of ``ids`` that the index has, tombstones included."""
-        if not ids or not searcher.num_docs:
+    def _read_versions(self, searcher: tantivy.Searcher, wanted: tantivy.Query, *, most: int) -> dict[str, int]:
+        """The versions of the documents and tombstones that a query finds, ``most`` of them."""
+        if not most or not searcher.num_docs:
             return {}
-        found = find_by_id(searcher, self._queries.with_ids(ids), limit=len(ids))
+        found = find_by_id(searcher, wanted, limit=most)
         versions = searcher.fast_field_values("crawl_version", [address for _, address in found])
         return {key: int(version or 0) for (key, _), version in zip(found, versions, strict=True)}
 

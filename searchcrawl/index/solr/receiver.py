@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -20,6 +21,7 @@ from searchcrawl.sources.project import Project
 #: What the schema of a core must have; ``tombstone_b`` marks a removed document.
 REQUIRED_FIELDS: Final = frozenset({*(field.name for field in FIELDS), "tombstone_b"})
 _SCAN_ROWS: Final = 1000
+_ENTRY_FIELDS: Final = "id,crawl_version,checksum,url,access_url,depth"
 _PROBE_SECONDS: Final = 5.0
 # The ordinal of UpdateLog.State.REPLAYING.
 _REPLAYING: Final = 0
@@ -78,16 +80,45 @@ class SolrReceiver:
         filters = [] if source is None else [f"{{!term f=source}}{source}"]
         mark = "*"
         while True:
-            found = self._select(
-                "*:*", fq=filters, fl="id,crawl_version,checksum,url", sort="id asc", rows=_SCAN_ROWS, cursorMark=mark
-            )
+            found = self._select("*:*", fq=filters, fl=_ENTRY_FIELDS, sort="id asc", rows=_SCAN_ROWS, cursorMark=mark)
             for stored in found.docs:
                 yield IndexEntry(
-                    stored["id"], int(stored.get("crawl_version", 0)), stored.get("checksum", ""), stored.get("url", "")
+                    stored["id"],
+                    int(stored.get("crawl_version", 0)),
+                    stored.get("checksum", ""),
+                    stored.get("url", ""),
+                    stored.get("access_url", ""),
+                    int(stored.get("depth", 0)),
                 )
             if found.nextCursorMark == mark:
                 return
             mark = found.nextCursorMark
+
+    def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
+        """The committed versions of those of ``ids`` that are in the index, without tombstones."""
+        wanted, found = list(ids), dict[str, int]()
+        with self._look():
+            for start in range(0, len(wanted), _SCAN_ROWS):
+                part = wanted[start : start + _SCAN_ROWS]
+                answer = self._select("{!terms f=id}" + ",".join(part), fl="id,crawl_version", rows=len(part))
+                # What is no list of documents must not look like an index that has none.
+                _ = answer.raw_response["response"]
+                found |= {stored["id"]: int(stored.get("crawl_version", 0)) for stored in answer.docs}
+        return found
+
+    def find_highest_version(self, source: str) -> int:
+        """The highest version of the documents and the tombstones of a source; 0 without any."""
+        with self._look():
+            highest = self._select(
+                "*:*", fq=f"{{!term f=source}}{source}", fl="crawl_version", sort="crawl_version desc", rows=1
+            )
+            # A tombstone has no source, but the ids of a source begin with its name.
+            of_tombstones = {"stats": "true", "stats.field": "{!max=true}crawl_version"}
+            removed = self._select(
+                "*:*", search_handler="tombstones", fq=f"{{!prefix f=id}}{source}:", **of_tombstones
+            ).stats
+        of_removed = ((removed.get("stats_fields") or {}).get("crawl_version") or {}).get("max") or 0
+        return max([int(of_removed), *(int(stored.get("crawl_version", 0)) for stored in highest.docs)])
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; raises UnsupportedByIndex for a field, filter or order that Solr refuses."""
@@ -140,18 +171,38 @@ class SolrReceiver:
         """
         node, _, name = self._solr.url.rpartition("/")
         wanted = {"group": "core", "prefix": "TLOG.state", "wt": "json"}
-        self._session.timeout_seconds = min(_PROBE_SECONDS, self._timeout_seconds)
         try:
-            registries = self._session.get(f"{node}/admin/metrics", params=wanted).json().get("metrics")
+            with self._hurry():
+                registries = self._session.get(f"{node}/admin/metrics", params=wanted).json().get("metrics")
         except DeliveryError:
             # A proxy may block this request, or Solr may fail: the next request shows it.
             return
-        finally:
-            self._session.timeout_seconds = self._timeout_seconds
         for registry, metrics in registries.items() if isinstance(registries, dict) else ():
             ours = f"{registry}.".startswith(f"solr.core.{name}.") and isinstance(metrics, dict)
             if ours and metrics.get("TLOG.state") == _REPLAYING:
                 raise IndexUnavailable(f"{self.url}: Solr is replaying its update log", retry_after_seconds=1)
+
+    @contextmanager
+    def _hurry(self) -> Iterator[None]:
+        """Waits seconds for an answer, not minutes."""
+        before = self._session.timeout_seconds
+        self._session.timeout_seconds = min(_PROBE_SECONDS, before)
+        try:
+            yield
+        finally:
+            self._session.timeout_seconds = before
+
+    @contextmanager
+    def _look(self) -> Iterator[None]:
+        """Around a look at the index that nothing may wait for; raises IndexUnavailable or IndexMisconfigured."""
+        try:
+            with self._hurry():
+                # A Solr that hangs is not waited for twice.
+                self._solr.ping()
+                self._check_replay()
+                yield
+        except (Refused, KeyError, TypeError, ValueError, pysolr.SolrError) as error:
+            raise misconfigured(self.url, f"no versions can be read: {error}") from error
 
     def _select(self, words: str, **wanted: Any) -> pysolr.Results:
         try:

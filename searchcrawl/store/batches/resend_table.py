@@ -6,14 +6,17 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 
+from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, choose_version
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, sources
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import DocumentState
+from searchcrawl.store.urls import url_table
 
 #: A batch has no more documents than this, however small they are.
-_MOST_ROWS: Final = 20_000
+_MOST_ROWS: Final = 5_000
+_PREPARED_ROWS: Final = 500
 
 
 class Chunk(NamedTuple):
@@ -32,15 +35,34 @@ def find_version(transaction: Transaction, source_id: int) -> int | None:
 def begin(transaction: Transaction, source_id: int, now_ms: int) -> None:
     """Begins a resend of all documents that belong in the index, including those that the index refused before."""
     _set(transaction, source_id, choose_version(transaction, now_ms))
-    refused = and_(
-        documents.c.source_id == source_id,
-        documents.c.index_error.is_not(None),
-        documents.c.state == int(DocumentState.WITHHELD),
-        documents.c.code == 200,
-        documents.c.leaving == 0,
-        documents.c.segment.is_not(None),
+
+
+def prepare(transaction: Transaction, source_id: int, *, after: int) -> int | None:
+    """Prepares the next documents by rising row id: those without a record are to be fetched, and refused ones sent.
+
+    Returns the last row id; None where none is left. It may be repeated as long as the resend goes on.
+    """
+    lost = documents.c.segment.is_(None)
+    refused = and_(documents.c.index_error.is_not(None), documents.c.state == int(DocumentState.WITHHELD))
+    older = documents.c.indexed_version < (find_version(transaction, source_id) or 0)
+    query = (
+        select(documents.c.url_id, lost)
+        .where(
+            unindexed(documents.c.source_id) == source_id,
+            documents.c.url_id > after,
+            documents.c.code == 200,
+            documents.c.leaving == 0,
+            or_(refused, and_(lost, older, documents.c.state == int(DocumentState.PRESENT))),
+        )
+        .order_by(documents.c.url_id)
+        .limit(_PREPARED_ROWS)
     )
-    transaction.execute(update(documents).where(refused).values(state=int(DocumentState.CACHED)))
+    rows = transaction.execute(query).all()
+    batch_table.mark_records_lost(transaction, [row[0] for row in rows if row[1]])
+    url_table.reopen(transaction, [row[0] for row in rows if row[1]])
+    again = update(documents).where(documents.c.url_id.in_([row[0] for row in rows if not row[1]]))
+    transaction.execute(again.values(state=int(DocumentState.CACHED)))
+    return rows[-1][0] if rows else None
 
 
 def end(transaction: Transaction, source_id: int) -> None:

@@ -201,7 +201,6 @@ _CLAIM_COLUMNS: Final = (
     documents.c.fields_digest,
     documents.c.segment,
     documents.c.state,
-    documents.c.indexed_version,
     documents.c.canonical_key,
     documents.c.display_key,
     documents.c.unavailable_ms,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,12 @@ class Oracle(Deaf):
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
         yield from ()
+
+    def find_versions(self, ids: Collection[str]) -> dict[str, int]:
+        return {}
+
+    def find_highest_version(self, source: str) -> int:
+        return 0
 
     def purge(self) -> int:
         return 0

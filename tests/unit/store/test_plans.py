@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
@@ -81,12 +81,10 @@ def test_refused_documents_when_sqlite_plans_then_only_those_are_looked_at(sqlit
 def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
         batch_table.find_segments_in_use(transaction, SOURCE)
-        resend_table.begin(transaction, SOURCE, NOW_MS)
         batch_table.forget_segment(transaction, SOURCE, 1)
 
     assert [step for step in steps if step.startswith(("SCAN documents", "SEARCH documents"))] == [
         "SEARCH documents USING INDEX ix_documents_pending (source_id=? AND state=?)",
-        "SEARCH documents USING INDEX ix_documents_refused (source_id=?)",
         "SEARCH documents USING INDEX ix_documents_segment (segment=? AND source_id=?)",
     ]
 

@@ -8,11 +8,11 @@ import pytest
 
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table, resend_table
 from searchcrawl.store.batches.resend_table import Chunk
-from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState, DocumentState
-from searchcrawl.store.urls import url_queries
+from searchcrawl.store.urls import url_queries, url_table
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, settle, states, store
 
 EVERYTHING = 10**9
@@ -127,7 +127,14 @@ def test_seal_when_a_waiting_removal_is_refused_then_it_still_waits_and_is_not_s
     assert seal(database, after=chunk.last) is None
 
 
-def test_begin_when_a_document_was_refused_then_it_is_to_be_sent(database: Database) -> None:
+def prepare(database: Database) -> None:
+    after: int | None = 0
+    while after is not None:
+        with database.write_once() as transaction:
+            after = resend_table.prepare(transaction, SOURCE, after=after)
+
+
+def test_prepare_when_a_document_was_refused_then_it_is_to_be_sent(database: Database) -> None:
     ids = add(database, ["a"])
     settle(database, ids)
     store(database, ids)
@@ -137,8 +144,29 @@ def test_begin_when_a_document_was_refused_then_it_is_to_be_sent(database: Datab
         batch_table.note_refused(transaction, batch, [(ids[0], "immense")])
 
     begin(database)
+    prepare(database)
 
     assert states(database, ids) == [DocumentState.CACHED]
+
+
+def test_prepare_when_records_are_gone_then_these_documents_alone_are_to_be_fetched(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resend_table, "_PREPARED_ROWS", 2)
+    ids = present(database, [f"gone{number}" for number in range(5)])
+    with database.write_once() as transaction:
+        batch_table.forget_segment(transaction, SOURCE, 1)
+    kept = present(database, ["kept"])
+    begin(database)
+
+    prepare(database)
+    prepare(database)
+
+    assert states(database, ids) == [DocumentState.RECORD_LOST] * 5
+    assert states(database, kept) == [DocumentState.PRESENT]
+    with database.read_once() as transaction:
+        assert comparison_table.count_to_fetch(transaction, SOURCE) == 5
+        assert url_table.count_todo(transaction, SOURCE, 0) == 5
 
 
 def test_seal_when_records_are_gone_then_they_are_counted_and_left_alone(database: Database) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from searchcrawl import urls
-from searchcrawl.queries.verify import RowSorter
+from searchcrawl.comparison.sorted_merge import RowSorter
 from searchcrawl.store.urls.url_queries import IndexedRow
 
 

@@ -1,0 +1,157 @@
+"""Brings a store and an index together again that do not belong to the same moment (L4; docs: architecture).
+
+Nothing is removed here. Where both differ the page decides: it is fetched whole in the next run, and sent, or leaves
+with evidence of its own. If it is interrupted, the next start begins it again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from searchcrawl import clock, urls
+from searchcrawl.admission.admit import Admission, FoundLinks
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.codes import REFUSED
+from searchcrawl.comparison.look import is_newer, look_at_sample
+from searchcrawl.comparison.sorted_merge import SortedRow, pair_by_id
+from searchcrawl.exceptions import DeliveryError, DiskFull
+from searchcrawl.index.opening import use_index
+from searchcrawl.index.receiver import IndexEntry, SearchIndex
+from searchcrawl.items import Link
+from searchcrawl.run import Run
+from searchcrawl.store.batches import batch_table, resend_table
+from searchcrawl.store.documents import comparison_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.runs.lease import BEAT_SECONDS
+
+logger = logging.getLogger(__name__)
+
+_PAGE: Final = comparison_table.PAGE_ROWS
+
+
+def compare_at_begin(run: Run) -> None:
+    """Looks at the index before a run claims anything: brings both together, or says in the log what mends the index.
+
+    An index that cannot be reached keeps nothing from beginning. Raises StoreError, LeaseLost.
+    """
+    resending = run.read(partial(resend_table.find_version, source_id=run.source_id)) is not None
+    found = None
+    try:
+        with use_index(run.project) as index:
+            if isinstance(index, SearchIndex) and not bring_together(run, index, resending=resending):
+                found = look_at_sample(index, run.database, run.source.name)
+    except (DeliveryError, DiskFull) as error:
+        logger.info("the index is not compared with the store: %s", error)
+    if found is not None:
+        logger.warning("%s", found.message)
+    prepare_resend(run)
+
+
+def prepare_resend(run: Run) -> None:
+    """Makes due what a resend under way cannot send; does nothing without one. Raises StoreError, LeaseLost."""
+    if run.read(partial(resend_table.find_version, source_id=run.source_id)) is None:
+        return
+    cached = {number for number, _ in DocumentCache(run.project.cache_dir / run.source.name).list_segments()}
+    for number in run.read(partial(comparison_table.find_segments, source_id=run.source_id)) - cached:
+        logger.warning("%s: segment %d of the cache is gone: its pages are fetched again", run.source.name, number)
+        run.write(partial(batch_table.forget_segment, source_id=run.source_id, number=number))
+    after: int | None = 0
+    while after is not None:
+        after = run.write(partial(resend_table.prepare, source_id=run.source_id, after=after))
+
+
+def bring_together(run: Run, index: SearchIndex, *, resending: bool = False) -> bool:
+    """Compares all documents of a source where the index has versions that the store does not know; whether it did.
+
+    With ``resending`` they are compared in any case. Then only documents without a record in the cache are to be fetched,
+    because all others are sent. Raises DeliveryError, StoreError, LeaseLost.
+    """
+    name = run.source.name
+    newer = is_newer(index, run.database, name)
+    if not newer and not resending:
+        return False
+    if newer:
+        logger.warning("%s: the index has versions that the store does not know: both are compared", name)
+        while run.write(partial(comparison_table.open_removals, source_id=run.source_id)):
+            pass
+    changes = _Changes(run, is_newer=bool(newer))
+    entries = (entry for entry in index.scan(name) if entry.id.startswith(f"{name}:"))
+    with pair_by_id(run.database, name, run.source_id, entries) as pairs:
+        for row, entry in pairs:
+            changes.add(row, entry)
+    changes.write()
+    if newer:
+        # From now on nothing says any more that the store was older.
+        run.write(
+            lambda transaction: comparison_table.note_version(transaction, run.source_id, run.id, newer, clock.now_ms())
+        )
+        logger.warning(
+            "%s: the store lacked %d documents of the index, had %d in another version, and %d that the index lacks:"
+            " their pages are fetched again",
+            name,
+            *(changes.counts[kind] for kind in ("unknown", "other", "missing")),
+        )
+    return True
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What a comparison changes, written in small transactions."""
+
+    run: Run
+    is_newer: bool
+    counts: Counter[str] = field(default_factory=Counter)
+    _unknown: list[IndexEntry] = field(default_factory=list)
+    _other: dict[int, int] = field(default_factory=dict)
+    _missing: list[int] = field(default_factory=list)
+    _admission: Admission = field(init=False)
+    _beat: float = field(default_factory=clock.monotonic)
+
+    def __post_init__(self) -> None:
+        self._admission = _build_admission(self.run)
+
+    def add(self, row: SortedRow | None, entry: IndexEntry | None) -> None:
+        """Takes what both have of one document."""
+        if entry is None and row is not None:
+            self._missing.append(row.url_id)
+        elif row is None and entry is not None:
+            # Else the document is not ours, or nobody can tell which page it was made of.
+            if urls.document_id(self.run.source.name, entry.access_url) == entry.id:
+                self._unknown.append(entry)
+        elif row is not None and entry is not None and self.is_newer and row.crawl_version != entry.crawl_version:
+            self._other[row.url_id] = entry.crawl_version
+        if len(self._unknown) + len(self._other) + len(self._missing) >= _PAGE:
+            self.write()
+        if clock.monotonic() - self._beat > BEAT_SECONDS:
+            self.run.renew_lease()
+            self._beat = clock.monotonic()
+
+    def write(self) -> None:
+        """Writes what was gathered."""
+        self.counts.update(unknown=len(self._unknown), other=len(self._other), missing=len(self._missing))
+        self.run.write(self._write)
+        self._admission.note_commit()
+        self._unknown, self._other, self._missing = [], {}, []
+
+    def _write(self, transaction: Transaction) -> None:
+        admission = self._admission
+        admission.note_rollback()
+        comparison_table.note_missing(transaction, self._missing, with_records=self.is_newer)
+        comparison_table.take_over(transaction, self._other)
+        links = [FoundLinks(None, entry.depth, [Link(entry.access_url)]) for entry in self._unknown]
+        admission.admit(transaction, links)
+        found = {admission.row_of(urls.key(entry.access_url)): entry.crawl_version for entry in self._unknown}
+        comparison_table.adopt(transaction, self.run.source_id, found)
+
+
+def _build_admission(run: Run) -> Admission:
+    most = run.source.scope.max_urls
+    known = (
+        run.read(lambda transaction: run_table.count_urls(transaction, run.source_id, without=REFUSED)) if most else 0
+    )
+    return Admission(source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known)

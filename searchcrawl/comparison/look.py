@@ -1,0 +1,125 @@
+"""A look at the index: has it what it acknowledged? It costs a few requests, and an index that is away says nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Final, NamedTuple
+
+from searchcrawl import urls
+from searchcrawl.exceptions import DeliveryError, SearchcrawlError, StoreError
+from searchcrawl.index.opening import use_index
+from searchcrawl.index.receiver import Receiver, SearchIndex
+from searchcrawl.sources.project import Project
+from searchcrawl.store.documents import comparison_table
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import run_table
+
+logger = logging.getLogger(__name__)
+
+#: With fewer of its documents than this an index counts as emptied.
+_HARDLY_ANY: Final = 0.1
+
+
+class Finding(NamedTuple):
+    """What is wrong with an index, as a warning of ``status``; the message names the command that mends it."""
+
+    code: str
+    message: str
+
+
+#: The codes of findings.
+FINDINGS: Final = ("store_older", "index_emptied", "index_older")
+
+
+class IndexLook:
+    """Compares samples of sources with one index; once it cannot be read it is not asked again."""
+
+    def __init__(self, index: Receiver) -> None:
+        self._index = index if isinstance(index, SearchIndex) else None
+
+    def find(self, database: Database, name: str) -> Finding | None:
+        """What is wrong with the documents of a source; None also where nothing can be said. Raises StoreError."""
+        if self._index is None:
+            return None
+        try:
+            return _find(self._index, database, name)
+        except StoreError:
+            raise
+        except SearchcrawlError as error:
+            logger.debug("the index cannot be looked at: %s", error)
+            self._index = None
+            return None
+
+
+@contextmanager
+def look_at_index(project: Project) -> Iterator[IndexLook | None]:
+    """The index of a project, for a command that goes on without it; None where it cannot be opened."""
+    with ExitStack() as stack:
+        try:
+            look = IndexLook(stack.enter_context(use_index(project)))
+        except DeliveryError as error:
+            logger.debug("the index cannot be looked at: %s", error)
+            look = None
+        yield look
+
+
+def is_newer(index: SearchIndex, database: Database, name: str) -> int:
+    """The highest version that the index has of a source if the store does not know it, else 0.
+
+    Then the store is older than the index: it was put back from a copy, or made anew. Raises DeliveryError, StoreError.
+    """
+    highest = index.find_highest_version(name)
+
+    def is_known(transaction: Transaction) -> bool:
+        source_id = run_table.find_source(transaction, name)
+        return source_id is not None and comparison_table.knows_version(transaction, source_id, highest)
+
+    # The index was asked first: the store knows each version before the index does.
+    return 0 if not highest or database.read(is_known) else highest
+
+
+def _find(index: SearchIndex, database: Database, name: str) -> Finding | None:
+    if is_newer(index, database, name):
+        return Finding(
+            "store_older",
+            f"the index has versions of {name} that the store does not know: the store is older, or new; to bring both"
+            f" together: searchcrawl crawl {name}",
+        )
+    return look_at_sample(index, database, name)
+
+
+def look_at_sample(index: SearchIndex, database: Database, name: str) -> Finding | None:
+    """What an index lacks of a sample of a source; None where it has all of them. Raises DeliveryError, StoreError."""
+    source_id = database.read(partial(run_table.find_source, name=name))
+    if source_id is None:
+        return None
+    believed = database.read(partial(comparison_table.sample, source_id=source_id))
+    if not believed:
+        return None
+    ids = {row.url_id: urls.document_id(name, row.url) for row in believed}
+    versions = index.find_versions(ids.values())
+    missing = [row for row in believed if ids[row.url_id] not in versions]
+    older = [row for row in believed if versions.get(ids[row.url_id], row.crawl_version) < row.crawl_version]
+    # Another process may have changed them meanwhile.
+    lost = database.read(partial(comparison_table.keep_unchanged, rows=[*missing, *older]))
+    return _describe(name, len(believed), missing=len(set(lost) & {*missing}), lost=len(lost))
+
+
+def _describe(name: str, looked: int, *, missing: int, lost: int) -> Finding | None:
+    mend = f"to fill it again: searchcrawl resend {name}"
+    if looked - missing <= looked * _HARDLY_ANY:
+        has = f"only {looked - missing}" if looked > missing else "none"
+        return Finding(
+            "index_emptied",
+            f"the index has {has} of {looked} documents of {name} that it acknowledged: it is gone or was emptied; {mend}",
+        )
+    if lost:
+        return Finding(
+            "index_older",
+            f"the index lacks {lost} of {looked} documents of {name} that it acknowledged, or has them in older versions:"
+            f" it is older than the store; {mend}",
+        )
+    return None

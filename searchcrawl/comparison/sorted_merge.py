@@ -1,0 +1,117 @@
+"""The documents of a source in the table and in the index, side by side by rising id, in bounded memory (L4)."""
+
+from __future__ import annotations
+
+import heapq
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from searchcrawl import urls
+from searchcrawl.index.receiver import IndexEntry
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.urls import url_queries
+from searchcrawl.store.urls.url_queries import IndexedRow
+
+#: How many rows are sorted in memory, about 20 MB.
+_ROWS_IN_MEMORY: Final = 100_000
+_READ_ROWS: Final = 1000
+_RECORD: Final = struct.Struct(">16sqqB32s")
+_DIGEST_BYTES: Final = 32
+
+
+class SortedRow(NamedTuple):
+    """A document in the index by the table; ``digest`` are the 16 bytes of its id after the source's name."""
+
+    digest: bytes
+    url_id: int
+    crawl_version: int
+    settled: bool
+    fields_digest: bytes
+
+
+class RowSorter:
+    """Takes rows in any order, then returns them by rising id; a context manager around its file.
+
+    Sorts outside memory: sorted parts in a file, merged when they are read.
+    """
+
+    def __init__(self, *, part_rows: int = _ROWS_IN_MEMORY) -> None:
+        self._part_rows = part_rows
+        self._gathered: list[bytes] = []
+        self._file = tempfile.TemporaryFile(prefix="searchcrawl-")  # noqa: SIM115 (closed by __exit__)
+        self._parts: list[tuple[int, int]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def add(self, row: IndexedRow, document_id: str) -> None:
+        """Takes one row; raises OSError where the disk is full."""
+        digest = bytes.fromhex(document_id.rpartition(":")[2])
+        checksum = row.fields_digest[:_DIGEST_BYTES]
+        self._gathered.append(_RECORD.pack(digest, row.url_id, row.crawl_version, row.settled, checksum))
+        if len(self._gathered) == self._part_rows:
+            self._write_part()
+
+    def by_id(self) -> Iterator[SortedRow]:
+        """All rows by rising id."""
+        self._gathered.sort()
+        for record in heapq.merge(*(self._read_part(*part) for part in self._parts), self._gathered):
+            digest, url_id, crawl_version, settled, checksum = _RECORD.unpack(record)
+            yield SortedRow(digest, url_id, crawl_version, bool(settled), checksum)
+
+    def _write_part(self) -> None:
+        self._gathered.sort()
+        start = self._file.seek(0, 2)
+        self._file.writelines(self._gathered)
+        self._parts.append((start, len(self._gathered)))
+        self._gathered = []
+
+    def _read_part(self, start: int, rows: int) -> Iterator[bytes]:
+        for first in range(0, rows, _READ_ROWS):
+            count = min(_READ_ROWS, rows - first)
+            # The other parts are read in between, so each part remembers its own place.
+            self._file.seek(start + first * _RECORD.size)
+            data = self._file.read(count * _RECORD.size)
+            yield from (data[at : at + _RECORD.size] for at in range(0, len(data), _RECORD.size))
+
+
+@contextmanager
+def pair_by_id(
+    database: Database, name: str, source_id: int, entries: Iterator[IndexEntry]
+) -> Iterator[Iterator[tuple[SortedRow | None, IndexEntry | None]]]:
+    """The documents of a source by rising id, as table and index have them; None where one of the two has it not.
+
+    Raises StoreError, and what ``entries`` raises.
+    """
+    with RowSorter() as rows:
+        for indexed in url_queries.list_indexed(database, source_id):
+            rows.add(indexed, urls.document_id(name, indexed.url))
+        yield _merge(rows.by_id(), entries, prefix=f"{name}:")
+
+
+def _merge(
+    rows: Iterator[SortedRow], entries: Iterator[IndexEntry], *, prefix: str
+) -> Iterator[tuple[SortedRow | None, IndexEntry | None]]:
+    """Pairs rows and entries with the same id, both by rising id; each without the other has None in its place."""
+    row, entry = next(rows, None), next(entries, None)
+    while row is not None or entry is not None:
+        row_key = None if row is None else row.digest.hex()
+        entry_key = None if entry is None else entry.id.removeprefix(prefix)
+        if row_key == entry_key:
+            yield row, entry
+            row, entry = next(rows, None), next(entries, None)
+        elif entry_key is None or (row_key is not None and row_key < entry_key):
+            yield row, None
+            row = next(rows, None)
+        else:
+            yield None, entry
+            entry = next(entries, None)

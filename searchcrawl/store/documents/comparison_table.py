@@ -1,0 +1,211 @@
+"""What the table believes of the index, and what it takes over where the index has something else (L4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Update, and_, bindparam, case, func, insert, literal, or_, select, update
+
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.documents.document_table import IS_COPY
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.schema import batches, documents, urls
+from searchcrawl.store.states import BatchState, DocumentState
+from searchcrawl.store.urls import url_table
+
+#: Rows that one transaction changes.
+PAGE_ROWS: Final = 500
+_NEWEST: Final = 20
+_NEWEST_BATCHES: Final = 10
+#: Keys are hashes: rows after a few of them are spread over the whole source, and found by its unique index.
+_WINDOWS: Final = 25
+_WINDOW_ROWS: Final = 100
+_OF_WINDOW: Final = 4
+_FIRST_KEY: Final = -(1 << 63)
+
+
+class BelievedDocument(NamedTuple):
+    """A document that the index has in this version, as the table believes."""
+
+    url_id: int
+    url: str
+    crawl_version: int
+
+
+def sample(transaction: Transaction, source_id: int, *, windows: int = _WINDOWS) -> list[BelievedDocument]:
+    """About 100 documents that the index has acknowledged and committed: some of the newest, others from everywhere.
+
+    It reads a few thousand rows at most, however many there are. Documents that are under way are left out.
+    """
+    newest = _select_newest(transaction, source_id)
+    found = {row.url_id: row for row in newest}
+    for number in range(windows):
+        near = _select_near(source_id, _FIRST_KEY + number * (1 << 64) // windows)
+        found.update({row.url_id: BelievedDocument._make(row) for row in transaction.execute(near)})
+    return list(found.values())
+
+
+def _select_newest(transaction: Transaction, source_id: int) -> list[BelievedDocument]:
+    last = (
+        select(batches.c.id)
+        .where(batches.c.source_id == source_id, batches.c.state == int(BatchState.COMMITTED))
+        .order_by(batches.c.id.desc())
+        .limit(_NEWEST_BATCHES)
+    )
+    query = (
+        select(documents.c.url_id, urls.c.url, documents.c.indexed_version)
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .where(documents.c.batch_id.in_(list(transaction.execute(last).scalars())), _IS_THERE)
+        .order_by(documents.c.batch_id.desc(), documents.c.url_id)
+        .limit(_NEWEST)
+    )
+    return [BelievedDocument._make(row) for row in transaction.execute(query)]
+
+
+def _select_near(source_id: int, key: int) -> Any:
+    near = (
+        select(urls.c.id, urls.c.url, urls.c.key)
+        .where(urls.c.source_id == source_id, urls.c.key >= key)
+        .order_by(urls.c.key)
+        .limit(_WINDOW_ROWS)
+        .subquery("near")
+    )
+    joined = near.join(documents, documents.c.url_id == near.c.id).outerjoin(
+        batches, batches.c.id == documents.c.batch_id
+    )
+    return (
+        select(documents.c.url_id, near.c.url, documents.c.indexed_version)
+        .select_from(joined)
+        # A rejected removal has left its delivery.
+        .where(_IS_THERE, or_(batches.c.id.is_(None), batches.c.state == int(BatchState.COMMITTED)))
+        .order_by(near.c.key)
+        .limit(_OF_WINDOW)
+    )
+
+
+_IS_THERE: Final = and_(documents.c.state == int(DocumentState.PRESENT), documents.c.indexed_version > 0)
+
+
+def keep_unchanged(transaction: Transaction, rows: Sequence[BelievedDocument]) -> list[BelievedDocument]:
+    """Those of ``rows`` of which the table still believes the same."""
+    query = select(documents.c.url_id, documents.c.indexed_version).where(
+        documents.c.url_id.in_([row.url_id for row in rows]), _IS_THERE
+    )
+    now = {row[0]: row[1] for row in transaction.execute(query)}
+    return [row for row in rows if now.get(row.url_id) == row.crawl_version]
+
+
+def knows_version(transaction: Transaction, source_id: int, version: int) -> bool:
+    """Whether the index of a source can have this version by the table: one that it was sent, or an earlier one."""
+    here = batches.c.source_id == source_id
+    sent = select(func.max(batches.c.crawl_version)).where(here, batches.c.state > int(BatchState.SEALED))
+    if version <= (transaction.execute(sent).scalar() or 0):
+        return True
+    # It is being sent, or the process that sent it died.
+    same = select(literal(1)).where(here, batches.c.crawl_version == version).limit(1)
+    return transaction.execute(same).scalar() is not None
+
+
+def note_version(transaction: Transaction, source_id: int, run_id: int, version: int, now_ms: int) -> None:
+    """Notes a version of the index as if it had been sent: all later deliveries are newer, also those that wait."""
+    number = {"source_id": source_id, "run_id": run_id, "created_ms": now_ms}
+    transaction.execute(insert(batches).values(**number, crawl_version=version, state=int(BatchState.COMMITTED)))
+    for batch in batch_table.find_unfinished(transaction, source_id):
+        if batch.crawl_version <= version:
+            later = batch_table.choose_version(transaction, now_ms)
+            transaction.execute(update(batches).where(batches.c.id == batch.number).values(crawl_version=later))
+
+
+def open_removals(transaction: Transaction, source_id: int) -> int:
+    """Takes removals out of their deliveries: the end of a run decides about them again. Returns how many; 0 at the end."""
+    some = select(documents.c.url_id).where(
+        documents.c.source_id == source_id, documents.c.state == int(DocumentState.REMOVING)
+    )
+    ids = list(transaction.execute(some.limit(PAGE_ROWS)).scalars())
+    copy = and_(IS_COPY, documents.c.duplicate_of.is_not(None))
+    state = case((copy, int(DocumentState.WITHHELD)), else_=int(DocumentState.PRESENT))
+    there = update(documents).where(documents.c.url_id.in_(ids))
+    transaction.execute(there.values(state=state, batch_id=None, removed_run=None))
+    transaction.execute(update(batches).where(batches.c.source_id == source_id, _IS_OPEN).values(removals=0))
+    return len(ids)
+
+
+_IS_OPEN: Final = batches.c.state < int(BatchState.COMMITTED)
+#: Only the index can say what it has of such a document; the page is fetched whole, and sent again.
+_TO_FETCH: Final[Mapping[str, Any]] = {
+    "state": int(DocumentState.RECORD_LOST),
+    "code": case((IS_COPY, documents.c.code), else_=200),
+    "segment": None,
+    "batch_id": None,
+    "leaving": 0,
+    "quarantine_run": None,
+    "index_error": None,
+}
+_NOT_THERE: Final[Mapping[str, Any]] = {"indexed_version": None, "indexed_since": None}
+
+
+def take_over(transaction: Transaction, versions: Mapping[int, int]) -> None:
+    """Notes which versions the index has of documents, by row id; their pages are to be fetched whole."""
+    if versions:
+        statement = update(documents).where(documents.c.url_id == bindparam("row_id"))
+        parameters = [{"row_id": row_id, "version": version} for row_id, version in versions.items()]
+        transaction.execute(statement.values(indexed_version=bindparam("version"), **_TO_FETCH), parameters)
+        url_table.reopen(transaction, versions)
+
+
+def adopt(transaction: Transaction, source_id: int, versions: Mapping[int, int]) -> None:
+    """Notes, for rows by id, that the index has a document whose page is to be fetched whole."""
+    rows = [
+        {"url_id": row_id, "source_id": source_id, "indexed_version": version, "indexed_since": 0, "code": 200}
+        for row_id, version in versions.items()
+    ]
+    if rows:
+        statement = dialect_of(transaction).upsert(
+            documents, ["url_id"], lambda new: {"indexed_version": new.indexed_version, "indexed_since": 0, **_TO_FETCH}
+        )
+        transaction.execute(statement.values(state=int(DocumentState.RECORD_LOST)), rows)
+        url_table.reopen(transaction, versions)
+
+
+def note_missing(transaction: Transaction, url_ids: Sequence[int], *, with_records: bool) -> None:
+    """Notes that the index lacks documents: those that belong there are to be fetched whole.
+
+    Without ``with_records`` those with a record in the cache are left alone.
+    """
+    wanted = documents.c.state.in_([int(DocumentState.PRESENT), int(DocumentState.QUARANTINED)])
+    lost = or_(wanted, documents.c.state == int(DocumentState.RECORD_LOST))
+    chosen = documents.c.url_id.in_(url_ids)
+    here = chosen if with_records else and_(chosen, documents.c.segment.is_(None))
+    fetched = transaction.execute(
+        update(documents).where(here, lost).values(**_NOT_THERE, **_TO_FETCH).returning(documents.c.url_id)
+    )
+    url_table.reopen(transaction, list(fetched.scalars()))
+    removing = documents.c.state == int(DocumentState.REMOVING)
+    rest: Update = update(documents).where(here, ~lost)
+    transaction.execute(
+        rest.values(
+            **_NOT_THERE,
+            leaving=0,
+            state=case((removing, int(DocumentState.NONE)), else_=documents.c.state),
+            batch_id=case((removing, None), else_=documents.c.batch_id),
+        )
+    )
+
+
+def find_segments(transaction: Transaction, source_id: int) -> set[int]:
+    """The segments of the cache in which documents of a source have their records."""
+    query = select(documents.c.segment).where(documents.c.source_id == source_id, documents.c.segment.is_not(None))
+    return set(transaction.execute(query.distinct()).scalars())
+
+
+def count_to_fetch(transaction: Transaction, source_id: int) -> int:
+    """How many documents belong in the index and have to be fetched for it."""
+    query = (
+        select(func.count())
+        .select_from(documents)
+        .where(documents.c.source_id == source_id, documents.c.state == int(DocumentState.RECORD_LOST))
+        .where(documents.c.leaving == 0)
+    )
+    return int(transaction.execute(query).scalar_one())

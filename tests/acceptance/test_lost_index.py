@@ -1,0 +1,237 @@
+"""An index that was lost, emptied or put back from a copy: it is noticed, said, and filled again (E7, L4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests import backends
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, pages, run, source
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess, configure, source_toml
+
+pytestmark = pytest.mark.matrix
+
+HOST: Final = "lost.acme.test"
+NAMES: Final = tuple(f"page{number:02}" for number in range(12))
+ALL: Final = ["/", *(f"/{name}.html" for name in NAMES)]
+
+
+def word(name: str, version: int = 1) -> str:
+    """A word that this version of a page has, and no other page."""
+    return f"text{name}v{version}"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        pages(site, HOST, **{name: page(word(name)) for name in NAMES})
+        yield new_project(tmp_path / "project", site, **source(site, HOST))
+
+
+def lose(project: CrawlProject) -> None:
+    backends.current.lose_index(project.folder)
+
+
+def empty(project: CrawlProject) -> None:
+    backends.current.empty_index(project.folder, project.name)
+
+
+LOSSES: Final = pytest.mark.parametrize("happens", [lose, empty], ids=["gone", "emptied"])
+
+
+def answer(project: CrawlProject, *words: str) -> tuple[dict[str, Any], int]:
+    ended = project.command(*words, "--json")
+    return json.loads(ended.stdout), ended.returncode
+
+
+def warned(project: CrawlProject) -> dict[str, str]:
+    status, _ = answer(project, "status", project.name)
+    return {warning["code"]: warning["message"] for warning in status["warnings"]}
+
+
+def resend(project: CrawlProject) -> tuple[dict[str, Any], int]:
+    return answer(project, "resend", project.name)
+
+
+def missing(project: CrawlProject, **versions: int) -> list[str]:
+    """The pages that are not found by their present text, alone."""
+    wanted = {name: word(name, versions.get(name, 1)) for name in NAMES if versions.get(name, 1)}
+    return [name for name, text in wanted.items() if project.found(text) != [f"{HOST}/{name}.html"]]
+
+
+def sent(documents: int, *, to_fetch: int = 0) -> dict[str, Any]:
+    return {"source": "demo", "documents": documents, "removed": 0, "failed": 0, "to_fetch": to_fetch}
+
+
+@LOSSES
+def test_index_when_it_has_nothing_any_more_then_run_status_and_search_say_what_mends_it(
+    project: CrawlProject, happens: Callable[[CrawlProject], None]
+) -> None:
+    run(project)
+    before = warned(project)
+    happens(project)
+
+    status = warned(project)
+    found = answer(project, "search", "*")[0]
+    spoken = project.command("search", word(NAMES[0]))
+    shown = project.command("status", "demo").stdout
+    after = run(project)
+
+    assert before == {}
+    assert "searchcrawl resend demo" in status["index_emptied"]
+    assert (found["total"], ["searchcrawl resend demo" in note for note in found["notes"]]) == (0, [True])
+    assert (spoken.returncode, "searchcrawl resend demo" in spoken.stderr) == (0, True)
+    assert "13 by the table, but see below" in shown
+    assert (after.ended.exit_code, after.counts["deleted"]) == (0, 0)
+    assert [warning["code"] for warning in after.ended.status["warnings"]] == ["index_emptied"]
+    assert "searchcrawl resend demo" in project.log()
+
+
+@LOSSES
+def test_resend_when_the_index_has_nothing_then_all_is_found_and_nobody_warns(
+    project: CrawlProject, happens: Callable[[CrawlProject], None]
+) -> None:
+    run(project)
+    happens(project)
+    run(project)
+    project.site.clear_log()
+
+    done = resend(project)
+
+    assert done == (sent(len(ALL)), 0)
+    assert project.site.log() == []
+    assert missing(project) == []
+    assert warned(project) == {}
+    assert project.command("verify", "demo").returncode == 0
+
+
+@pytest.mark.parametrize("cache", [{"preserve": False}, {"max_gb": 0.000001}], ids=["preserve", "max_gb"])
+@LOSSES
+def test_resend_when_records_were_given_up_then_the_next_run_fetches_their_pages(
+    project: CrawlProject, happens: Callable[[CrawlProject], None], cache: dict[str, Any]
+) -> None:
+    configure(project.folder, cache={"threshold_mb": 0.0005, **cache})
+    run(project)
+    count, _ = answer(project, "cache", "count", "demo")
+    kept = count["records"]
+    happens(project)
+
+    first = resend(project)
+    second = resend(project)
+    documents = answer(project, "status", "demo")[0]["documents"]
+    after = run(project)
+    third = resend(project)
+
+    lost = len(ALL) - kept
+    assert lost > 5
+    assert first == (sent(kept, to_fetch=lost), 1)
+    assert second == (sent(0 if "preserve" in cache else kept, to_fetch=lost), 1)
+    assert documents == kept
+    assert (after.ended.exit_code, missing(project)) == (0, [])
+    assert after.ended.status["documents"] == len(ALL)
+    assert third[0]["documents"] + third[0]["to_fetch"] == len(ALL)
+
+
+def test_resend_when_records_were_given_up_and_pages_went_too_then_the_table_says_what_is_there(
+    project: CrawlProject,
+) -> None:
+    configure(project.folder, cache={"preserve": False})
+    run(project)
+    lose(project)
+    project.site.delete_page(HOST, "/page03.html")
+    project.site.set_page(HOST, "/page04.html", page(word("page04", 2)))
+
+    resend(project)
+    after = run(project)
+
+    assert (after.ended.exit_code, after.ended.status["documents"]) == (0, len(ALL) - 1)
+    assert missing(project, page03=0, page04=2) == []
+    assert project.command("verify", "demo").returncode == 0
+
+
+def test_index_when_an_older_one_was_put_back_then_a_resend_and_a_run_make_it_true(project: CrawlProject) -> None:
+    run(project)
+    saved = backends.current.copy(project.folder, project.folder.with_name("saved"))
+    project.site.set_page(HOST, "/page01.html", page(word("page01", 2)))
+    project.site.set_page(HOST, "/page02.html", page(word("page02", 2)))
+    project.site.delete_page(HOST, "/page03.html")
+    run(project)
+    backends.current.put_back("index", saved, project.folder)
+
+    status = warned(project)
+    notes = answer(project, "search", "*")[0]["notes"]
+    between = run(project)
+    resent = resend(project)
+    after = run(project)
+
+    assert "searchcrawl resend demo" in status["index_older"]
+    assert len(notes) == 1
+    assert (between.ended.exit_code, between.counts["deleted"]) == (0, 0)
+    # The page that is gone came back with the index.
+    assert resent == (sent(len(ALL) - 1, to_fetch=1), 1)
+    assert after.ended.exit_code == 0
+    assert missing(project, page01=2, page02=2, page03=0) == []
+    assert len(project.indexed()) == len(ALL) - 1
+    assert project.command("verify", "demo").returncode == 0
+    assert warned(project) == {}
+
+
+def test_index_when_one_source_of_two_was_lost_then_that_one_is_named_and_filled_again(project: CrawlProject) -> None:
+    other = CrawlProject(folder=project.folder, site=project.site, name="other")
+    pages(project.site, "other.acme.test", alpha=page("one more"))
+    overrides = source(project.site, "other.acme.test")
+    (project.folder / "sources" / "other.toml").write_text(source_toml(project.site, **overrides), "utf-8")
+    run(project)
+    run(other)
+    empty(project)
+
+    notes = answer(project, "search", "more")[0]
+    codes = [list(warned(project)), list(warned(other))]
+    resend(project)
+
+    assert (notes["total"], len(notes["notes"])) == (1, 1)
+    assert "resend demo" in notes["notes"][0]
+    assert codes == [["index_emptied"], []]
+    assert missing(project) == []
+    assert len(other.indexed()) == 2
+
+
+@pytest.mark.parametrize("at", ["batch.sealed:1", "index.acked:2", "batch.marked:1"])
+def test_resend_when_killed_then_the_next_run_completes_it(project: CrawlProject, at: str) -> None:
+    configure(project.folder, cache={"threshold_mb": 0.0005})
+    run(project)
+    # Some of the records are lost.
+    (project.folder / "var" / "cache" / "demo" / "00000001.warc.gz").unlink()
+    lose(project)
+
+    ended = COMMANDS.run(project.folder, "resend", "demo", SEARCHCRAWL_FAILPOINT=at)
+    after = run(project)
+
+    assert ended.returncode == -9
+    assert after.ended.exit_code == 0
+    assert missing(project) == []
+    assert project.command("verify", "demo").returncode == 0
+    assert warned(project) == {}
+
+
+def test_resend_when_removals_wait_then_their_documents_go_in_and_still_wait(project: CrawlProject) -> None:
+    run(project)
+    gone = NAMES[:11]
+    for name in gone:
+        project.site.delete_page(HOST, f"/{name}.html")
+    held = run(project)
+    lose(project)
+
+    done = resend(project)
+    waiting = project.command("quarantine", "list", "demo", "--json").stdout.splitlines()
+
+    assert held.ended.exit_code == 9
+    assert done == (sent(len(ALL)), 0)
+    assert len(waiting) == len(gone)
+    assert missing(project) == []

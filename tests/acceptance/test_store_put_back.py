@@ -1,0 +1,275 @@
+"""A store that was put back from a copy, or lost, beside a newer index and cache: one run makes them true again (L4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests import backends
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, run, source
+from tests.crawl_forks import CLOCK, COMMANDS
+from tests.site.client import SiteProcess, configure
+from tests.solr_server import free_port
+
+pytestmark = pytest.mark.matrix
+
+HOST: Final = "back.acme.test"
+NAMES: Final = tuple(f"page{number:02}" for number in range(16))
+LATER: Final = tuple(f"later{number:02}" for number in range(4))
+DAY: Final = 86_400
+
+
+def word(name: str, version: int = 1) -> str:
+    """A word that this version of a page has, and no other page."""
+    return f"text{name}v{version}"
+
+
+class Site:
+    """The pages of a site; ``pages`` is {name: number of its text}."""
+
+    def __init__(self, site: SiteProcess) -> None:
+        self.site = site
+        self.pages = dict.fromkeys(NAMES, 1)
+        for name in NAMES:
+            self.set(name, 1)
+
+    def set(self, name: str, version: int) -> None:
+        self.pages[name] = version
+        self.site.set_page(HOST, f"/{name}.html", page(word(name, version)))
+        self._link()
+
+    def delete(self, name: str) -> None:
+        del self.pages[name]
+        self.site.delete_page(HOST, f"/{name}.html")
+        self._link()
+
+    def _link(self) -> None:
+        self.site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in self.pages)))
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with SiteProcess() as process:
+        yield Site(process)
+
+
+@pytest.fixture
+def project(site: Site, tmp_path: Path) -> CrawlProject:
+    return new_project(tmp_path / "project", site.site, **source(site.site, HOST))
+
+
+def copy(project: CrawlProject) -> Path:
+    return backends.current.copy(project.folder, project.folder.with_name("saved"))
+
+
+def live_a_week(project: CrawlProject, site: Site) -> None:
+    """What happened after the copy of the store: pages came, went, changed, and changed back."""
+    site.set("page01", 2)
+    site.set("page02", 2)
+    site.delete("page03")
+    for name in LATER:
+        site.set(name, 1)
+    run(project)
+    site.set("page02", 1)
+    site.delete("page04")
+    site.set("page05", 2)
+    run(project)
+
+
+def wrong(project: CrawlProject, site: Site) -> list[str]:
+    """The pages that are not found by their present text, alone; and what is there besides the pages."""
+    urls = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in site.pages)}
+    lost = [
+        name for name, version in site.pages.items() if project.found(word(name, version)) != [f"{HOST}/{name}.html"]
+    ]
+    return lost + [url for url in project.indexed() if url not in urls]
+
+
+def verified(project: CrawlProject) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(project.command("verify", "demo", "--json").stdout)
+    return {kind: urls for kind, urls in found.items() if urls}
+
+
+GOOD: Final = {"ok": True}
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+@pytest.mark.parametrize("clock", [0, -30 * DAY], ids=["", "clock behind"])
+def test_store_when_put_back_then_one_run_makes_index_and_store_true(
+    project: CrawlProject, site: Site, preserve: bool, clock: int
+) -> None:
+    configure(project.folder, cache={"preserve": preserve, "threshold_mb": 0.0005})
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    # Changed while nothing looked.
+    site.set("page06", 2)
+    site.delete("later01")
+    backends.current.put_back("store", saved, project.folder)
+
+    said = json.loads(project.command("status", "demo", "--json").stdout)["warnings"]
+    after = run(project, **{CLOCK: str(clock)})
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+
+    assert [warning["code"] for warning in said if warning["code"] != "cache"] == ["store_older"]
+    assert "searchcrawl crawl demo" in said[0]["message"]
+    assert (after.ended.exit_code, after.counts["deleted"]) == (0, 1)
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
+    assert status["documents"] == len(project.indexed())
+    assert run(project, **{CLOCK: str(clock)}).counts["indexed"] == 0
+
+
+@pytest.mark.parametrize("clock", [0, -30 * DAY], ids=["", "clock behind"])
+def test_store_when_it_is_lost_then_the_documents_of_the_index_are_taken_over(
+    project: CrawlProject, site: Site, clock: int
+) -> None:
+    run(project)
+    live_a_week(project, site)
+    # No page links to it any more, and it is gone.
+    site.delete("page07")
+    site.site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in site.pages if name != "page08")))
+    backends.current.lose_store(project.folder)
+
+    after = run(project, **{CLOCK: str(clock)})
+
+    assert (after.ended.exit_code, after.counts["deleted"]) == (0, 1)
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
+
+
+def test_store_when_put_back_and_many_pages_are_gone_then_they_wait_in_quarantine(
+    project: CrawlProject, site: Site
+) -> None:
+    run(project)
+    saved = copy(project)
+    added = [f"added{number:02}" for number in range(14)]
+    for name in added:
+        site.set(name, 1)
+    run(project)
+    before = len(project.indexed())
+    for name in added:
+        site.delete(name)
+    backends.current.put_back("store", saved, project.folder)
+
+    after = run(project)
+
+    assert (after.ended.exit_code, after.counts["deleted"]) == (9, 0)
+    assert len(project.indexed()) == before
+    assert project.command("quarantine", "approve", "demo").returncode == 0
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
+
+
+def test_store_when_put_back_and_the_site_is_down_then_nothing_leaves_the_index(
+    project: CrawlProject, site: Site
+) -> None:
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    before = project.versions()
+    backends.current.put_back("store", saved, project.folder)
+    site.site.set_behaviour(HOST, status=503)
+
+    down = [run(project) for _ in range(2)]
+    kept = project.versions()
+    site.site.clear_behaviours()
+    after = run(project)
+
+    assert sum(each.counts["deleted"] for each in down) == 0
+    assert kept == before
+    assert after.ended.exit_code == 0
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
+
+
+@pytest.mark.parametrize("at", ["lease.taken", "links.mid:1", "links.mid:2", "row.updated", "batch.post.mid"])
+def test_store_when_put_back_and_the_run_is_killed_then_the_next_one_completes_it(
+    project: CrawlProject, site: Site, at: str
+) -> None:
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    backends.current.put_back("store", saved, project.folder)
+
+    killed = COMMANDS.run(project.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT=at)
+    run(project)
+
+    assert killed.returncode == -9
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
+
+
+def test_store_when_put_back_while_the_index_is_away_then_nothing_is_sent_before_both_are_compared(
+    project: CrawlProject, site: Site
+) -> None:
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    backends.current.put_back("store", saved, project.folder)
+    toml = (project.folder / "searchcrawl.toml").read_text("utf-8")
+    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+
+    away = run_away(project)
+    (project.folder / "searchcrawl.toml").write_text(toml, "utf-8")
+    versions = project.versions()
+    flushed = project.command("flush", "demo")
+    unchanged = project.versions()
+    after = run(project)
+
+    assert away == 6
+    assert (flushed.returncode, "searchcrawl crawl demo" in flushed.stderr) == (6, True)
+    assert unchanged == versions
+    assert after.ended.exit_code == 0
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
+
+
+def run_away(project: CrawlProject) -> int:
+    return project.crawl("-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1").exit_code
+
+
+def test_resend_when_the_store_was_put_back_then_newer_documents_stay_until_the_run(
+    project: CrawlProject, site: Site
+) -> None:
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    backends.current.put_back("store", saved, project.folder)
+
+    first = project.command("resend", "demo", "--json")
+    kept = project.found(word("page01", 2))
+    after = run(project)
+
+    assert first.returncode == 1
+    assert json.loads(first.stdout)["to_fetch"] > len(LATER)
+    assert kept == [f"{HOST}/page01.html"]
+    assert after.ended.exit_code == 0
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
+    assert project.command("resend", "demo").returncode == 0
+
+
+def test_store_when_put_back_with_removals_under_way_then_a_page_that_came_back_stays(
+    project: CrawlProject, site: Site
+) -> None:
+    run(project)
+    site.delete("page09")
+    killed = COMMANDS.run(project.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT="delete.selected")
+    saved = copy(project)
+    run(project)
+    site.set("page09", 2)
+    run(project)
+    backends.current.put_back("store", saved, project.folder)
+
+    after = run(project)
+
+    assert killed.returncode == -9
+    assert (after.ended.exit_code, after.counts["deleted"]) == (0, 0)
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
