@@ -76,7 +76,7 @@ class Dropping:
         edited = self._begin(scope=_DROPS_ALL)
         admission = Admission(source_id=edited.source_id, boundary=edited.boundary, max_urls=0, known_urls=0)
         self._timed("review_seconds", lambda: review(edited, admission))
-        self._timed("hold_seconds", lambda: remove_documents(self._sender(edited)))
+        self._timed("hold_seconds", lambda: remove_documents(self._sender(edited), completed=True))
         edited.end("finished", 9)
         self._check(edited, {"documents": size, "waiting": 0, "quarantined": size})
         self.figures["hold_peak_rss_bytes"] = peak_rss_bytes()
@@ -86,7 +86,7 @@ class Dropping:
         with self._database.write_once() as transaction:
             transaction.exec_driver_sql(_BACK_IN_THE_INDEX)
         again = self._begin(scope=_DROPS_ALL, lifecycle=_ALLOWS_ALL)
-        self._timed("remove_seconds", lambda: remove_documents(self._sender(again)))
+        self._timed("remove_seconds", lambda: remove_documents(self._sender(again), completed=True))
         again.end("finished", 0)
         self._check(again, {"documents": 0, "waiting": 0, "quarantined": 0})
         self.figures["remove_peak_rss_bytes"] = peak_rss_bytes()

@@ -6,7 +6,7 @@ once, in its ``CodeFacts``; ``facts_of`` has those of every number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import lru_cache, partial
@@ -36,6 +36,21 @@ class CodeClass(StrEnum):
     REFUSAL = "refusal"
     #: the visit failed; a document that is known stays
     FAILURE = "failure"
+
+
+class FailureKind(StrEnum):
+    """What failed, for the counters of failed runs that each row has."""
+
+    #: the host could not be reached
+    UNREACHABLE = "unreachable"
+    #: the host answered, and could not serve the page
+    SERVER = "server"
+    #: the host refuses the request
+    CLIENT = "client"
+    #: the body is nothing that can be indexed
+    CONTENT = "content"
+    #: the page is gone, by a status of ``lifecycle.remove_on``
+    GONE = "gone"
 
 
 #: The counters of a run to which a visit adds, if its code names none. The result of the comparison with the known
@@ -77,6 +92,8 @@ class CodeFacts:
     warned: bool = False
     #: whether the URL is visited again in later runs without a new link to it
     revisited: bool = True
+    #: what failed, where the code is a failure; its own where it is none of the host's and none of the body's
+    failure: FailureKind | None = None
     #: the key of [fetch] whose limit ends a visit with the code
     limit: str | None = None
     #: the step of ``explain`` in which a rule that is in the row decided
@@ -85,12 +102,16 @@ class CodeFacts:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "counters", self.counters or _COUNTERS[self.kind])
+        if self.kind is CodeClass.FAILURE and self.failure is None:
+            failure = FailureKind.UNREACHABLE if self.of_host else FailureKind.CONTENT
+            object.__setattr__(self, "failure", failure)
         object.__setattr__(self, "step", self.step or _STEPS.get(self.kind, "answer"))
 
 
 _pending, _copy, _excluded, _display, _redirect, _refusal, _failure = (
     partial(CodeFacts, kind) for kind in CodeClass if kind is not CodeClass.SUCCESS
 )
+_broken, _denied = (partial(_failure, failure=kind) for kind in (FailureKind.SERVER, FailureKind.CLIENT))
 
 
 class Code(IntEnum):
@@ -206,13 +227,13 @@ class Code(IntEnum):
         "Two pages have the same display URL; the better one is indexed, and this is the other.",
         has_document=True,
     )
-    READ_ERROR = _failure(
+    READ_ERROR = _broken(
         958,
         "its body came incomplete or cannot be decoded",
         "The body ended early, which is tried again, or its content coding is broken, which is not.",
         retried=True,
     )
-    LOGIN_FAILED = _failure(
+    LOGIN_FAILED = _denied(
         959,
         "the login failed",
         "The page needs the login of the source, and the login failed; wrong credentials are not tried again.",
@@ -239,7 +260,7 @@ class Code(IntEnum):
         retried=True,
         of_host=True,
     )
-    REDIRECT_LOOP = _failure(
+    REDIRECT_LOOP = _broken(
         963,
         "its redirects lead in a circle, or are too many",
         "The redirects lead back to a URL that was passed, or are more than fetch.max_redirects.",
@@ -259,7 +280,7 @@ class Code(IntEnum):
         "of its known pages have turned into.",
         warned=True,
     )
-    NO_LOCATION = _failure(
+    NO_LOCATION = _broken(
         1003,
         "a redirect without a usable Location",
         "The host answered with a redirect whose Location is missing or is no URL.",
@@ -271,7 +292,7 @@ class Code(IntEnum):
         removes=True,
         revisited=False,
     )
-    HEADER_ERROR = _failure(
+    HEADER_ERROR = _broken(
         1006,
         "the header of the answer is broken",
         "The status line or a header of the answer is no HTTP, or passes a limit.",
@@ -342,10 +363,10 @@ def facts_of(code: int) -> CodeFacts:
     if code == HTTPStatus.NOT_MODIFIED:
         return CodeFacts(CodeClass.SUCCESS, code, title, "The page has not changed since the last visit.")
     if code in _PASSING or 500 <= code <= 599:
-        return _failure(code, title, "The host cannot answer now, and may at the next try.", retried=True)
+        return _broken(code, title, "The host cannot answer now, and may at the next try.", retried=True)
     if 400 <= code <= 499:
-        return _failure(code, title, "The host refuses the page, or has none; lifecycle.remove_on says what removes.")
-    return _failure(code, title, "The host answered with a status that brings no page.")
+        return _denied(code, title, "The host refuses the page, or has none; lifecycle.remove_on says what removes.")
+    return _broken(code, title, "The host answered with a status that brings no page.")
 
 
 def describe_code(code: int) -> str:
@@ -366,6 +387,12 @@ def is_failure(code: int, rule: str | None) -> bool:
     # A visit without a document is no copy, though a server may send such a number as its status.
     failing = (CodeClass.FAILURE, CodeClass.COPY, CodeClass.DISPLAY)
     return facts_of(code).kind in failing or (code == Code.ROBOTS and rule == ROBOTS_UNAVAILABLE)
+
+
+def find_failure_kind(code: int, remove_on: Collection[int]) -> FailureKind:
+    """What failed in a visit that ``is_failure`` calls failed; ``remove_on`` are the statuses of a page that is gone."""
+    # A robots.txt that cannot be read has no kind of its own, and neither have our codes as statuses of a server.
+    return FailureKind.GONE if code in remove_on else facts_of(code).failure or FailureKind.SERVER
 
 
 def is_retried(status: int) -> bool:

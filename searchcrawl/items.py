@@ -35,7 +35,8 @@ class Hop(NamedTuple):
 class Claim:
     """A row of the URL table that is to be visited.
 
-    ``attempt`` counts the failed tries of this run, ``failed_runs`` the failed runs in a row.
+    ``attempt`` counts the failed tries of this run, ``failed_runs`` the failed runs in a row, ``failures`` by
+    what failed (``rules.failures``).
     ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
     of the last good body, None without one or where it is to be processed again; ``has_document`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
@@ -58,6 +59,7 @@ class Claim:
     is_known: bool = False
     code: int = 0
     failed_runs: int = 0
+    failures: str | None = None
     canonical_key: int | None = None
     display_key: int | None = None
     display_url: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from searchcrawl import clock
@@ -237,4 +237,5 @@ def _begin_or_resume(transaction: Transaction, lease: Lease, current: str) -> tu
         run_table.set_fingerprint(transaction, source_id, stored_fingerprint)
     forced = tuple(find_changed_keys(stored_fingerprint or current, current))
     row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
+    row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
     return row, forced

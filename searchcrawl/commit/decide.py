@@ -11,10 +11,20 @@ import orjson
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.admit import FoundLinks
-from searchcrawl.codes import REFUSED, WITH_DOCUMENT, Code, CodeClass, facts_of, is_failure, is_refusal
-from searchcrawl.items import Document, Hop, Link, Outcome, Page
+from searchcrawl.codes import (
+    REFUSED,
+    WITH_DOCUMENT,
+    Code,
+    CodeClass,
+    facts_of,
+    find_failure_kind,
+    is_failure,
+    is_refusal,
+)
+from searchcrawl.items import Claim, Document, Hop, Link, Outcome, Page
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle
+from searchcrawl.rules.failures import Failures, is_confirmed
 from searchcrawl.rules.lifecycle import PageVersion
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
@@ -30,7 +40,8 @@ class Group:
     ``stored`` documents are new or changed. ``unchanged`` are rows whose document is as before: they keep the code of
     the document. For unchanged documents, ``canonicals`` and ``displays`` are new keys by row id, ``new_bodies`` are
     rows whose body may have other bytes, and ``recovered`` are rows whose last visit had failed. ``with_evidence`` are
-    rows with evidence against their document. ``released`` are claims that were given back without a visit.
+    rows with evidence against their document, ``hidden`` those that failed in too many runs, with what is held
+    against them. ``released`` are claims that were given back without a visit.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
     record is there, and ``restored`` what became of them.
     """
@@ -44,6 +55,7 @@ class Group:
     unchanged: list[Settled] = field(default_factory=list)
     recovered: list[int] = field(default_factory=list)
     with_evidence: list[int] = field(default_factory=list)
+    hidden: dict[int, str] = field(default_factory=dict)
     released: list[int] = field(default_factory=list)
     back: list[int] = field(default_factory=list)
     readable: set[int] = field(default_factory=set)
@@ -51,15 +63,19 @@ class Group:
     found: list[FoundLinks] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0
+    after_run: int = 0
 
     def copy(self) -> Group:
         """A copy with lists of its own: if a transaction is repeated, it begins with the original ones."""
         return Group(**{name: copy(getattr(self, name)) for name in Group.__slots__})
 
 
-def decide(items: Sequence[Document | Outcome], source: Source, *, horizon_ms: int = 0) -> Group:
-    """Decides about the visits of a group; settled rows are due after ``horizon_ms``, the horizon of the run."""
-    group = Group(horizon_ms=horizon_ms)
+def decide(items: Sequence[Document | Outcome], source: Source, *, horizon_ms: int = 0, after_run: int = 0) -> Group:
+    """Decides about the visits of a group; settled rows are due after ``horizon_ms``, the horizon of the run.
+
+    ``after_run`` is the last completed run before it.
+    """
+    group = Group(horizon_ms=horizon_ms, after_run=after_run)
     for item in items:
         if isinstance(item, Document):
             _decide_document(item, source, group)
@@ -208,9 +224,9 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.settled.append(_build_settled(outcome, due_ms=now_ms + int(pause * 1000), again=True))
         return
     failed = is_failure(outcome.code, outcome.rule)
-    failed_runs = claim.failed_runs + 1 if failed else 0
+    failed_runs, failures = _count_failure(outcome, source, group.after_run) if failed else (0, None)
     due_ms = None if outcome.code in REFUSED else _compute_due_ms(source, group, now_ms, failed_runs)
-    settled = _build_settled(outcome, due_ms=due_ms, failed_runs=failed_runs)
+    settled = _build_settled(outcome, due_ms=due_ms, failed_runs=failed_runs, failures=failures)
     if outcome.code == 304 and not outcome.transient:
         group.unchanged.append(settled)
         group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
@@ -219,8 +235,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.counts.update(("fetched", "not_modified"))
         return
     group.settled.append(settled)
-    if lifecycle.is_evidence(outcome.code, outcome.rule, source.lifecycle.remove_on):
-        group.with_evidence.append(claim.url_id)
+    _judge_document(settled, claim, source, group)
     if outcome.links:
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
     facts = facts_of(outcome.code)
@@ -228,7 +243,35 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     group.counts.update(facts.counters if not failed or facts.kind is CodeClass.FAILURE else ("fetch_failures",))
 
 
-def _build_settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0, again: bool = False) -> Settled:
+def _count_failure(outcome: Outcome, source: Source, after_run: int) -> tuple[int, str]:
+    """How many runs in a row failed with this one, and the same by what failed, as rows keep it."""
+    claim, known = outcome.claim, Failures.parse(outcome.claim.failures)
+    kind = find_failure_kind(outcome.code, source.lifecycle.remove_on)
+    # Where the run ended early and goes on after an edit, its pages are visited once more.
+    failed_runs = max(claim.failed_runs, 1) if known.is_of(after_run) else claim.failed_runs + 1
+    return failed_runs, known.add(kind, after_run=after_run).dump()
+
+
+def _judge_document(settled: Settled, claim: Claim, source: Source, group: Group) -> None:
+    """Notes whether a visit without a page says that a known document is to leave."""
+    keys = source.lifecycle
+    confirmed = is_confirmed(
+        settled.code, settled.failures, remove_on=keys.remove_on, confirmations=keys.gone_confirmations
+    )
+    if confirmed and lifecycle.is_evidence(settled.code, settled.rule, keys.remove_on):
+        group.with_evidence.append(claim.url_id)
+    elif claim.is_known and 0 < keys.error_runs_before_hidden <= settled.failed_runs:
+        group.hidden[claim.url_id] = lifecycle.describe_failures(keys.error_runs_before_hidden)
+
+
+def _build_settled(
+    outcome: Outcome,
+    *,
+    due_ms: int | None,
+    failed_runs: int = 0,
+    failures: str | None = None,
+    again: bool = False,
+) -> Settled:
     claim = outcome.claim
     return Settled(
         url_id=claim.url_id,
@@ -238,6 +281,7 @@ def _build_settled(outcome: Outcome, *, due_ms: int | None, failed_runs: int = 0
         error=outcome.error,
         attempts=claim.attempt + 1 if again else 0,
         failed_runs=claim.failed_runs if again else failed_runs,
+        failures=claim.failures if again else failures,
         due_ms=due_ms,
         fetched_ms=None if is_refusal(outcome.code, outcome.rule) else clock.now_ms(),
         redirects=_encode_redirects(outcome.redirects),

@@ -17,7 +17,7 @@ from searchcrawl.store.documents import document_table, duplicate_key_table, for
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys, KeyedDocument
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.states import DocumentState, FetchState, Leaving
 from searchcrawl.store.urls import url_table
 
 
@@ -58,6 +58,9 @@ def write_documents(
 
 
 def _mark_evidence(transaction: Transaction, group: Group) -> None:
+    for evidence in set(group.hidden.values()):
+        hidden = [url_id for url_id, text in group.hidden.items() if text == evidence]
+        document_table.mark_evidence(transaction, hidden, evidence, Leaving.FAILED)
     if not group.with_evidence:
         return
     rows = set(group.with_evidence)
@@ -84,7 +87,13 @@ def _find_known(group: Group) -> set[int]:
     # A row that was never fetched has no document.
     stored = {document.claim.url_id for document in group.stored if document.claim.code}
     return stored.union(
-        group.with_evidence, group.recovered, group.canonicals, group.displays, group.new_bodies, group.back
+        group.with_evidence,
+        group.hidden,
+        group.recovered,
+        group.canonicals,
+        group.displays,
+        group.new_bodies,
+        group.back,
     )
 
 

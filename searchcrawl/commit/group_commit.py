@@ -213,11 +213,11 @@ class GroupCommit:
         items: Sequence[Document | Outcome] = [item for item in group if not isinstance(item, SitemapPart)]
         if any(map(link_rows.is_redirect, items)):
             items = self._cut_redirect_chains(items)
-        decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
+        decided = self._decide(items)
         watched = self._turned.look(decided.stored)
         if watched.held:
             items = watched.end_visits(items)
-            decided = decide.decide(items, run.source, horizon_ms=run.row.horizon_ms)
+            decided = self._decide(items)
         decided.back, decided.readable = watched.back, watched.readable
         pages = {item.claim.url_id: item.claim.url for item in items}
         decided.found[:] = normalise_found(decided.found, run.rewriting, pages)
@@ -243,6 +243,10 @@ class GroupCommit:
         self._unsent_bytes += sum(len(document.body) for document in decided.stored if document.code == 200)
         if self._unsent_bytes >= run.project.cache.threshold_bytes:
             self._seal()
+
+    def _decide(self, items: Sequence[Document | Outcome]) -> Group:
+        row = self._run.row
+        return decide.decide(items, self._run.source, horizon_ms=row.horizon_ms, after_run=row.after_run)
 
     def _cut_redirect_chains(self, items: Sequence[Document | Outcome]) -> Sequence[Document | Outcome]:
         most = self._run.source.fetch.max_redirects

@@ -33,6 +33,7 @@ class DeliveryThread:
         self._cache = cache
         self._retry = IndexRetry(retry_seconds)
         self._sender = BatchSender(run, receiver, cache, self._retry)
+        self._completed = False
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
         for batch in self._read_unfinished():
             self._queue.put(batch)
@@ -78,12 +79,13 @@ class DeliveryThread:
         ``reason`` is the reason why the crawl ended. The receiver gets ``failed`` also if documents wait.
         """
         self._retry.limit_to_end()
+        self._completed = reason == EndReason.FINISHED
         if self._run.shutdown.failure is None:
             self._seal_last_batch()
         self._queue.put(None)
         self._thread.join()
         failed = self._run.shutdown.failure or self._run.delivery_failure
-        self._receiver.end("failed" if failed else "finished" if reason == EndReason.FINISHED else "stopped")
+        self._receiver.end("failed" if failed else "finished" if self._completed else "stopped")
 
     def _seal_last_batch(self) -> None:
         try:
@@ -105,7 +107,7 @@ class DeliveryThread:
                 if run.shutdown.failure is None:
                     delivery_queue.deliver_batch(self._sender, batch)
             if run.shutdown.failure is None:
-                removals.remove_documents(self._sender)
+                removals.remove_documents(self._sender, completed=self._completed)
         except DeliveryError as error:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, CodeClass, facts_of
+from searchcrawl.rules.failures import is_confirmed
 from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.store.batches.removal_table import RemovalCandidate
@@ -20,14 +21,20 @@ _READ_WELL: Final = frozenset({CodeClass.SUCCESS, CodeClass.COPY, CodeClass.DISP
 
 
 def select_with_evidence(
-    transaction: Transaction, candidates: Sequence[RemovalCandidate], lifecycle: Lifecycle
+    transaction: Transaction, candidates: Sequence[RemovalCandidate], lifecycle: Lifecycle, *, completed: bool
 ) -> list[RemovalCandidate]:
     """Selects the candidates whose evidence holds now; the others stay in the index, and are candidates again.
 
     A page that moved for good needs an end of its redirects that was fetched well, or that is gone or refused itself.
-    A page whose later visit failed is not removed for what an earlier one brought.
+    A page whose later visit failed is not removed for what an earlier one brought. A document without evidence about
+    its own URL leaves only at the end of a run that was ``completed``.
     """
-    results = {row.url_id: VisitResult(row.code, row.rule) for row in candidates if row.leaving == Leaving.EVIDENCE}
+    candidates = [row for row in candidates if _is_allowed(row, lifecycle, completed=completed)]
+    results = {
+        row.url_id: VisitResult(row.code, row.rule, row.failures)
+        for row in candidates
+        if row.leaving == Leaving.EVIDENCE
+    }
     moved = [url_id for url_id, result in results.items() if _leads_on(result)]
     ends = _follow(transaction, moved)
     kept = {url_id for url_id in moved if url_id not in ends or not _lets_leave(ends[url_id], lifecycle)}
@@ -40,13 +47,26 @@ def _leads_on(result: VisitResult) -> bool:
     return result.code in REDIRECTS and result.rule is None
 
 
+def _is_allowed(row: RemovalCandidate, lifecycle: Lifecycle, *, completed: bool) -> bool:
+    if row.leaving == Leaving.FAILED:
+        # The key may have been edited since.
+        return completed and 0 < lifecycle.error_runs_before_hidden <= row.failed_runs
+    return completed or row.leaving != Leaving.ORPHAN
+
+
+def _is_evidence(result: VisitResult, lifecycle: Lifecycle) -> bool:
+    return is_evidence(result.code, result.rule, lifecycle.remove_on) and is_confirmed(
+        result.code, result.failures, remove_on=lifecycle.remove_on, confirmations=lifecycle.gone_confirmations
+    )
+
+
 def _lets_leave(end: VisitResult, lifecycle: Lifecycle) -> bool:
-    return end.code in WITH_DOCUMENT or is_evidence(end.code, end.rule, lifecycle.remove_on)
+    return end.code in WITH_DOCUMENT or _is_evidence(end, lifecycle)
 
 
 def _holds(result: VisitResult, lifecycle: Lifecycle) -> bool:
     """Whether the last visit did not fail: it brought evidence, or a page that is not shown under this URL."""
-    return facts_of(result.code).kind in _READ_WELL or is_evidence(result.code, result.rule, lifecycle.remove_on)
+    return facts_of(result.code).kind in _READ_WELL or _is_evidence(result, lifecycle)
 
 
 def _follow(transaction: Transaction, moved: Sequence[int]) -> dict[int, VisitResult]:

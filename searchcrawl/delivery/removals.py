@@ -39,18 +39,19 @@ def remove_copies(sender: BatchSender) -> int:
     return removed
 
 
-def remove_documents(sender: BatchSender) -> None:
+def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     """Removes the documents that are to leave the index, or puts all of these removals into quarantine.
 
+    Without evidence about its own URL a document leaves only at the end of a run that was ``completed``.
     After a crash in the midst of it the next process decides the same: what left or waits by then counts.
     """
     run = sender.run
     remove_copies(sender)
-    candidates = sum(len(rows) for rows in _find_pages(run))
+    candidates = sum(len(rows) for rows in _find_pages(run, completed))
     if not candidates:
         return
     allowed = run.read(partial(_is_allowed, run=run, candidates=candidates))
-    for rows in _find_pages(run):
+    for rows in _find_pages(run, completed):
         if allowed:
             _remove(sender, rows, counted=True)
         else:
@@ -95,7 +96,7 @@ def _find_left(run: Run, batch: SealedBatch) -> Iterator[list[RemovalCandidate]]
         yield rows
 
 
-def _find_pages(run: Run) -> Iterator[list[RemovalCandidate]]:
+def _find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
     """The documents that are to leave the index, in pages."""
     after = 0
     while rows := run.read(
@@ -107,7 +108,9 @@ def _find_pages(run: Run) -> Iterator[list[RemovalCandidate]]:
         )
     ):
         after = rows[-1].url_id
-        kept = run.read(partial(select_with_evidence, candidates=rows, lifecycle=run.source.lifecycle))
+        kept = run.read(
+            partial(select_with_evidence, candidates=rows, lifecycle=run.source.lifecycle, completed=completed)
+        )
         if kept:
             yield kept
 

@@ -16,8 +16,9 @@ from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILAB
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.queries.explain_context import Context
+from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.store.states import FetchState
+from searchcrawl.store.states import FetchState, Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 
 
@@ -164,8 +165,9 @@ def _describe_answer(facts: UrlFacts) -> Step:
         parts[0] = error if error.startswith(parts[0]) else f"{parts[0]}; {error}"
     if listed.last_fetched_ms is not None:
         parts.append(f"last visit {clock.iso(listed.last_fetched_ms)}")
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(Failures.parse(facts.failures).counts.items()))
     if facts.failed_runs > 1:
-        parts.append(f"failed in {facts.failed_runs} runs in a row")
+        parts.append(f"failed in {facts.failed_runs} runs in a row ({kinds})")
     validators = ("ETag", listed.etag), ("Last-Modified", listed.last_modified)
     parts += [f"{name} {value}" for name, value in validators if value is not None]
     outcome = "read" if listed.code in READ else "moved" if listed.code in REDIRECTS else "failed"
@@ -240,7 +242,11 @@ def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
         )
         yield Step("removal", "rejected", detail)
     elif facts.leaving:
-        yield Step("removal", "waits", f"removed at the end of the run, within the limits ({evidence})")
+        listed = facts.listed
+        when = "at the end of a completed run" if facts.leaving != Leaving.EVIDENCE else "at the end of the run"
+        if listed.code in REDIRECTS and listed.rule is None:
+            when = "once the page that it leads to was fetched or is gone"
+        yield Step("removal", "waits", f"removed {when}, within the limits ({evidence})")
     elif facts.removed_run is not None and not context.in_index:
         detail = (
             f"removed by run {facts.removed_run} ({evidence}); searchcrawl undelete {facts.removed_run} takes it back"

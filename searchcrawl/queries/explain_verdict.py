@@ -16,9 +16,10 @@ from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, pars
 from searchcrawl.queries.urls import UrlState
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.failures import is_confirmed
 from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.states import DocumentState, FetchState, Leaving
 from searchcrawl.store.urls.url_queries import UrlFacts
 
 _IN: Final = "in the index"
@@ -145,7 +146,12 @@ def _describe_presence(context: Context, facts: UrlFacts) -> str:
         return f"{_IN}, and being removed"
     if listed.code in REDIRECTS and listed.rule is None:
         return f"{_IN}, and leaves once the page that it leads to was fetched or is gone"
-    if facts.leaving or is_evidence(listed.code, listed.rule, context.source.lifecycle.remove_on):
+    keys = context.source.lifecycle
+    if not is_confirmed(listed.code, facts.failures, remove_on=keys.remove_on, confirmations=keys.gone_confirmations):
+        return f"{_IN}, and leaves once this was seen in {keys.gone_confirmations} runs"
+    if facts.leaving == Leaving.FAILED:
+        return f"{_IN}, and leaves at the end of a completed run, because it failed in {facts.failed_runs} in a row"
+    if facts.leaving or is_evidence(listed.code, listed.rule, keys.remove_on):
         return f"{_IN}, and leaves at the end of a run"
     return f"{_IN} as it was, and the last visit brought nothing better"
 

@@ -91,6 +91,11 @@ def describe_evidence(code: int, rule: str | None) -> str:
     return f"{int(code)} {rule}" if rule else str(int(code))
 
 
+def describe_failures(runs: int) -> str:
+    """What is held against a document whose visits failed in ``runs`` runs and in all since, whatever their codes."""
+    return f"failed in {runs} runs in a row"
+
+
 def is_within_limits(removals: int, documents: int, *, max_delete_percent: float, max_delete_documents: int) -> bool:
     """Whether ``removals`` of a source that had ``documents`` may be made at once, without approval."""
     share = documents * max_delete_percent / 100

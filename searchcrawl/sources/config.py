@@ -31,6 +31,7 @@ from searchcrawl.sources.values import (
     PathPrefixes,
     Percent,
     Ports,
+    PositiveCount,
     PrefixUrl,
     Sitemaps,
     Table,
@@ -165,6 +166,18 @@ class Lifecycle(Table):
     """When documents leave the index, and when pages are visited again (D5, L3)."""
 
     remove_on: FailureStatuses = Field((404, 410), description="HTTP statuses that remove the document of a URL.")
+    gone_confirmations: PositiveCount = Field(
+        1,
+        json_schema_extra={"unit": "runs"},
+        description="In how many runs a status of `remove_on` must be seen before it removes; a good visit in between "
+        "begins the count anew.",
+    )
+    error_runs_before_hidden: Count = Field(
+        0,
+        json_schema_extra={"unit": "runs"},
+        description="After so many failed runs in a row the document of a URL is removed, at the end of a completed run "
+        "and within the limits below, until the page answers again; 0 is never.",
+    )
     max_delete_percent: Percent = Field(
         10.0,
         description="If more of the source's documents (and more than 10) would be removed in a day, or since the last "
@@ -298,7 +311,7 @@ class Source(SourceFile):
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "mode", "test", "receiver", "document_service", "cache",
-    "lifecycle.gone_confirmations", "lifecycle.error_runs_before_hidden", "lifecycle.orphans",
+    "lifecycle.orphans",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
     "render", "attributes.values", "file", "table", "mail", "agent",
 })  # fmt: skip

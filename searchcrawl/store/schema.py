@@ -100,7 +100,7 @@ urls = Table(
     # Failed tries in the current run, and failed runs in a row.
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("failed_runs", Integer, nullable=False, server_default="0"),
-    # How many runs in a row failed, by kind of failure, as JSON; null: none.
+    # How many runs in a row failed, by kind of failure, as JSON (rules.failures); null: none.
     Column("failures", Text),
     # When the row is to be visited; null: never again by itself.
     Column("due_ms", BigInteger),

@@ -33,6 +33,8 @@ class RemovalCandidate(NamedTuple):
     code: int
     rule: str | None
     leaving: int = Leaving.EVIDENCE
+    failures: str | None = None
+    failed_runs: int = 0
 
 
 #: A copy leaves for another document, whatever became of its last visit.
@@ -42,6 +44,8 @@ COLUMNS: Final = (
     case((_IS_COPY, documents.c.code), else_=urls.c.code).label("code"),
     case((~_IS_COPY, urls.c.rule)).label("rule"),
     documents.c.leaving,
+    urls.c.failures,
+    urls.c.failed_runs,
 )
 ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
 _survivor, _end = documents.alias("survivor"), documents.alias("end")

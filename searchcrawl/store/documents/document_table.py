@@ -14,7 +14,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.schema import documents
 from searchcrawl.store.statements import is_one_of, split
-from searchcrawl.store.states import AT_HAND, PENDING, DocumentState
+from searchcrawl.store.states import AT_HAND, PENDING, DocumentState, Leaving
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _INDEXED: Final = text("documents.indexed_version IS NOT NULL")
@@ -225,10 +225,13 @@ def find_codes(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, in
     return found
 
 
-def mark_evidence(transaction: Transaction, url_ids: Sequence[int], evidence: str) -> None:
+def mark_evidence(
+    transaction: Transaction, url_ids: Sequence[int], evidence: str, leaving: Leaving = Leaving.EVIDENCE
+) -> None:
     """Notes evidence against documents. Those that are neither in the index nor in a delivery are dropped at once.
 
-    Documents that an operator kept in spite of the same evidence stay as they are.
+    Documents that an operator kept in spite of the same evidence stay as they are. With another reason for
+    ``leaving`` nothing is dropped.
     """
     for part in split(url_ids):
         kept = and_(
@@ -242,7 +245,7 @@ def mark_evidence(transaction: Transaction, url_ids: Sequence[int], evidence: st
             update(documents)
             .where(here, on_the_way)
             .values(
-                leaving=1,
+                leaving=int(leaving),
                 # It is not treated as a copy any more: it is removed for its own reason.
                 state=case(
                     (and_(_STOOD_FOR, documents.c.state == int(DocumentState.WITHHELD)), int(DocumentState.CACHED)),
@@ -254,11 +257,12 @@ def mark_evidence(transaction: Transaction, url_ids: Sequence[int], evidence: st
                 rejected_run=None,
             )
         )
-        transaction.execute(
-            update(documents)
-            .where(here, ~on_the_way)
-            .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE, rejected_run=None)
-        )
+        if leaving == Leaving.EVIDENCE:
+            transaction.execute(
+                update(documents)
+                .where(here, ~on_the_way)
+                .values(state=int(DocumentState.NONE), duplicate_of=None, code=_CODE_ALONE, rejected_run=None)
+            )
 
 
 def forget_rejections(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -21,6 +21,7 @@ class RunRow:
     """A run; rows settled before ``horizon_ms`` are due in it (the horizon).
 
     ``batch_before`` is the last delivery from before that: what the index has since then was there before the run.
+    ``after_run`` is the last completed run before it (0: none), which is the same for all that continue each other.
     """
 
     id: int
@@ -33,6 +34,7 @@ class RunRow:
     exit_code: int | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     fingerprint: str | None = None
+    after_run: int = 0
 
 
 def find_or_add_source(transaction: Transaction, name: str) -> int:
@@ -156,6 +158,12 @@ def _find_horizon(transaction: Transaction, before: RunRow, source: int, now_ms:
         ended_ms = transaction.execute(visited).scalar() or 0
     # A row that was settled is due a moment after the horizon of its run.
     return max(now_ms, ended_ms + 1, before.horizon_ms + 1)
+
+
+def find_last_completed(transaction: Transaction, source: int) -> int:
+    """The id of the last run of a source that was completed; 0 without one."""
+    query = select(func.max(runs.c.id)).where(runs.c.source_id == source, runs.c.end_reason == EndReason.FINISHED)
+    return int(transaction.execute(query).scalar() or 0)
 
 
 def set_counts(transaction: Transaction, run_id: int, counts: Mapping[str, int]) -> None:

@@ -13,7 +13,7 @@ from searchcrawl.codes import WARNED
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.schema import batches, documents, hosts, sitemaps, urls
 from searchcrawl.store.statements import is_one_of, unindexed
-from searchcrawl.store.states import INDEXABLE, BatchState, DocumentState, FetchState
+from searchcrawl.store.states import INDEXABLE, BatchState, DocumentState, FetchState, Leaving
 
 #: Rows that are read in one transaction; a longer transaction would keep the log of SQLite from shrinking.
 _PAGE_ROWS: Final = 1000
@@ -235,13 +235,14 @@ class UrlFacts:
 
     ``place`` is (segment, offset, bytes of the answer, bytes of the fields) of its record, None without one.
     ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
-    ten. ``leaving`` tells whether it is to leave the index at the end of the run, ``evidence`` what is or was held
+    ten. ``leaving`` tells why it is to leave the index at the end of the run, if it is, ``evidence`` what is or was held
     against it. The three runs are those that put its removal into quarantine, whose removal an operator rejected, and
     that removed it.
     """
 
     listed: ListedUrl
     failed_runs: int
+    failures: str | None
     sitemap: str | None
     lastmod_ms: int | None
     mimetype: str | None
@@ -250,7 +251,7 @@ class UrlFacts:
     canonical: str | None
     copies: tuple[str, ...]
     batch_state: BatchState | None
-    leaving: bool
+    leaving: Leaving
     quarantine_run: int | None
     rejected_run: int | None
     removed_run: int | None
@@ -267,6 +268,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
     return UrlFacts(
         listed=listed,
         failed_runs=row.failed_runs,
+        failures=row.failures,
         sitemap=row.sitemap,
         lastmod_ms=row.lastmod_ms,
         mimetype=row.mimetype,
@@ -275,7 +277,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         canonical=row.canonical,
         copies=tuple(copies),
         batch_state=None if row.batch_state is None else BatchState(row.batch_state),
-        leaving=bool(row.leaving),
+        leaving=Leaving(row.leaving or 0),
         quarantine_run=row.quarantine_run,
         rejected_run=row.rejected_run,
         removed_run=row.removed_run,
@@ -303,6 +305,7 @@ _COPIES: Final = (
 )
 _SELECTED: Final = select(
     urls.c.failed_runs,
+    urls.c.failures,
     urls.c.lastmod_ms,
     sitemaps.c.url.label("sitemap"),
     documents.c.mimetype,

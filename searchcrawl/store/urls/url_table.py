@@ -72,6 +72,7 @@ class Settled:
     error: str | None = None
     attempts: int = 0
     failed_runs: int = 0
+    failures: str | None = None
     due_ms: int | None
     fetched_ms: int | None
     redirects: str | None = None
@@ -192,6 +193,7 @@ _CLAIM_COLUMNS: Final = (
     urls.c.depth,
     urls.c.attempts,
     urls.c.failed_runs,
+    urls.c.failures,
     urls.c.code,
     urls.c.redirects,
     urls.c.display_url,
@@ -244,6 +246,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         depth=row.depth,
         attempt=row.attempts,
         failed_runs=row.failed_runs,
+        failures=row.failures,
         code=row.code,
         # The validators belong to the target of a redirect, not to the URL that redirects.
         etag=None if whole or row.redirects else row.etag,
@@ -306,6 +309,7 @@ _SETTLE: Final = (
         error=bindparam("new_error"),
         attempts=bindparam("new_attempts"),
         failed_runs=bindparam("new_failed_runs"),
+        failures=bindparam("new_failures"),
         due_ms=bindparam("new_due"),
         last_fetched_ms=func.coalesce(bindparam("new_fetched"), urls.c.last_fetched_ms),
         redirects=bindparam("new_redirects"),
@@ -327,6 +331,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
             "new_error": visit.error,
             "new_attempts": visit.attempts,
             "new_failed_runs": visit.failed_runs,
+            "new_failures": visit.failures,
             "new_due": visit.due_ms,
             "new_fetched": visit.fetched_ms,
             "new_redirects": visit.redirects,
@@ -355,6 +360,7 @@ class VisitResult(NamedTuple):
 
     code: int
     rule: str | None
+    failures: str | None = None
 
 
 def find_results(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, VisitResult]:
@@ -362,8 +368,8 @@ def find_results(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, 
     found: dict[int, VisitResult] = {}
     for part in split(url_ids):
         settled = urls.c.fetch_state == int(FetchState.SETTLED)
-        query = select(urls.c.id, urls.c.code, urls.c.rule).where(urls.c.id.in_(part), settled)
-        found.update({row.id: VisitResult(row.code, row.rule) for row in transaction.execute(query)})
+        query = select(urls.c.id, urls.c.code, urls.c.rule, urls.c.failures).where(urls.c.id.in_(part), settled)
+        found.update({row[0]: VisitResult._make(row[1:]) for row in transaction.execute(query)})
     return found
 
 

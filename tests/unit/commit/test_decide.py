@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock
-from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
+from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code, FailureKind
 from searchcrawl.commit.decide import Group, decide
 from searchcrawl.items import Claim, Document, Link, Outcome, Page
+from searchcrawl.rules.failures import Failures
 from searchcrawl.sources.config import Source
 from searchcrawl.store.states import FetchState
 from tests.factories import claim, document, outcome
@@ -190,6 +191,56 @@ def test_failure_when_it_goes_on_for_runs_then_counted_and_a_success_ends_it() -
     well = decided(document(claim=row)).settled[0]
 
     assert (failed.failed_runs, well.failed_runs) == (5, 0)
+
+
+def test_failures_when_they_go_on_then_are_kept_by_kind_until_a_good_visit() -> None:
+    before = Failures().add(FailureKind.SERVER, after_run=1).dump()
+    row = claim(failures=before, failed_runs=1)
+    ends = [
+        outcome(404, claim=row),
+        outcome(503, claim=row, transient=True),
+        outcome(Code.MOVED, claim=row),
+        outcome(304, claim=row),
+        document(claim=row),
+    ]
+
+    settled = [decide([end], source(fetch={"retries": 3}), after_run=7) for end in ends]
+
+    kept = [Failures.parse((one.settled or one.unchanged)[0].failures).counts for one in settled]
+    # A visit that is tried again in the run has not ended yet.
+    assert kept == [{"server": 1, "gone": 1}, {"server": 1}, {}, {}, {}]
+
+
+def test_failure_when_it_comes_again_in_the_same_run_then_the_run_counts_once() -> None:
+    before = Failures().add(FailureKind.SERVER, after_run=7).dump()
+
+    (settled,) = decide([outcome(404, claim=claim(failures=before, failed_runs=2))], source(), after_run=7).settled
+
+    assert (settled.failed_runs, Failures.parse(settled.failures).counts) == (2, {"gone": 1})
+
+
+@pytest.mark.parametrize(
+    ("code", "seen", "evidence", "hidden"),
+    [
+        (404, 2, True, False),
+        (404, 1, False, True),
+        (404, 0, False, False),
+        (503, 2, False, True),
+        (503, 1, False, True),
+    ],
+)
+def test_known_document_when_its_page_fails_then_enough_runs_decide(
+    code: int, seen: int, evidence: bool, hidden: bool
+) -> None:
+    failures = Failures()
+    for number in range(seen):
+        failures = failures.add(FailureKind.GONE, after_run=number)
+    row = known(url_id=9, is_known=True, failures=failures.dump(), failed_runs=seen)
+    keys = {"gone_confirmations": 3, "error_runs_before_hidden": 2}
+
+    group = decide([outcome(code, claim=row)], source(lifecycle=keys), after_run=99)
+
+    assert (group.with_evidence, list(group.hidden)) == ([9] if evidence else [], [9] if hidden else [])
 
 
 def test_refusal_when_no_request_was_sent_then_not_due_again_and_the_time_of_the_fetch_stands() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from searchcrawl.codes import Code
+from searchcrawl.codes import Code, FailureKind
 from searchcrawl.delivery.evidence import MAX_HOPS, select_with_evidence
+from searchcrawl.rules.failures import Failures
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Database
@@ -39,13 +41,20 @@ def lead(database: Database, *ids: int, last: int | None = None) -> None:
             outlink_table.store(transaction, {page: [target]})
 
 
-def leave(database: Database, *ids: int, leaving: Leaving = Leaving.EVIDENCE) -> list[int]:
+def leave(
+    database: Database, *ids: int, leaving: Leaving = Leaving.EVIDENCE, completed: bool = True, **lifecycle: Any
+) -> list[int]:
     """Those of the rows whose documents may leave now."""
     with database.read_once() as transaction:
         candidates = [
-            RemovalCandidate(one, "", row.code, row.rule, leaving) for one in ids for row in [store.row(database, one)]
+            RemovalCandidate(one, "", row.code, row.rule, leaving, row.failures, row.failed_runs)
+            for one in ids
+            for row in [store.row(database, one)]
         ]
-        return [row.url_id for row in select_with_evidence(transaction, candidates, Lifecycle())]
+        return [
+            row.url_id
+            for row in select_with_evidence(transaction, candidates, Lifecycle(**lifecycle), completed=completed)
+        ]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, MAX_HOPS])
@@ -118,7 +127,6 @@ def test_document_when_a_later_visit_failed_then_stays_in_spite_of_earlier_evide
     store.settle(database, ids[1:], code=404)
 
     assert leave(database, *ids) == ids[1:]
-    assert leave(database, *ids, leaving=Leaving.FAILED) == ids
 
 
 def test_chains_when_there_are_many_then_each_hop_takes_a_few_statements(database: Database) -> None:
@@ -130,7 +138,36 @@ def test_chains_when_there_are_many_then_each_hop_takes_a_few_statements(databas
     with database.read_once() as transaction:
         candidates = [RemovalCandidate(one, "", MOVED, None) for one in starts]
         with statements(database) as executed:
-            found = select_with_evidence(transaction, candidates, Lifecycle())
+            found = select_with_evidence(transaction, candidates, Lifecycle(), completed=True)
 
     assert [row.url_id for row in found] == starts
     assert len(executed) == 2 * 4
+
+
+@pytest.mark.parametrize("runs", [2, 3])
+def test_documents_when_a_page_is_gone_then_leave_once_enough_runs_saw_it_also_at_the_end_of_redirects(
+    database: Database, runs: int
+) -> None:
+    gone, moved, other = store.add(database, ["gone", "moved", "other"])
+    lead(database, moved, last=gone)
+    seen = Failures()
+    for run in range(runs - 1):
+        seen = seen.add(FailureKind.GONE, after_run=run)
+    store.settle(database, [gone], code=404, failures=seen.dump(), failed_runs=runs - 1)
+    store.settle(database, [other], code=404, failures=seen.add(FailureKind.GONE, after_run=runs).dump())
+
+    assert leave(database, gone, moved, other) == [gone, moved, other]
+    assert leave(database, gone, moved, other, gone_confirmations=runs) == [other]
+
+
+@pytest.mark.parametrize(("limit", "leaves"), [(0, False), (1, True), (3, True), (4, False)])
+def test_document_when_it_failed_in_some_runs_then_leaves_only_at_the_end_of_a_completed_one(
+    database: Database, limit: int, leaves: bool
+) -> None:
+    ids = store.add(database, ["a"])
+    store.settle(database, ids, code=503, failed_runs=3)
+
+    cut_short = leave(database, *ids, leaving=Leaving.FAILED, completed=False, error_runs_before_hidden=limit)
+    completed = leave(database, *ids, leaving=Leaving.FAILED, error_runs_before_hidden=limit)
+
+    assert (cut_short, completed) == ([], ids if leaves else [])
