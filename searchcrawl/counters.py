@@ -19,7 +19,7 @@ COUNTS: Final[Mapping[str, str]] = {
     "unchanged": "Pages that were fetched again, and whose content is as before.",
     "new": "Documents that were not known before.",
     "changed": "Known documents in which an indexed field differs.",
-    "deleted": "Documents that were removed from the index.",
+    "deleted": "Documents that were removed from the index, without copies that only the same run had sent.",
     "indexed": "Documents that the index acknowledged.",
     "non_indexable": "Pages that were fetched and are not to be indexed.",
     "conversion_failures": "Pages that could not be converted.",

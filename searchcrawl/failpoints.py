@@ -36,7 +36,6 @@ NAMES = (
     "commit.sent",
     "cache.freed",
     "delete.selected",
-    "delete.held",
     "delete.sent",
     "delete.marked",
     "shutdown.begin",

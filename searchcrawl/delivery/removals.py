@@ -56,7 +56,7 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
             _remove(sender, rows, counted=True)
         else:
             run.write(partial(removal_table.quarantine, url_ids=[row.url_id for row in rows], run_id=run.id))
-            reach("delete.held")
+            reach("delete.selected")
 
 
 def finish_removals(sender: BatchSender) -> int:
