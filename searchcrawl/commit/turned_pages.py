@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 RULE: Final = "sentinel: a text that many known pages of the host have now"
 #: How many changed pages of the runs that this one continues are remembered.
 _MOST_SEEDS: Final = 2_000
+#: So many clusters have a comparison at once, of 1 MB at most.
+_MOST_JUDGED: Final = 50
 #: The number of kept versions is looked at after so many new ones.
 _KEPT_PER_LOOK: Final = 1_000
 
@@ -78,6 +80,7 @@ class TurnedPages:
         self._run = run
         self._cache = cache
         self._clusters = Clusters()
+        self._judged: list[Cluster] = []
         self._kept = 0
 
     def open(self) -> None:
@@ -122,6 +125,7 @@ class TurnedPages:
         """Decides which pages of a cluster have turned; adds those of the group and those stored before to ``found``."""
         new = self._read_versions(documents, words)
         if cluster.comparison is None:
+            self._note_judged(cluster)
             cluster.comparison = self._judge_stored(cluster, list(new.values()))
         turned, was_seen = _select_turned(cluster.comparison, new), cluster.turned > FREE_DOCUMENTS
         cluster.turned += len(turned)
@@ -147,6 +151,12 @@ class TurnedPages:
             versions[url_id] = Version(before, words[url_id], len(document.body) - size)
         return versions
 
+    def _note_judged(self, cluster: Cluster) -> None:
+        """Remembers the comparisons of a few clusters: they have all words of a text."""
+        self._judged.append(cluster)
+        if len(self._judged) > _MOST_JUDGED:
+            self._judged.pop(0).comparison = None
+
     def _judge_stored(self, cluster: Cluster, new: Sequence[Version]) -> Comparison:
         """Judges the members, now that there are enough pages to compare with."""
         members = sorted(cluster.members)
@@ -160,7 +170,7 @@ class TurnedPages:
         turned = _select_turned(comparison, versions)
         cluster.members = {url_id: readable for url_id, readable in turned.items() if url_id not in restored}
         # Those that an earlier process put back were too many.
-        cluster.turned = max(len(turned), FREE_DOCUMENTS + 1 if restored else 0)
+        cluster.turned = max(cluster.turned, len(turned), FREE_DOCUMENTS + 1 if restored else 0)
         return comparison
 
     def _read_words(self, url: str, place: former_table.Place | None) -> PageWords | None:

@@ -19,7 +19,7 @@ import xxhash
 from searchcrawl.rules.page_words import is_plain, split_url, split_words
 
 #: How many characters of a text are compared.
-_MAX_CHARACTERS: Final = 65_536
+_MAX_CHARACTERS: Final = 32_768
 #: A sketch has so many hashes of words, and a cluster is found by so many of them.
 _SKETCH_WORDS: Final = 64
 _KEYS: Final = 8
@@ -30,8 +30,10 @@ _CLUSTERS_OF_KEY: Final = 3
 _MOST_CLUSTERS: Final = 5_000
 #: Texts that are near to each other have at most this many words of their own, and one in so many more.
 _OWN_WORDS: Final = 3
-_OWN_OF_SKETCH: Final = 20
+_OWN_OF_SKETCH: Final = 40
 _OWN_OF_TEXT: Final = 100
+#: A text with so many times the words of another one is not like it.
+_MOST_TIMES: Final = 4
 #: Of so many pages the words are compared to find those that they have in common.
 _COMPARED: Final = 20
 #: Without the earlier text: a page whose length changed by no more bytes has changed a number or a date.
@@ -110,7 +112,7 @@ class Cluster:
 class Clusters:
     """The changed pages of one run by the nearness of their texts, for each host; about 15 MB at most.
 
-    Clusters of one page that were not added to for a long time are forgotten first.
+    If there are too many, those with the fewest pages are forgotten, and of these the oldest.
     """
 
     def __init__(self) -> None:
@@ -119,7 +121,7 @@ class Clusters:
 
     def find_or_add(self, host: str, sketch: Sketch) -> Cluster:
         """The cluster of a page."""
-        keys = [(host, value) for value in sketch.plain[:_KEYS]] or [(host, -1)]
+        keys = _list_keys(host, sketch)
         near = [cluster for cluster in self._list_candidates(keys) if cluster.sketch.is_near(sketch)]
         if near:
             return max(near, key=_count_pages)
@@ -144,14 +146,16 @@ class Clusters:
                 found.remove(min(found, key=_count_pages))
 
     def _forget(self) -> None:
-        half = len(self._clusters) // 2
-        kept = [cluster for cluster in self._clusters[:half] if cluster.pages > 1] + self._clusters[half:]
-        kept = kept if len(kept) < _MOST_CLUSTERS * 3 // 4 else self._clusters[half:]
+        # Sorting keeps the order of those with as many pages.
+        kept = sorted(self._clusters, key=_count_pages)[-(_MOST_CLUSTERS // 2) :]
         self._clusters, self._by_key = [], {}
         for cluster in kept:
-            self._add(
-                cluster, [(cluster.host, value) for value in cluster.sketch.plain[:_KEYS]] or [(cluster.host, -1)]
-            )
+            self._add(cluster, _list_keys(cluster.host, cluster.sketch))
+
+
+def _list_keys(host: str, sketch: Sketch) -> list[tuple[str, int]]:
+    """By what a cluster is found; a text without words has one key as well."""
+    return [(host, value) for value in sketch.plain[:_KEYS]] or [(host, -1)]
 
 
 def _count_pages(cluster: Cluster) -> int:
@@ -184,23 +188,23 @@ class Comparison:
             return False
         if page.before is None:
             return not self._lengths_stay
-        now = self._now if page.now is None else page.now.words
-        echoes = frozenset() if page.now is None else page.now.echoes
-        return self._has_lost_words(page.before.words - echoes, now)
+        return self._has_lost_words(page.before, page.now or PageWords(self._now, frozenset()))
 
     def _has_own_text(self, now: PageWords) -> bool:
         own = [word for word in now.words - self._now - now.echoes if is_plain(word)]
         return len(own) > _count_allowed(len(now.words), _OWN_OF_TEXT)
 
-    def _has_lost_words(self, before: frozenset[str], now: frozenset[str]) -> bool:
+    def _has_lost_words(self, before: PageWords, now: PageWords) -> bool:
         # Numbers change in pages that stay what they are: readings, prices, dates.
-        words = {word for word in before if not word.isdigit()}
+        words = {word for word in before.words - now.echoes if not word.isdigit()}
         own = words - self._before
         # A page with few words of its own stays what it is as long as the words that it shares with others stay.
         counted = own if len(own) >= _OWN_WORDS else words
-        if counted:
-            return len(counted & now) * 2 < len(counted)
-        return any(map(is_plain, now - self._before))
+        if not counted:
+            return any(map(is_plain, now.words - self._before))
+        # A long text has any two words.
+        by_chance = len(counted) < _OWN_WORDS and len(now.words) > _MOST_TIMES * len(before.words)
+        return by_chance or len(counted & now.words) * 2 < len(counted)
 
 
 def _find_common(pages: Iterable[PageWords | None]) -> frozenset[str]:

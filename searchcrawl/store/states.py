@@ -172,6 +172,19 @@ DOCUMENT_TRANSITIONS: Final = (
     Transition(
         (_D.NONE, _D.CACHED), _D.RECORD_LOST, "the page is the document that it was, and its record is gone", "commit"
     ),
+    Transition(
+        (_D.CACHED, _D.WITHHELD, _D.RECORD_LOST),
+        _D.PRESENT,
+        "it is put back as it was: many pages of its host had turned into one text",
+        "commit",
+    ),
+    Transition(
+        (_D.SENDING, _D.PRESENT, _D.WITHHELD, _D.REMOVING),
+        _D.CACHED,
+        "the same, and the index has or may have the other text",
+        "commit",
+    ),
+    Transition((_D.CACHED, _D.WITHHELD, _D.REMOVING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
     Transition((_D.CACHED,), _D.SENDING, "a delivery is sealed", "commit and delivery"),
     Transition((_D.PRESENT,), _D.SENDING, "everything is sent again", "delivery"),
     Transition((_D.WITHHELD,), _D.CACHED, "everything is sent again, what the index refused included", "comparison"),
