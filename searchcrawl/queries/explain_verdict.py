@@ -142,8 +142,10 @@ def _describe_presence(context: Context, facts: UrlFacts) -> str:
         return f"{_IN}, and its removal waits in quarantine"
     if facts.rejected_run is not None:
         return f"{_IN}, and stays: its removal was rejected"
-    if listed.document_state == DocumentState.REMOVING or listed.code in COPIES:
+    if listed.document_state == DocumentState.REMOVING:
         return f"{_IN}, and being removed"
+    if listed.code in COPIES or listed.code == Code.DISPLAY_URL_CLASH:
+        return f"{_IN}, and leaves at the end of a run in which the index has the other page as it is now"
     if listed.code in REDIRECTS and listed.rule is None:
         return f"{_IN}, and leaves once the page that it leads to was fetched or is gone"
     keys = context.source.lifecycle

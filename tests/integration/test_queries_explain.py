@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock, urls
+from searchcrawl.codes import Code
 from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.config import Source
@@ -82,6 +83,24 @@ def test_explain_when_rows_are_in_any_state_then_the_verdict_says_it(filled: Fil
         f"quarantined: run {filled.run.id} would have removed more than the limits on deleting allow (404)"
     )
     assert "the index has version" in step(ask(filled, "/failed"), "index")
+
+
+@pytest.mark.parametrize("code", [Code.DUPLICATE, Code.NOT_CANONICAL, Code.DISPLAY_URL_CLASH])
+def test_explain_when_a_document_of_the_index_is_a_copy_then_it_says_when_it_leaves(
+    filled: FilledStore, code: int
+) -> None:
+    filled.fetch("/indexed", "/copy")
+    filled.send()
+    filled.settle("/copy", code)
+    with filled.database.write_once() as transaction:
+        change = (filled.ids["/copy"], code, filled.ids["/indexed"], DocumentState.WITHHELD)
+        duplicate_key_table.set_results(transaction, [change])
+
+    said = ask(filled, "/copy")["verdict"]
+
+    assert said.startswith(
+        "in the index, and leaves at the end of a run in which the index has the other page as it is now"
+    )
 
 
 def test_explain_when_the_source_file_was_edited_then_the_rules_are_those_of_now(filled: FilledStore) -> None:
