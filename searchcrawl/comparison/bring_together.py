@@ -25,6 +25,7 @@ from searchcrawl.items import Link
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, resend_table
 from searchcrawl.store.documents import comparison_table
+from searchcrawl.store.documents.comparison_table import Indexed
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import BEAT_SECONDS
@@ -107,7 +108,7 @@ class _Changes:
     is_newer: bool
     counts: Counter[str] = field(default_factory=Counter)
     _unknown: list[IndexEntry] = field(default_factory=list)
-    _other: dict[int, int] = field(default_factory=dict)
+    _other: dict[int, Indexed] = field(default_factory=dict)
     _missing: list[int] = field(default_factory=list)
     _admission: Admission = field(init=False)
     _beat: float = field(default_factory=clock.monotonic)
@@ -124,7 +125,7 @@ class _Changes:
             if urls.document_id(self.run.source.name, entry.access_url) == entry.id:
                 self._unknown.append(entry)
         elif row is not None and entry is not None and self.is_newer and row.crawl_version != entry.crawl_version:
-            self._other[row.url_id] = entry.crawl_version
+            self._other[row.url_id] = _read_entry(entry)
         if len(self._unknown) + len(self._other) + len(self._missing) >= _PAGE:
             self.write()
         if clock.monotonic() - self._beat > BEAT_SECONDS:
@@ -142,11 +143,17 @@ class _Changes:
         admission = self._admission
         admission.note_rollback()
         comparison_table.note_missing(transaction, self._missing, with_records=self.is_newer)
-        comparison_table.take_over(transaction, self._other)
         links = [FoundLinks(None, entry.depth, [Link(entry.access_url)]) for entry in self._unknown]
         admission.admit(transaction, links)
-        found = {admission.row_of(urls.key(entry.access_url)): entry.crawl_version for entry in self._unknown}
-        comparison_table.adopt(transaction, self.run.source_id, found)
+        found = {admission.row_of(urls.key(entry.access_url)): _read_entry(entry) for entry in self._unknown}
+        comparison_table.take_over(transaction, self.run.source_id, found | self._other)
+
+
+def _read_entry(entry: IndexEntry) -> Indexed:
+    try:
+        return Indexed(entry.crawl_version, bytes.fromhex(entry.checksum) or None)
+    except ValueError:
+        return Indexed(entry.crawl_version, None)
 
 
 def _build_admission(run: Run) -> Admission:

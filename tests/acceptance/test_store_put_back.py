@@ -188,6 +188,39 @@ def test_store_when_put_back_and_the_site_is_down_then_nothing_leaves_the_index(
     assert verified(project) == GOOD
 
 
+@pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "put back"])
+@pytest.mark.parametrize("body", ["we are back soon, reference {}", ""], ids=["soon", "empty"])
+def test_store_when_lost_or_put_back_and_no_page_has_a_text_of_its_own_then_the_documents_stay(
+    project: CrawlProject, site: Site, is_lost: bool, body: str
+) -> None:
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    for name in NAMES[6:]:
+        site.set(name, 3)
+    run(project)
+    before = set(project.indexed())
+    if is_lost:
+        backends.current.lose_store(project.folder)
+    else:
+        backends.current.put_back("store", saved, project.folder)
+    texts = dict(site.pages)
+    for number, name in enumerate(texts):
+        text = body.format(number * 7919)
+        site.site.set_page(HOST, f"/{name}.html", page("Soon", text=text) if text else "<html><body></body></html>")
+
+    run(project)
+    kept = set(project.indexed())
+    for name, version in texts.items():
+        site.set(name, version)
+    after = run(project)
+
+    assert kept == before
+    assert after.ended.exit_code == 0
+    assert wrong(project, site) == []
+    assert verified(project) == GOOD
+
+
 @pytest.mark.parametrize("at", ["lease.taken", "links.mid:1", "links.mid:2", "row.updated", "batch.post.mid"])
 def test_store_when_put_back_and_the_run_is_killed_then_the_next_one_completes_it(
     project: CrawlProject, site: Site, at: str

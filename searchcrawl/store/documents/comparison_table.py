@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Update, and_, bindparam, case, func, insert, literal, or_, select, update
+from sqlalchemy import Update, and_, case, func, insert, literal, or_, select, update
 
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents.document_table import IS_COPY
@@ -146,27 +146,39 @@ _TO_FETCH: Final[Mapping[str, Any]] = {
 _NOT_THERE: Final[Mapping[str, Any]] = {"indexed_version": None, "indexed_since": None}
 
 
-def take_over(transaction: Transaction, versions: Mapping[int, int]) -> None:
-    """Notes which versions the index has of documents, by row id; their pages are to be fetched whole."""
-    if versions:
-        statement = update(documents).where(documents.c.url_id == bindparam("row_id"))
-        parameters = [{"row_id": row_id, "version": version} for row_id, version in versions.items()]
-        transaction.execute(statement.values(indexed_version=bindparam("version"), **_TO_FETCH), parameters)
-        url_table.reopen(transaction, versions)
+class Indexed(NamedTuple):
+    """What the index has of a document: its version, and the digest of its fields where that can be read."""
+
+    crawl_version: int
+    fields_digest: bytes | None
 
 
-def adopt(transaction: Transaction, source_id: int, versions: Mapping[int, int]) -> None:
-    """Notes, for rows by id, that the index has a document whose page is to be fetched whole."""
+def take_over(transaction: Transaction, source_id: int, indexed: Mapping[int, Indexed]) -> None:
+    """Notes what the index has of documents, by row id, known ones or not; their pages are to be fetched whole."""
     rows = [
-        {"url_id": row_id, "source_id": source_id, "indexed_version": version, "indexed_since": 0, "code": 200}
-        for row_id, version in versions.items()
+        {
+            "url_id": row_id,
+            "source_id": source_id,
+            "indexed_version": one.crawl_version,
+            "indexed_since": 0,
+            "fields_digest": one.fields_digest,
+            "code": 200,
+        }
+        for row_id, one in indexed.items()
     ]
     if rows:
-        statement = dialect_of(transaction).upsert(
-            documents, ["url_id"], lambda new: {"indexed_version": new.indexed_version, "indexed_since": 0, **_TO_FETCH}
-        )
+        statement = dialect_of(transaction).upsert(documents, ["url_id"], _take_over)
         transaction.execute(statement.values(state=int(DocumentState.RECORD_LOST)), rows)
-        url_table.reopen(transaction, versions)
+        url_table.reopen(transaction, indexed)
+
+
+def _take_over(new: Any) -> dict[str, Any]:
+    return {
+        "indexed_version": new.indexed_version,
+        "indexed_since": func.coalesce(documents.c.indexed_since, 0),
+        "fields_digest": new.fields_digest,
+        **_TO_FETCH,
+    }
 
 
 def note_missing(transaction: Transaction, url_ids: Sequence[int], *, with_records: bool) -> None:
