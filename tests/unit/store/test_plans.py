@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from searchcrawl.store.batches import batch_table
+from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
@@ -122,3 +122,26 @@ def test_scanned_when_the_store_keeps_statistics_then_the_column_is_not_hidden()
 
     assert "WHERE +urls.source_id = " in str(query.compile(dialect=sqlite.dialect()))
     assert "WHERE urls.source_id = " in str(query.compile(dialect=postgresql.dialect()))
+
+
+def test_removals_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: Database) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
+        removal_table.find_candidates(transaction, SOURCE, batch_before=1, after=1)
+        removal_table.find_new_copies(transaction, SOURCE, batch_before=1)
+        removal_table.find_under_way(transaction, SOURCE)
+        removal_table.find_without_receipt(transaction, SOURCE, 1)
+        quarantine_table.list_waiting(transaction, SOURCE, after=1)
+        removal_table.count_recent(transaction, SOURCE, since_ms=NOW_MS)
+
+    by_id = "(source_id=? AND url_id>?)"
+    assert [step for step in steps if step.startswith(("SCAN", "SEARCH documents", "SEARCH batches", "USE TEMP"))] == [
+        f"SEARCH documents USING INDEX ix_documents_leaving {by_id}",
+        f"SEARCH documents USING INDEX ix_documents_surplus {by_id}",
+        f"SEARCH documents USING INDEX ix_documents_surplus {by_id}",
+        "SEARCH batches USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH documents USING INDEX ix_documents_pending (source_id=? AND state=?)",
+        "USE TEMP B-TREE FOR DISTINCT",
+        "SEARCH documents USING INDEX ix_documents_batch_id (batch_id=? AND rowid>?)",
+        f"SEARCH documents USING INDEX ix_documents_quarantined {by_id}",
+        "SEARCH batches USING INDEX ix_batches_removals (source_id=?)",
+    ]
