@@ -41,7 +41,8 @@ class Group:
     the document. For unchanged documents, ``canonicals`` and ``displays`` are new keys by row id, ``new_bodies`` are
     rows whose body may have other bytes, and ``recovered`` are rows whose last visit had failed. ``with_evidence`` are
     rows with evidence against their document, ``hidden`` those that failed in too many runs, with what is held
-    against them. ``released`` are claims that were given back without a visit.
+    against them. ``unread`` are rows whose visit brought no text. ``released`` are claims that were given back without
+    a visit.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
     record is there, and ``restored`` what became of them.
     """
@@ -56,6 +57,7 @@ class Group:
     recovered: list[int] = field(default_factory=list)
     with_evidence: list[int] = field(default_factory=list)
     hidden: dict[int, str] = field(default_factory=dict)
+    unread: list[int] = field(default_factory=list)
     released: list[int] = field(default_factory=list)
     back: list[int] = field(default_factory=list)
     readable: set[int] = field(default_factory=set)
@@ -112,6 +114,7 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
     elif (claim.has_document or claim.is_known) and document.code == Code.EMPTY:
         # A page without text does not replace an earlier good one.
         group.settled.append(settled)
+        group.unread.append(claim.url_id)
         group.counts["non_indexable"] += 1
     elif document.page is not None and _is_kept(document):
         # An operator keeps the document in spite of this.
@@ -235,6 +238,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.counts.update(("fetched", "not_modified"))
         return
     group.settled.append(settled)
+    group.unread.append(claim.url_id)
     _judge_document(settled, claim, source, group)
     if outcome.links:
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))

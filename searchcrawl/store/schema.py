@@ -217,7 +217,8 @@ documents = Table(
     Column("canonical_key", BigInteger),
     # The key of the display URL; null: the source maps no display URLs (A4).
     Column("display_key", BigInteger),
-    # When its author wants it removed from the index (unavailable_after); null: never.
+    # When its author wants it removed from the index (unavailable_after): from then on the same bytes are processed
+    # again. 0: they are in any case, since the visit after an edit of the source brought no text. Null: never.
     Column("unavailable_ms", BigInteger),
     # Why the index refused it.
     Column("index_error", Text),

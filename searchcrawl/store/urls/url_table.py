@@ -236,7 +236,8 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
     has_document = row.segment is not None or row.state in AT_HAND
     # The document belongs in the index and its record is gone: the page is needed, so no validators are sent.
     gone = not has_document and row.document_code in WITH_DOCUMENT
-    # The date that the author set (unavailable_after) is over: the same bytes have another result now.
+    # The date that the author set (unavailable_after) is over, or the source was edited since the page was read: the
+    # same bytes have another result now.
     over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
     whole = forced or gone or over
     return Claim(
