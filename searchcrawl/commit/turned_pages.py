@@ -44,12 +44,14 @@ _KEPT_PER_LOOK: Final = 1_000
 class Watched:
     """What the watch found in a group of visits.
 
-    ``sketches`` are the changed documents that are stored, by row id. ``held`` are placeholder pages of the group.
+    ``sketches`` are the changed documents that are stored, by row id. ``held`` are placeholder pages of the group;
+    ``first_held`` has the sketches of the first ones of a host.
     ``back`` are the rows of those stored before; ``readable`` those of them whose old record is there.
     """
 
     sketches: dict[int, bytes] = field(default_factory=dict)
     held: set[int] = field(default_factory=set)
+    first_held: dict[int, bytes] = field(default_factory=dict)
     back: list[int] = field(default_factory=list)
     readable: set[int] = field(default_factory=set)
 
@@ -134,6 +136,8 @@ class TurnedPages:
             return
         if not was_seen:
             logger.warning("%s: pages with it are not taken (%d)", _build_error(documents[0].claim.url), Code.SENTINEL)
+            # A run that continues this one has to know it too, even if it visits few pages itself.
+            found.first_held |= {url_id: found.sketches[url_id] for url_id in [*turned][: FREE_DOCUMENTS + 1]}
         found.held |= turned.keys()
         found.back += sorted(cluster.members)
         found.readable |= {url_id for url_id, readable in cluster.members.items() if readable}
@@ -190,6 +194,7 @@ class TurnedPages:
     def keep(self, transaction: Transaction, watched: Watched) -> None:
         """Keeps the documents that the group changes as they are; called before they are stored."""
         run = self._run
+        former_table.note_held(transaction, run.source_id, run.id, watched.first_held)
         if not watched.sketches:
             return
         former_table.keep(transaction, run.source_id, run.id, watched.sketches)

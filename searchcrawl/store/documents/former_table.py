@@ -93,6 +93,24 @@ def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mappin
         transaction.execute(statement, rows)
 
 
+def note_held(transaction: Transaction, source_id: int, run_id: int, sketches: Mapping[int, bytes]) -> None:
+    """Notes new texts that were not taken, by row id: as if their documents had been changed and put back."""
+    rows = [
+        {
+            "url_id": url_id,
+            "source_id": source_id,
+            "run_id": run_id,
+            "sketch": sketch,
+            "restored": 1,
+            "state": int(DocumentState.NONE),
+        }
+        for url_id, sketch in sketches.items()
+    ]
+    if rows:
+        statement = dialect_of(transaction).upsert(former_documents, ["url_id"], lambda new: {"sketch": new.sketch})
+        transaction.execute(statement, rows)
+
+
 def forget(transaction: Transaction, source_id: int, *, until_run: int) -> bool:
     """Forgets what runs up to ``until_run`` changed, a part at a time; returns whether there may be more."""
     here = former_documents.c.source_id == source_id
