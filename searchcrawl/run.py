@@ -34,7 +34,7 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import review_table, url_table
 
 T = TypeVar("T")
 
@@ -201,6 +201,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
 
     source_id, lease = database.write(take)
     reach("lease.taken")
+    _hasten(database, lease, current)
     row, forced = database.write(lambda transaction: _begin_or_resume(transaction, lease, current))
     run = Run(
         project=project,
@@ -220,6 +221,25 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
         database.write(lambda transaction: leases.release(transaction, lease))
         raise
     return run
+
+
+def _hasten(database: Database, lease: Lease, current: str) -> None:
+    """Makes all pages due after an edit, and those whose next visit was set by a clock that was ahead (D9, X-S7).
+
+    It ends before the run has a row: after a crash it begins again.
+    """
+    before, moment_ms = database.read(lambda transaction: run_table.find_last(transaction, lease.source_id)), now_ms()
+    if before is None:
+        return
+    edited = before.fingerprint != current
+    after: int | None = 0
+    while after is not None and (edited or before.is_later_than(moment_ms)):
+
+        def hasten(transaction: Transaction, after: int = after) -> int | None:
+            leases.renew(transaction, lease, now_ms())
+            return review_table.hasten(transaction, lease.source_id, after=after, now_ms=moment_ms, ahead=not edited)
+
+        after = database.write(hasten)
 
 
 def _begin_or_resume(transaction: Transaction, lease: Lease, current: str) -> tuple[RunRow, tuple[str, ...]]:

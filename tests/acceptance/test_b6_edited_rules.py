@@ -231,3 +231,26 @@ def test_boundary_when_an_edit_is_taken_back_after_a_run_that_was_cut_short_then
     assert (back.codes, back.in_index) == (first.codes, first.in_index)
     assert set(back.versions) == set(first.versions)
     assert back.ended.status["force_recrawl"] is None
+
+
+@pytest.mark.parametrize("killed_at", [None, "lease.taken", "row.updated", "links.committed"])
+def test_edit_when_pages_are_due_much_later_then_the_next_run_looks_at_all_of_them_all_the_same(
+    site: SiteProcess, tmp_path: Path, killed_at: str | None
+) -> None:
+    project = new_project(tmp_path, site)
+    lifecycle = {"recrawl_every_hours": 1000}
+
+    first = edited(project, HOST, lifecycle=lifecycle)
+    unedited = edited(project, HOST, lifecycle=lifecycle)
+    keys = {"keep": {"exclude_urls": ["*/deep/*"]}, "lifecycle": lifecycle}
+    project.edit(start={"urls": [site.url(HOST)]}, scope={"include_hosts": [HOST]}, fetch={"retries": 0}, **keys)
+    if killed_at is not None:
+        assert run(project, SEARCHCRAWL_FAILPOINT=killed_at).ended.exit_code == -9
+    without = edited(project, HOST, **keys)
+    again = edited(project, HOST, **keys)
+    back = edited(project, HOST, lifecycle=lifecycle)
+
+    assert unedited.requested == again.requested == []
+    assert of_host(without, HOST) == [f"{HOST}/", f"{HOST}/a.html"] == sorted(without.versions)
+    assert without.ended.status["force_recrawl"] is None
+    assert (back.in_index, set(back.versions)) == (first.in_index, first.in_index)

@@ -160,12 +160,14 @@ def steps(draw: st.DrawFn, port: int, *, then: str | None = None) -> Step:
 
 
 def write(project: CrawlProject, scope: Mapping[str, Any], keep: Mapping[str, Any]) -> None:
+    # Pages are due much later than the runs: an edit makes them due.
     # No request may leave the site, whatever the rules allow.
     project.edit(
         start={"urls": [project.site.url(HOST)]},
         scope={"include_hosts": list(HOSTS), **scope},
         keep=dict(keep),
         fetch={"retries": 0, "host_concurrency": 8},
+        lifecycle={"recrawl_every_hours": 100},
     )
 
 

@@ -95,12 +95,14 @@ def _noindex(project: CrawlProject) -> list[Run]:
 def _moved(project: CrawlProject) -> list[Run]:
     site, host = project.site, "moved.acme.test"
     project.edit(**source(site, host))
-    bodies = {name: page(name) for name in ("inside", "outside", "broken", "refresh")}
+    bodies = {name: page(name) for name in ("inside", "outside", "broken", "lost", "refresh")}
     pages(site, host, **bodies)
     runs = [run(project)]
     site.set_page(host, "/new.html", page("new"))
     site.set_page(host, "/refreshed.html", page("refreshed"))
-    moves = {"inside": "/new.html", "outside": f"http://offsite.test:{site.port}/", "broken": "/nowhere.html"}
+    site.set_page(host, "/closed.html", "", status=403)
+    moves = {"inside": "/new.html", "outside": f"http://offsite.test:{site.port}/", "broken": "/closed.html"}
+    moves |= {"lost": "/nowhere.html"}
     for name, target in moves.items():
         site.set_page(host, f"/{name}.html", "", status=301, headers={"Location": target})
     site.set_page(
@@ -253,15 +255,15 @@ def test_noindex_and_robots_when_they_appear_and_vanish_then_documents_leave_and
     assert free.versions.keys() == first.versions.keys()
 
 
-def test_moved_when_the_target_was_fetched_or_lies_outside_then_the_old_one_leaves(tell: Tell) -> None:
+def test_moved_when_the_target_was_fetched_or_is_gone_or_lies_outside_then_the_old_one_leaves(tell: Tell) -> None:
     first, moved, again = tell("moved")
 
     url = "moved.acme.test/{}.html"
     assert first.versions.keys() - moved.versions.keys() == {
-        url.format(name) for name in ("inside", "outside", "refresh")
+        url.format(name) for name in ("inside", "outside", "lost", "refresh")
     }
     assert moved.versions.keys() - first.versions.keys() == {url.format(name) for name in ("new", "refreshed")}
-    # Moved to a page that is not there: kept.
+    # Moved to a page that cannot be fetched: kept.
     assert url.format("broken") in again.versions
     assert [moved.codes[url.format(name)] for name in ("inside", "outside", "broken", "refresh")] == [
         954,

@@ -36,6 +36,10 @@ class RunRow:
     fingerprint: str | None = None
     after_run: int = 0
 
+    def is_later_than(self, now_ms: int) -> bool:
+        """Whether the clock was set back since the run."""
+        return max(self.started_ms, self.horizon_ms, self.ended_ms or 0) > now_ms
+
 
 def find_or_add_source(transaction: Transaction, name: str) -> int:
     """The id of a source; a new one is added (in a writing transaction)."""

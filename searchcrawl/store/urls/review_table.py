@@ -1,4 +1,4 @@
-"""Part of the URL table: reads all rows of a source when its rules were edited, and stores results of rewriters."""
+"""Part of the URL table: all rows of a source, when its file was edited; and the results of rewriters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of, split, unindexed
-from searchcrawl.store.states import INDEXABLE
+from searchcrawl.store.states import INDEXABLE, FetchState
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
@@ -59,6 +59,20 @@ def load_rows_after(transaction: Transaction, source_id: int, after: int) -> lis
         .order_by(page.c.id)
     )
     return [Reviewed._make(row) for row in transaction.execute(query)]
+
+
+def hasten(transaction: Transaction, source_id: int, *, after: int, now_ms: int, ahead: bool) -> int | None:
+    """Makes settled rows with ids above ``after`` due now that are due later, a page of them.
+
+    ``ahead``: only those that were visited later than now, by a clock that was ahead. Returns the last id, None at the end.
+    """
+    later = [urls.c.fetch_state == int(FetchState.SETTLED), urls.c.due_ms > now_ms]
+    later += [urls.c.last_fetched_ms > now_ms] if ahead else []
+    query = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, *later)
+    found = list(transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS)).scalars())
+    for part in split(found):
+        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=now_ms))
+    return found[-1] if found else None
 
 
 def set_rules(transaction: Transaction, rules: Mapping[int, tuple[int, str]]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import review_table, url_table
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, fetch_states, row, settle, store
 
 TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED
@@ -174,3 +176,28 @@ def test_claim_when_the_clock_was_set_back_then_rows_to_be_tried_again_do_not_wa
     settle(database, [soon], fetch_state=TODO, code=503, attempts=1, due_ms=NOW_MS + 60_000)
 
     assert claim(database) == [ahead]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_hasten_when_rows_are_due_later_then_they_are_due_now_page_by_page(
+    database: Database, monkeypatch: pytest.MonkeyPatch, ahead: bool
+) -> None:
+    monkeypatch.setattr(review_table, "PAGE_ROWS", 2)
+    early, *late = add(database, ["early", "a", "b", "c", "d", "e"])
+    settle(database, [early], due_ms=NOW_MS - 5)
+    settle(database, late, due_ms=NOW_MS + 5_000_000)
+    settle(database, late[:2], due_ms=NOW_MS + 5_000_000, fetched_ms=NOW_MS + 4_000_000)
+    refused, todo = add(database, ["refused", "todo"])
+    settle(database, [refused], code=955, due_ms=None)
+    settle(database, [todo], fetch_state=TODO, code=503, due_ms=NOW_MS + 1000)
+
+    ends, after = [], 0
+    while after is not None:
+        with database.write_once() as transaction:
+            after = review_table.hasten(transaction, SOURCE, after=after, now_ms=NOW_MS, ahead=ahead)
+        ends.append(after)
+
+    hastened = late[:2] if ahead else late
+    assert [url_id for url_id in late if row(database, url_id).due_ms == NOW_MS] == hastened
+    assert ends == [*hastened[1::2], *hastened[4:], None]
+    assert [row(database, url_id).due_ms for url_id in (early, refused, todo)] == [NOW_MS - 5, None, NOW_MS + 1000]
