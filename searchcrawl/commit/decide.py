@@ -227,7 +227,15 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.settled.append(_build_settled(outcome, due_ms=now_ms + int(pause * 1000), again=True))
         return
     failed = is_failure(outcome.code, outcome.rule)
-    failed_runs, failures = _count_failure(outcome, source, group.after_run) if failed else (0, None)
+    failed_runs, failures = 0, None
+    if failed:
+        failed_runs, failures = count_failure(
+            outcome.code,
+            source,
+            failed_runs=claim.failed_runs,
+            failures=claim.failures,
+            after_run=group.after_run,
+        )
     due_ms = None if outcome.code in REFUSED else _compute_due_ms(source, group, now_ms, failed_runs)
     settled = _build_settled(outcome, due_ms=due_ms, failed_runs=failed_runs, failures=failures)
     if outcome.code == 304 and not outcome.transient:
@@ -247,12 +255,17 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     group.counts.update(facts.counters if not failed or facts.kind is CodeClass.FAILURE else ("fetch_failures",))
 
 
-def _count_failure(outcome: Outcome, source: Source, after_run: int) -> tuple[int, str]:
-    """How many runs in a row failed with this one, and the same by what failed, as rows keep it."""
-    claim, known = outcome.claim, Failures.parse(outcome.claim.failures)
-    kind = find_failure_kind(outcome.code, source.lifecycle.remove_on)
+def count_failure(
+    code: int, source: Source, *, failed_runs: int, failures: str | None, after_run: int
+) -> tuple[int, str]:
+    """How many runs in a row failed with this one, and the same by what failed, as rows keep it.
+
+    ``failed_runs`` and ``failures`` are what the row said before the visit.
+    """
+    known = Failures.parse(failures)
+    kind = find_failure_kind(code, source.lifecycle.remove_on)
     # Where the run ended early and goes on after an edit, its pages are visited once more.
-    failed_runs = max(claim.failed_runs, 1) if known.is_of(after_run) else claim.failed_runs + 1
+    failed_runs = max(failed_runs, 1) if known.is_of(after_run) else failed_runs + 1
     return failed_runs, known.add(kind, after_run=after_run).dump()
 
 

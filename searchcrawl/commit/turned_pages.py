@@ -18,7 +18,7 @@ from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import Code
-from searchcrawl.commit.decide import Group
+from searchcrawl.commit.decide import Group, count_failure
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.items import Document, Outcome
 from searchcrawl.rules.lifecycle import FREE_DOCUMENTS
@@ -26,8 +26,6 @@ from searchcrawl.rules.turned_pages import Cluster, Clusters, Comparison, PageWo
 from searchcrawl.run import Run
 from searchcrawl.store.documents import former_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
@@ -88,8 +86,7 @@ class TurnedPages:
     def open(self) -> None:
         """Remembers what the runs that this one continues changed, and forgets what others did."""
         run = self._run
-        last = run.read(lambda transaction: run_table.find_last_finished(transaction, run.source_id))
-        while run.write(partial(former_table.forget, source_id=run.source_id, until_run=last)):
+        while run.write(partial(former_table.forget, source_id=run.source_id, until_run=run.row.after_run)):
             pass
         load = partial(former_table.load_sketches, source_id=run.source_id, limit=_MOST_SEEDS)
         for url_id, url, packed in run.read(load):
@@ -205,16 +202,22 @@ class TurnedPages:
 
     def note_back(self, transaction: Transaction, group: Group) -> None:
         """Gives the rows of documents that were put back the code 965, and counts their visits as failed."""
-        url_table.fail(
-            transaction,
-            [row.url_id for row in group.restored],
-            code=Code.SENTINEL,
-            rule=RULE,
-            error=f"put back: more than {FREE_DOCUMENTS} known pages of the host had the same new text",
-        )
+        run = self._run
+        rows = {
+            row.url_id: count_failure(
+                Code.SENTINEL,
+                run.source,
+                failed_runs=row.failed_runs,
+                failures=row.failures,
+                after_run=run.row.after_run,
+            )
+            for row in group.restored
+        }
+        error = f"put back: more than {FREE_DOCUMENTS} known pages of the host had the same new text"
+        former_table.note_failed(transaction, rows, code=Code.SENTINEL, rule=RULE, error=error)
         for row in group.restored:
             # Another run has counted its visits itself.
-            if row.run_id == self._run.id:
+            if row.run_id == run.id:
                 group.counts.update({"fetched": -1, "changed": -1, "fetch_failures": 1, "duplicates": -row.was_copy})
 
 

@@ -285,6 +285,9 @@ former_documents = Table(
     Column("restored", SmallInteger, nullable=False, server_default="0"),
     # The links that the page had, as in outlinks.
     Column("links", LargeBinary),
+    # As in urls, before the visit that changed the document.
+    Column("failed_runs", Integer, nullable=False, server_default="0"),
+    Column("failures", Text),
     # As in documents.
     Column("state", SmallInteger, nullable=False),
     Column("indexed_version", BigInteger),
@@ -303,6 +306,8 @@ former_documents = Table(
     Column("canonical_key", BigInteger),
     Column("display_key", BigInteger),
     Column("unavailable_ms", BigInteger),
+    Column("evidence", Text),
+    Column("rejected_run", Integer),
     UniqueConstraint("url_id"),
     Index("ix_former_documents_source_id", "source_id", "id"),
 )

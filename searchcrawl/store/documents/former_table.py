@@ -36,6 +36,8 @@ _VALUES: Final = (
     "canonical_key",
     "display_key",
     "unavailable_ms",
+    "evidence",
+    "rejected_run",
 )
 
 
@@ -63,11 +65,16 @@ class Change(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """A document that was put back, and the run that had changed it; ``was_copy``: as a copy of another one."""
+    """A document that was put back, and the run that had changed it; ``was_copy``: as a copy of another one.
+
+    ``failed_runs`` and ``failures`` are what its row said before.
+    """
 
     url_id: int
     run_id: int
     was_copy: bool
+    failed_runs: int
+    failures: str | None
 
 
 def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mapping[int, bytes]) -> None:
@@ -80,8 +87,9 @@ def keep(transaction: Transaction, source_id: int, run_id: int, sketches: Mappin
         back = and_(former_documents.c.url_id.in_(part), former_documents.c.restored == 1)
         transaction.execute(delete(former_documents).where(back))
         query = (
-            select(*columns, outlinks.c.links)
-            .select_from(documents.outerjoin(outlinks, outlinks.c.url_id == documents.c.url_id))
+            select(*columns, urls.c.failed_runs, urls.c.failures, outlinks.c.links)
+            .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+            .outerjoin(outlinks, outlinks.c.url_id == documents.c.url_id)
             .where(documents.c.url_id.in_(part), known)
         )
         rows += [
@@ -229,7 +237,9 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
         links = [{"row_id": row.url_id, "old_links": row.links} for row in rows if row.links is not None]
         _execute(transaction, _SET_LINKS, links)
         _execute(transaction, _MARK, [_build_mark(row, states[row.url_id]) for row in rows])
-        restored += [Restored(row.url_id, row.run_id, row.now_code in COPIES) for row in rows]
+        restored += [
+            Restored(row.url_id, row.run_id, row.now_code in COPIES, row.failed_runs, row.failures) for row in rows
+        ]
     return restored
 
 
@@ -261,3 +271,26 @@ def _build_values(row: Row[Any], state: DocumentState, readable: Collection[int]
         values |= {f"old_{name}": None for name in _PLACE}
     batch = row.batch_id if state == DocumentState.PRESENT else None
     return {**values, "row_id": row.url_id, "new_state": int(state), "new_batch": batch}
+
+
+_FAIL: Final = (
+    update(urls)
+    .where(urls.c.id == bindparam("row_id"))
+    .values({name: bindparam(f"new_{name}") for name in ("code", "rule", "error", "failed_runs", "failures")})
+)
+
+
+def note_failed(
+    transaction: Transaction, rows: Mapping[int, tuple[int, str]], *, code: int, rule: str, error: str
+) -> None:
+    """Says of the rows of documents that were put back that the visit failed; they are due as they were.
+
+    ``rows`` has the failed runs by id, as numbers and as rows keep them.
+    """
+    ended = {"new_code": code, "new_rule": rule, "new_error": error}
+    parameters = [
+        {"row_id": row_id, "new_failed_runs": failed_runs, "new_failures": failures, **ended}
+        for row_id, (failed_runs, failures) in rows.items()
+    ]
+    if parameters:
+        transaction.execute(_FAIL, parameters)

@@ -99,14 +99,6 @@ def find_last(transaction: Transaction, source: int) -> RunRow | None:
     )
 
 
-def find_last_finished(transaction: Transaction, source: int) -> int:
-    """The id of the latest run that was completed, 0 if none was: later runs continue each other."""
-    completed = select(func.max(runs.c.id)).where(
-        runs.c.source_id == source, runs.c.end_reason == EndReason.FINISHED.value
-    )
-    return transaction.execute(completed).scalar() or 0
-
-
 def start(transaction: Transaction, source: int, *, fingerprint: str, now_ms: int) -> RunRow:
     """Begins a run, or continues one that was interrupted.
 

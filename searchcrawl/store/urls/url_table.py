@@ -349,13 +349,6 @@ def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
         transaction.execute(statement, [{"row_id": row_id, "new_code": code} for row_id, code in codes.items()])
 
 
-def fail(transaction: Transaction, url_ids: Sequence[int], *, code: int, rule: str, error: str) -> None:
-    """Says of rows whose visit seemed to end well that it failed; they are due as they were."""
-    for part in split(url_ids):
-        statement = update(urls).where(urls.c.id.in_(part))
-        transaction.execute(statement.values(code=code, rule=rule, error=error, failed_runs=urls.c.failed_runs + 1))
-
-
 class VisitResult(NamedTuple):
     """How the last visit of a row ended, or which rule refuses the row."""
 
