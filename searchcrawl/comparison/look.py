@@ -97,29 +97,31 @@ def look_at_sample(index: SearchIndex, database: Database, name: str) -> Finding
     if source_id is None:
         return None
     believed = database.read(partial(comparison_table.sample, source_id=source_id))
-    if not believed:
-        return None
-    ids = {row.url_id: urls.document_id(name, row.url) for row in believed}
+    removed = database.read(partial(comparison_table.sample_removed, source_id=source_id))
+    ids = {row.url_id: urls.document_id(name, row.url) for row in [*believed, *removed]}
     versions = index.find_versions(ids.values())
     missing = [row for row in believed if ids[row.url_id] not in versions]
     older = [row for row in believed if versions.get(ids[row.url_id], row.crawl_version) < row.crawl_version]
+    back = {row for row in removed if ids[row.url_id] in versions}
     # Another process may have changed them meanwhile.
     lost = database.read(partial(comparison_table.keep_unchanged, rows=[*missing, *older]))
-    return _describe(name, len(believed), missing=len(set(lost) & {*missing}), lost=len(lost))
+    if back:
+        back &= {*database.read(partial(comparison_table.sample_removed, source_id=source_id))}
+    return _describe(name, len(believed), missing=len(set(lost) & {*missing}), lost=len(lost), back=len(back))
 
 
-def _describe(name: str, looked: int, *, missing: int, lost: int) -> Finding | None:
+def _describe(name: str, looked: int, *, missing: int, lost: int, back: int) -> Finding | None:
     mend = f"to fill it again: searchcrawl resend {name}"
-    if looked - missing <= looked * _HARDLY_ANY:
+    if looked and looked - missing <= looked * _HARDLY_ANY:
         has = f"only {looked - missing}" if looked > missing else "none"
         return Finding(
             "index_emptied",
             f"the index has {has} of {looked} documents of {name} that it acknowledged: it is gone or was emptied; {mend}",
         )
-    if lost:
+    if lost or back:
         return Finding(
             "index_older",
-            f"the index lacks {lost} of {looked} documents of {name} that it acknowledged, or has them in older versions:"
-            f" it is older than the store; {mend}",
+            f"of {looked} documents of {name} that the index acknowledged it lacks {lost}, or has older versions of them,"
+            f" and it has {back} that were removed: it is older than the store; {mend}",
         )
     return None

@@ -182,6 +182,26 @@ def test_index_when_an_older_one_was_put_back_then_a_resend_and_a_run_make_it_tr
     assert warned(project) == {}
 
 
+def test_index_when_an_older_one_has_only_what_was_removed_since_then_that_is_noticed_and_leaves_again(
+    project: CrawlProject,
+) -> None:
+    run(project)
+    saved = backends.current.copy(project.folder, project.folder.with_name("saved"))
+    project.site.delete_page(HOST, "/page03.html")
+    run(project)
+    backends.current.put_back("index", saved, project.folder)
+
+    status = warned(project)
+    resent = resend(project)
+    after = run(project)
+
+    assert "searchcrawl resend demo" in status["index_older"]
+    assert resent == (sent(len(ALL) - 1, to_fetch=1), 1)
+    assert (after.ended.exit_code, after.counts["deleted"], missing(project, page03=0)) == (0, 1, [])
+    assert len(project.indexed()) == len(ALL) - 1
+    assert warned(project) == {}
+
+
 def test_index_when_one_source_of_two_was_lost_then_that_one_is_named_and_filled_again(project: CrawlProject) -> None:
     other = CrawlProject(folder=project.folder, site=project.site, name="other")
     pages(project.site, "other.acme.test", alpha=page("one more"))

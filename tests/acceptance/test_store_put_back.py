@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess, configure
+from tests.site.toml_text import to_toml
 from tests.solr_server import free_port
 
 pytestmark = pytest.mark.matrix
@@ -246,7 +248,8 @@ def test_store_when_put_back_while_the_index_is_away_then_nothing_is_sent_before
     live_a_week(project, site)
     backends.current.put_back("store", saved, project.folder)
     toml = (project.folder / "searchcrawl.toml").read_text("utf-8")
-    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+    nowhere = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+    (project.folder / "searchcrawl.toml").write_text(to_toml({**tomllib.loads(toml), "index": nowhere}), "utf-8")
 
     away = run_away(project)
     (project.folder / "searchcrawl.toml").write_text(toml, "utf-8")

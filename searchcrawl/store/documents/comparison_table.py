@@ -11,7 +11,7 @@ from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents.document_table import IS_COPY
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import batches, documents, urls
+from searchcrawl.store.schema import batches, documents, runs, urls
 from searchcrawl.store.states import BatchState, DocumentState
 from searchcrawl.store.urls import url_table
 
@@ -86,6 +86,23 @@ def _select_near(source_id: int, key: int) -> Any:
 
 
 _IS_THERE: Final = and_(documents.c.state == int(DocumentState.PRESENT), documents.c.indexed_version > 0)
+
+
+def sample_removed(transaction: Transaction, source_id: int) -> list[BelievedDocument]:
+    """Some of the documents that were removed last; their version is 0, because the index must not have them."""
+    last = select(runs.c.id).where(runs.c.source_id == source_id).order_by(runs.c.id.desc()).limit(_NEWEST_BATCHES)
+    query = (
+        select(documents.c.url_id, urls.c.url, literal(0))
+        .select_from(documents.join(urls, urls.c.id == documents.c.url_id))
+        .where(
+            documents.c.removed_run.in_(list(transaction.execute(last).scalars())),
+            documents.c.indexed_version.is_(None),
+            documents.c.state.in_([int(DocumentState.NONE), int(DocumentState.WITHHELD)]),
+        )
+        .order_by(documents.c.removed_run.desc(), documents.c.url_id)
+        .limit(_NEWEST)
+    )
+    return [BelievedDocument._make(row) for row in transaction.execute(query)]
 
 
 def keep_unchanged(transaction: Transaction, rows: Sequence[BelievedDocument]) -> list[BelievedDocument]:

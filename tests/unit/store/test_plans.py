@@ -12,7 +12,7 @@ from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
-from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents import comparison_table, document_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
 from searchcrawl.store.runs import run_table
@@ -145,3 +145,17 @@ def test_removals_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: 
         f"SEARCH documents USING INDEX ix_documents_quarantined {by_id}",
         "SEARCH batches USING INDEX ix_batches_removals (source_id=?)",
     ]
+
+
+def test_sample_when_sqlite_plans_then_no_table_is_read_as_a_whole(sqlite_store: Database) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
+        comparison_table.sample(transaction, SOURCE)
+        comparison_table.sample_removed(transaction, SOURCE)
+        comparison_table.knows_version(transaction, SOURCE, 5)
+
+    assert {step for step in steps if step.startswith("SEARCH urls")} >= {
+        "SEARCH urls USING INDEX sqlite_autoindex_urls_1 (source_id=? AND key>?)"
+    }
+    assert [
+        step for step in steps if step.startswith(("SCAN urls", "SCAN documents", "SCAN batches", "SCAN runs"))
+    ] == []
