@@ -248,3 +248,55 @@ def test_rejected_when_the_changed_text_was_lost_before_it_was_sent_then_the_pag
     assert after.ended.exit_code == 0
     assert len(project.found('"newer text of alpha"')) == 1
     assert is_verified(project)
+
+
+def canonical_elsewhere(project: CrawlProject) -> None:
+    head = f'<link rel="canonical" href="{project.site.url(HOST, "/gamma.html")}">'
+    write(project, "newer text of", head=head)
+
+
+def one_text(project: CrawlProject) -> None:
+    for path in PATHS:
+        project.site.set_page(HOST, path, page("text of gamma"))
+
+
+@pytest.mark.parametrize(
+    ("happen", "found"), [(canonical_elsewhere, '"newer text of alpha"'), (one_text, '"text of alpha"')]
+)
+def test_rejected_when_other_pages_are_indexed_in_their_place_then_the_documents_stay(
+    project: CrawlProject, happen: Change, found: str
+) -> None:
+    run(project)
+    happen(project)
+    held = run(project)
+
+    reasons = {row["reason"] for row in listed(project)}
+    decide(project, "reject")
+    again = [run(project).ended.exit_code for _ in range(2)]
+    kept, verified = project.found(found), is_verified(project)
+    write(project, "other text of")
+    after = run(project)
+
+    assert (held.ended.exit_code, again, after.ended.exit_code) == (9, [0, 0], 0)
+    assert reasons == ({"964"} if happen is canonical_elsewhere else {"909"})
+    assert (len(kept), verified) == (1, True)
+    assert len(project.found('"other text of alpha"')) == 1
+    assert listed(project, "--rejected") == []
+    assert is_verified(project)
+
+
+def test_rejected_when_a_page_with_another_canonical_one_changes_each_day_then_its_document_stays(
+    project: CrawlProject,
+) -> None:
+    head = f'<link rel="canonical" href="{project.site.url(HOST, "/gamma.html")}">'
+    run(project)
+    codes = []
+    for day in range(4):
+        write(project, f"day {day} of", head=head)
+        codes.append(run(project).ended.exit_code)
+        if day == 0:
+            decide(project, "reject")
+
+    assert codes == [9, 0, 0, 0]
+    assert len(project.found('"day 3 of alpha"')) == 1
+    assert is_verified(project)
