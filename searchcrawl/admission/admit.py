@@ -18,11 +18,12 @@ from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
 from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.urls import outlink_table, review_table, url_table
+from searchcrawl.store.urls import orphan_table, outlink_table, review_table, url_table
 from searchcrawl.store.urls.url_table import KnownUrl, NewUrl
 
 logger = logging.getLogger(__name__)
@@ -147,6 +148,9 @@ class Admission:
             if wanted[row.key].depth < row.depth:
                 nearer.append((row, wanted[row.key]))
         self._reopen_found(transaction, known, wanted)
+        parked = [row.id for row in known if row.rule == ORPHAN_RULE]
+        if parked:
+            orphan_table.note_named(transaction, parked, due_ms=0)
         fresh = [(key, link) for key, link in wanted.items() if key not in group.ids]
         for start in range(0, len(fresh), _ROWS_AT_ONCE):
             self._add(transaction, dict(fresh[start : start + _ROWS_AT_ONCE]))

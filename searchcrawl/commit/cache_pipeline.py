@@ -16,6 +16,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.link_rows import write_start_displays
+from searchcrawl.commit.orphans import release_orphans
 from searchcrawl.commit.review import review
 from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.comparison.bring_together import compare_at_begin
@@ -98,6 +99,8 @@ class CachePipeline:
         )
         if run.rules_edited:
             review(run, admission)
+        if run.source.lifecycle.orphans == "check":
+            release_orphans(run)
         self._admit_start(run, admission)
         cache = DocumentCache(run.project.cache_dir / run.source.name)
         turned = TurnedPages(run, cache)

@@ -128,7 +128,10 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         group.settled.append(settled)
         group.stored.append(document)
         group.counts["non_indexable" if document.code != 200 else _compare(document)] += 1
-    if document.page is not None:
+    if document.page is not None and not (
+        document.code == Code.EMPTY and claim.has_document and not document.page.links
+    ):
+        # An empty page does not replace the links of an earlier good one either.
         group.found.append(_collect_links(document, document.page, source))
 
 

@@ -74,7 +74,11 @@ def _mark_evidence(transaction: Transaction, group: Group) -> None:
 
 def _forget_rejections(transaction: Transaction, group: Group) -> None:
     """Forgets the rejected removals of copies that are copies no longer, or others than they were."""
-    rejected = {document.claim.url_id: document.claim.rejected for document in group.stored if document.claim.rejected}
+    rejected = {
+        document.claim.url_id: document.claim.rejected
+        for document in group.stored
+        if document.claim.rejected not in {None, lifecycle.ORPHAN}
+    }
     if rejected:
         codes = document_table.find_codes(transaction, list(rejected))
         document_table.forget_rejections(

@@ -7,6 +7,7 @@ import queue
 import threading
 
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.batch_sender import BatchSender, free_segments
 from searchcrawl.delivery.index_retry import IndexRetry
@@ -107,6 +108,8 @@ class DeliveryThread:
                 if run.shutdown.failure is None:
                     delivery_queue.deliver_batch(self._sender, batch)
             if run.shutdown.failure is None:
+                if self._completed and run.source.lifecycle.orphans != "check":
+                    settle_orphans(run)
                 removals.remove_documents(self._sender, completed=self._completed)
         except DeliveryError as error:
             run.delivery_failure = error

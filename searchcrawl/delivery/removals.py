@@ -18,7 +18,8 @@ from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.states import BatchState
+from searchcrawl.store.states import BatchState, Leaving
+from searchcrawl.store.urls import orphan_table
 
 logger = logging.getLogger(__name__)
 
@@ -108,11 +109,21 @@ def _find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
         )
     ):
         after = rows[-1].url_id
+        if not (completed and run.source.lifecycle.orphans == "delete"):
+            rows = _leave_orphans(run, rows)
         kept = run.read(
             partial(select_with_evidence, candidates=rows, lifecycle=run.source.lifecycle, completed=completed)
         )
         if kept:
             yield kept
+
+
+def _leave_orphans(run: Run, rows: list[RemovalCandidate]) -> list[RemovalCandidate]:
+    """Takes the marks of orphans away that a process left which died; returns the other candidates."""
+    stale = [row.url_id for row in rows if row.leaving == Leaving.ORPHAN]
+    if stale:
+        run.write(partial(orphan_table.unmark, url_ids=stale))
+    return [row for row in rows if row.leaving != Leaving.ORPHAN]
 
 
 def _is_allowed(transaction: Transaction, *, run: Run, candidates: int) -> bool:

@@ -17,7 +17,7 @@ from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import quarantine_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import orphan_table, url_table
 
 _RETRY_SECONDS: Final = 60.0
 
@@ -61,5 +61,6 @@ def undelete(
 
 def _take_back_page(transaction: Transaction, *, source_id: int, run_id: int) -> tuple[int, int]:
     cached, lost = quarantine_table.take_back(transaction, source_id, run_id)
+    orphan_table.unpark(transaction, [*cached, *lost], due_ms=0)
     url_table.reopen(transaction, lost)
-    return cached, len(lost)
+    return len(cached), len(lost)

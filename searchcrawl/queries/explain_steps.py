@@ -17,6 +17,7 @@ from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.queries.explain_context import Context
 from searchcrawl.rules.failures import Failures
+from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import FetchState, Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
@@ -261,6 +262,8 @@ def _describe_next_visit(context: Context, listed: ListedUrl) -> Step:
         return Step("visit", "due", f"the next run looks at everything again: changed: {', '.join(context.changed)}")
     if listed.fetch_state == FetchState.TODO:
         return Step("visit", "due", "with the next run: it is still to be visited")
+    if listed.due_ms is None and listed.rule == ORPHAN_RULE:
+        return Step("visit", "never", "not until a page, a sitemap or the start list names it again", listed.rule)
     if listed.due_ms is None:
         return Step("visit", "never", "not by itself: a rule refuses it")
     if listed.due_ms <= clock.now_ms():

@@ -18,6 +18,12 @@ _RUNS_PER_DOUBLING: Final = 3
 FREE_DOCUMENTS: Final = 10
 
 
+#: What is held against a document whose URL nothing names any more.
+ORPHAN: Final = "orphan"
+#: The rule of rows that are not visited until something names them again.
+ORPHAN_RULE: Final = "lifecycle.orphans: no page names it"
+
+
 class Condition(StrEnum):
     """What is compared to find out whether a page changed."""
 

@@ -188,6 +188,12 @@ class Lifecycle(Table):
         json_schema_extra={"unit": "documents"},
         description="The same for a number of documents.",
     )
+    orphans: Literal["keep", "check", "delete"] = Field(
+        "check",
+        description="What becomes of documents that no page, sitemap or start list names any more: `keep` leaves them as "
+        "they are, and does not visit them until something names them again; `check` visits them like all others; `delete` "
+        "removes them after a completed run, within the limits.",
+    )
     recrawl_every_hours: Amount = Field(0.0, description="A page is visited again after this time; 0 is in each run.")
     trust_sitemap: bool = Field(
         False, description="Do not ask for a page whose date in the sitemap is not after its last visit."
@@ -311,7 +317,6 @@ class Source(SourceFile):
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "mode", "test", "receiver", "document_service", "cache",
-    "lifecycle.orphans",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
     "render", "attributes.values", "file", "table", "mail", "agent",
 })  # fmt: skip

@@ -47,6 +47,8 @@ sources = Table(
     Column("resend_version", BigInteger),
     # The newest run whose removals in quarantine were listed: later ones are not approved unseen.
     Column("listed_run", Integer),
+    # 1: something is noted of documents that nothing names any more (lifecycle.orphans).
+    Column("orphans", SmallInteger, nullable=False, server_default="0"),
 )
 
 hosts = Table(

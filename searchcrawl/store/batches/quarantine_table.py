@@ -108,10 +108,10 @@ def drop_unsent(transaction: Transaction, source_id: int, choice: Choice) -> int
     ).rowcount
 
 
-def take_back(transaction: Transaction, source_id: int, run_id: int) -> tuple[int, list[int]]:
+def take_back(transaction: Transaction, source_id: int, run_id: int) -> tuple[list[int], list[int]]:
     """Takes back the next removals of a run, a page of them: the documents count as kept by an operator.
 
-    Those with a record are to be sent. Returns how many these are, and the ids of the others, which have to be fetched.
+    Those with a record are to be sent. Returns the ids of these, and of the others, which have to be fetched.
     """
     removing = documents.c.state == int(DocumentState.REMOVING)
     gone = (
@@ -137,9 +137,10 @@ def take_back(transaction: Transaction, source_id: int, run_id: int) -> tuple[in
         )
         .returning(documents.c.url_id, documents.c.state)
     )
-    taken = rows.all()
-    lost = [url_id for url_id, state in taken if state == DocumentState.RECORD_LOST]
-    return len(taken) - len(lost), lost
+    by_record: tuple[list[int], list[int]] = ([], [])
+    for url_id, state in rows:
+        by_record[state == DocumentState.RECORD_LOST].append(url_id)
+    return by_record
 
 
 def _find_page(transaction: Transaction, *conditions: ColumnElement[bool] | TextClause) -> list[RemovalCandidate]:

@@ -14,6 +14,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import batches, documents, runs, urls
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import PENDING, BatchState, DocumentState, EndReason, Leaving
+from searchcrawl.store.urls import orphan_table
 
 #: Rows that are read, sealed or held back at once: an edited scope may drop ten million documents.
 PAGE_ROWS: Final = 5000
@@ -247,3 +248,4 @@ def note_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
             else_=documents.c.state,
         ),
     )
+    orphan_table.park_removed(transaction, url_ids)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Insert, and_, bindparam, case, func, or_, select, text, update
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT
+from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import Dialect, dialect_of
 from searchcrawl.store.schema import documents
@@ -44,10 +45,14 @@ OUT_OF_QUARANTINE: Final = case(
     (documents.c.segment.is_not(None), int(DocumentState.CACHED)),
     else_=int(DocumentState.RECORD_LOST),
 )
-#: Documents whose removal an operator rejected because they are not indexed for themselves (909, 956, 964).
-_REJECTED_AS_COPY: Final = and_(
-    documents.c.rejected_run.is_not(None), or_(*(documents.c.evidence == str(code) for code in sorted(_COPY_CODES)))
+#: Documents whose removal an operator rejected for what good content says nothing about: another page is indexed in
+#: their place (909, 956, 964), or nothing names them any more.
+_REJECTED_FOR_OTHERS: Final = and_(
+    documents.c.rejected_run.is_not(None),
+    or_(*(documents.c.evidence == each for each in (ORPHAN, *(str(code) for code in sorted(_COPY_CODES))))),
 )
+#: The page is as good as it was, and that is what counts.
+_IS_GOOD: Final = and_(documents.c.code == 200, documents.c.evidence.is_distinct_from(ORPHAN))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +124,7 @@ def _build_changes(new: Any) -> dict[str, Any]:
     replaced["indexed_version"] = MAYBE_INDEXED
     replaced["batch_id"] = None
     # Whether it is still a copy is decided after this: ``duplicate_key_table.set_results``, or ``forget_rejections``.
-    still_rejected = and_(new.state == int(DocumentState.CACHED), _REJECTED_AS_COPY)
+    still_rejected = and_(new.state == int(DocumentState.CACHED), _REJECTED_FOR_OTHERS)
     for name in ("evidence", "rejected_run"):
         replaced[name] = case((still_rejected, documents.c[name]), else_=new[name])
     return replaced
@@ -137,13 +142,13 @@ _CONFIRM: Final = (
         ),
         state=case(
             # The page is back: the removal in quarantine is dropped.
-            (and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.code == 200), OUT_OF_QUARANTINE),
+            (and_(documents.c.state == int(DocumentState.QUARANTINED), _IS_GOOD), OUT_OF_QUARANTINE),
             # The document was removed, or is being removed, and the cache has its record: it is sent again.
             (
                 and_(
                     # No IN: its list cannot be expanded for many rows at once.
                     or_(documents.c.state == int(DocumentState.NONE), documents.c.state == int(DocumentState.REMOVING)),
-                    documents.c.code == 200,
+                    _IS_GOOD,
                     documents.c.segment.is_not(None),
                 ),
                 int(DocumentState.CACHED),
@@ -154,9 +159,9 @@ _CONFIRM: Final = (
             ),
             else_=documents.c.state,
         ),
-        leaving=case((documents.c.code == 200, 0), else_=documents.c.leaving),
+        leaving=case((_IS_GOOD, 0), else_=documents.c.leaving),
         **{
-            name: case((documents.c.code == 200, None), else_=documents.c[name])
+            name: case((_IS_GOOD, None), else_=documents.c[name])
             for name in ("evidence", "quarantine_run", "rejected_run", "removed_run")
         },
     )
@@ -206,9 +211,8 @@ def find_lost(transaction: Transaction, url_ids: Sequence[int]) -> set[int]:
             documents.c.code == 200,
             documents.c.segment.is_(None),
             or_(
-                documents.c.state.in_(
-                    [int(DocumentState.CACHED), int(DocumentState.RECORD_LOST), int(DocumentState.REMOVING)]
-                ),
+                documents.c.state.in_([int(DocumentState.CACHED), int(DocumentState.RECORD_LOST)]),
+                and_(_IS_GOOD, documents.c.state == int(DocumentState.REMOVING)),
                 and_(documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None)),
             ),
         )

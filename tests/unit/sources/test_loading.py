@@ -275,7 +275,7 @@ def test_load_source_when_there_is_no_such_source_then_unknown(root: Path, name:
         ('[change]\ncondition = ["size"]', 'change.condition: must be "date", "checksum" or "etag" (got "size")'),
         ("[lifecycle]\nremove_on = [200]", "lifecycle.remove_on: must be at least 400 (got 200)"),
         ("[lifecycle]\nmax_delete_percent = 101", "lifecycle.max_delete_percent: must be at most 100 (got 101)"),
-        ('[lifecycle]\norphans = "keep"', "lifecycle.orphans: not available yet"),
+        ('[lifecycle]\norphans = "drop"', "lifecycle.orphans: "),
         ("[keep]\nmeta_robots = 1", "keep.meta_robots: must be true or false (got 1)"),
         ('[render]\nmode = "auto"', "render: not available yet"),
         ('[file]\nroot = "/srv"', "file: not available yet"),

@@ -26,6 +26,7 @@ _ROW_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 def upgrade() -> None:
     """Adds columns and indexes; existing values stay as they are, but for rows that were never visited again."""
     op.add_column("sources", sa.Column("listed_run", sa.Integer(), nullable=True))
+    op.add_column("sources", sa.Column("orphans", sa.SmallInteger(), server_default="0", nullable=False))
     op.add_column("urls", sa.Column("failures", sa.Text(), nullable=True))
     for name in ("indexed_since", "rejected_run", "removed_run"):
         op.add_column("documents", sa.Column(name, sa.Integer(), nullable=True))

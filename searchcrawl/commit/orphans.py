@@ -1,0 +1,114 @@
+"""Orphans: documents that no page, sitemap or start list names any more (``lifecycle.orphans``; D6, L3).
+
+After a completed run the links of all pages are read once, into one bit for each row. A page whose visit failed keeps the
+links that it had; a page that is gone counts as long as its document is in the index. Links of a page to itself do not
+count.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+from searchcrawl import clock, urls
+from searchcrawl.codes import is_refusal
+from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
+from searchcrawl.run import Run
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs.lease import BEAT_SECONDS
+from searchcrawl.store.states import REMOVALS, FetchState, Leaving
+from searchcrawl.store.urls import orphan_table, outlink_table, url_table
+from searchcrawl.store.urls.orphan_table import NamedRow, PageLinks
+
+logger = logging.getLogger(__name__)
+
+
+def settle_orphans(run: Run) -> None:
+    """Marks the orphans to be removed (``delete``), or has them not visited again (``keep``), after a completed run.
+
+    Drops what was noted of those that are named again. A crash in between is harmless: the next completed run does all
+    of it again, and until then no mark removes anything. Raises StoreError, LeaseLost.
+    """
+    named = _find_named(run)
+    deletes = run.source.lifecycle.orphans == "delete"
+    found = after = 0
+    while rows := run.read(partial(orphan_table.load_rows, source_id=run.source_id, after=after)):
+        after = rows[-1].url_id
+        back = [row.url_id for row in rows if _is_noted(row) and _is_named(row, named)]
+        orphans = [row.url_id for row in rows if not _is_named(row, named) and _is_new_orphan(row, deletes=deletes)]
+        found += len(orphans)
+        if back or orphans:
+            run.write(partial(_write_page, run=run, back=back, orphans=orphans, deletes=deletes))
+    if found:
+        logger.info("no page, sitemap or start list names %d documents any more", found)
+
+
+def release_orphans(run: Run) -> None:
+    """Has all orphans visited like other rows again, where the source file says so now (``check``)."""
+    if not run.read(partial(orphan_table.has_orphans, source_id=run.source_id)):
+        return
+    after, beat = 0, clock.monotonic()
+    while rows := run.read(partial(orphan_table.load_rows, source_id=run.source_id, after=after)):
+        after = rows[-1].url_id
+        noted = [row.url_id for row in rows if _is_noted(row)]
+        if noted:
+            run.write(partial(orphan_table.note_named, url_ids=noted, due_ms=0))
+        # The run has only begun: nothing else renews the lease yet.
+        if clock.monotonic() - beat > BEAT_SECONDS:
+            run.renew_lease()
+            beat = clock.monotonic()
+    run.write(partial(orphan_table.set_orphans, source_id=run.source_id, any_left=False))
+
+
+def _find_named(run: Run) -> bytearray:
+    """A bit for each row: whether a page or the start list names it."""
+    last = run.read(orphan_table.find_last_id)
+    named = bytearray((last >> 3) + 1)
+    starts = [urls.key(start.url) for start in run.starts]
+    for row in run.read(lambda transaction: url_table.find_known(transaction, run.source_id, starts)):
+        named[row.id >> 3] |= 1 << (row.id & 7)
+    after = 0
+    while pages := run.read(partial(orphan_table.load_links, source_id=run.source_id, after=after)):
+        after = pages[-1].url_id
+        for page in pages:
+            if _counts(page, run.source.lifecycle.remove_on):
+                for target in outlink_table.decode(page.links):
+                    if target != page.url_id:
+                        named[target >> 3] |= 1 << (target & 7)
+    return named
+
+
+def _counts(page: PageLinks, remove_on: Sequence[int]) -> bool:
+    """Whether the links of a page count: not of one that is gone, refused, or was removed as an orphan itself."""
+    if page.indexed_version is not None:
+        return True
+    return not (page.code in remove_on or is_refusal(page.code, page.rule) or page.rule == ORPHAN_RULE)
+
+
+def _is_named(row: NamedRow, named: bytearray) -> bool:
+    # A row that was added since is none of a completed run.
+    at = row.url_id >> 3
+    return row.sitemap_id is not None or at >= len(named) or bool(named[at] & 1 << (row.url_id & 7))
+
+
+def _is_noted(row: NamedRow) -> bool:
+    return row.rule == ORPHAN_RULE or row.evidence == ORPHAN or row.leaving == Leaving.ORPHAN
+
+
+def _is_new_orphan(row: NamedRow, *, deletes: bool) -> bool:
+    """Whether an unnamed row is a document of the index of which nothing is noted yet."""
+    if row.indexed_version is None or row.duplicate_of is not None or row.state in REMOVALS:
+        return False
+    if deletes:
+        return row.leaving == Leaving.NO and not (row.rejected_run is not None and row.evidence == ORPHAN)
+    return row.due_ms is not None and row.fetch_state == FetchState.SETTLED
+
+
+def _write_page(
+    transaction: Transaction, *, run: Run, back: Sequence[int], orphans: Sequence[int], deletes: bool
+) -> None:
+    orphan_table.note_named(transaction, back, due_ms=run.row.horizon_ms + 1)
+    if orphans:
+        orphan_table.set_orphans(transaction, run.source_id, any_left=True)
+        (orphan_table.mark if deletes else orphan_table.park)(transaction, orphans)

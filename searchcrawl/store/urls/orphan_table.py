@@ -1,0 +1,166 @@
+"""Documents whose URLs nothing names any more (``lifecycle.orphans``): which they are, and what is noted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import case, func, or_, select, update
+
+from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
+from searchcrawl.store.documents.document_table import OUT_OF_QUARANTINE
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import documents, outlinks, sources, urls
+from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.states import DocumentState, FetchState, Leaving
+
+#: Rows that are read or written in one transaction.
+PAGE_ROWS: Final = 5000
+_PAGES_OF_LINKS: Final = 1000
+
+
+class PageLinks(NamedTuple):
+    """The encoded links of a page (``outlink_table``), and what became of the page."""
+
+    url_id: int
+    links: bytes
+    code: int
+    rule: str | None
+    indexed_version: int | None
+
+
+class NamedRow(NamedTuple):
+    """What decides whether a row is an orphan, and what is noted of it; the last values are None without a document."""
+
+    url_id: int
+    sitemap_id: int | None
+    fetch_state: int
+    rule: str | None
+    due_ms: int | None
+    state: int | None
+    leaving: int | None
+    evidence: str | None
+    rejected_run: int | None
+    indexed_version: int | None
+    duplicate_of: int | None
+
+
+def find_last_id(transaction: Transaction) -> int:
+    """The highest id of a row of any source."""
+    return transaction.execute(select(func.max(urls.c.id))).scalar() or 0
+
+
+def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[PageLinks]:
+    """The links of the next pages, by rising id."""
+    query = (
+        select(outlinks.c.url_id, outlinks.c.links, urls.c.code, urls.c.rule, documents.c.indexed_version)
+        .select_from(
+            outlinks.join(urls, urls.c.id == outlinks.c.url_id).outerjoin(
+                documents, documents.c.url_id == outlinks.c.url_id
+            )
+        )
+        .where(unindexed(urls.c.source_id) == source_id, outlinks.c.url_id > after)
+        .order_by(outlinks.c.url_id)
+        .limit(_PAGES_OF_LINKS)
+    )
+    return [PageLinks._make(row) for row in transaction.execute(query)]
+
+
+def load_rows(transaction: Transaction, source_id: int, *, after: int) -> list[NamedRow]:
+    """The next rows of a source, by rising id."""
+    columns = [urls.c.id, *(urls.c[name] if name in urls.c else documents.c[name] for name in NamedRow._fields[1:])]
+    query = (
+        select(*columns)
+        .select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
+        .order_by(urls.c.id)
+        .limit(PAGE_ROWS)
+    )
+    return [NamedRow._make(row) for row in transaction.execute(query)]
+
+
+def mark(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Marks documents of the index as orphans: they are to leave it, within the limits."""
+    for part in split(url_ids):
+        transaction.execute(
+            update(documents)
+            .where(documents.c.url_id.in_(part), documents.c.leaving == int(Leaving.NO))
+            .values(leaving=int(Leaving.ORPHAN), evidence=ORPHAN, rejected_run=None)
+        )
+
+
+def unmark(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Takes the marks of orphans away whose removal is not decided: they stay."""
+    for part in split(url_ids):
+        transaction.execute(
+            update(documents)
+            .where(documents.c.url_id.in_(part), documents.c.leaving == int(Leaving.ORPHAN))
+            .values(leaving=int(Leaving.NO), evidence=None)
+        )
+
+
+def park(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Has rows not visited again until something names them."""
+    for part in split(url_ids):
+        transaction.execute(
+            update(urls)
+            .where(urls.c.id.in_(part), urls.c.fetch_state == int(FetchState.SETTLED))
+            .values(due_ms=None, rule=ORPHAN_RULE)
+        )
+
+
+def park_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
+    """Has the orphans among removed documents not visited again: as live pages they would come back."""
+    for part in split(url_ids):
+        query = select(documents.c.url_id).where(
+            documents.c.url_id.in_(part),
+            documents.c.evidence == ORPHAN,
+            documents.c.state == int(DocumentState.NONE),
+        )
+        park(transaction, list(transaction.execute(query).scalars()))
+
+
+def note_named(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> None:
+    """Notes that something names rows again: their removals are dropped, and they are due from ``due_ms`` on."""
+    for part in split(url_ids):
+        rows = transaction.execute(
+            update(documents)
+            .where(
+                documents.c.url_id.in_(part),
+                or_(documents.c.evidence == ORPHAN, documents.c.leaving == int(Leaving.ORPHAN)),
+            )
+            .values(
+                state=case(
+                    (documents.c.state == int(DocumentState.QUARANTINED), OUT_OF_QUARANTINE), else_=documents.c.state
+                ),
+                leaving=int(Leaving.NO),
+                evidence=None,
+                quarantine_run=None,
+                rejected_run=None,
+            )
+            .returning(documents.c.url_id, documents.c.state)
+        )
+        lost = [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]
+        settled = urls.c.fetch_state == int(FetchState.SETTLED)
+        transaction.execute(update(urls).where(urls.c.id.in_(lost), settled).values(due_ms=due_ms))
+    unpark(transaction, url_ids, due_ms=due_ms)
+
+
+def unpark(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> None:
+    """Has rows visited again from ``due_ms`` on, of those that waited to be named."""
+    for part in split(url_ids):
+        transaction.execute(
+            update(urls)
+            .where(urls.c.id.in_(part), urls.c.rule == ORPHAN_RULE, urls.c.fetch_state == int(FetchState.SETTLED))
+            .values(due_ms=due_ms, rule=None)
+        )
+
+
+def has_orphans(transaction: Transaction, source_id: int) -> bool:
+    """Whether anything is noted of orphans of a source."""
+    return bool(transaction.execute(select(sources.c.orphans).where(sources.c.id == source_id)).scalar())
+
+
+def set_orphans(transaction: Transaction, source_id: int, *, any_left: bool) -> None:
+    """Notes whether anything is noted of orphans of a source."""
+    transaction.execute(update(sources).where(sources.c.id == source_id).values(orphans=int(any_left)))

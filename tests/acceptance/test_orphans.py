@@ -1,0 +1,340 @@
+"""Documents that no page, sitemap or start list names any more: they are checked, kept or removed (D6, L3)."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import HOST, decide, is_verified, listed
+from tests.acceptance.support_stories import page, run, source
+from tests.crawl_forks import CLOCK
+from tests.site.client import SiteProcess
+
+pytestmark = pytest.mark.matrix
+
+#: Linked by the start page, which the hub's pages are not.
+HUB: Final = ("alpha", "beta", "gamma")
+MANY: Final = 30
+
+
+def settings(site: SiteProcess, orphans: str, **more: Any) -> dict[str, Any]:
+    return {**source(site, HOST), "lifecycle": {"orphans": orphans, **more}}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        site.set_page(HOST, "/", page("start", "/hub.html", "/other.html"))
+        site.set_page(HOST, "/other.html", page("other", "/", "/other.html"))
+        link(site, *HUB)
+        for name in HUB:
+            # Each page links to itself and to the start page, as menus do.
+            site.set_page(HOST, f"/{name}.html", page(f"text of {name}", "/", f"/{name}.html"))
+        yield new_project(tmp_path, site, **settings(site, "delete"))
+
+
+def link(site: SiteProcess, *names: str) -> None:
+    """What the hub links to."""
+    site.set_page(HOST, "/hub.html", page(f"hub of {len(names)}", *(f"/{name}.html" for name in names)))
+
+
+def left(project: CrawlProject) -> set[str]:
+    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
+
+
+def requested(project: CrawlProject) -> set[str]:
+    return {url.rpartition("/")[2].removesuffix(".html") for url in project.site.requested()} - {""}
+
+
+def test_orphans_when_checked_then_they_stay_and_are_visited(project: CrawlProject) -> None:
+    project.edit(**settings(project.site, "check"))
+    run(project)
+    link(project.site, "alpha")
+    run(project)
+
+    after = run(project)
+
+    assert left(project) == {"hub", "other", *HUB}
+    assert {"beta", "gamma"} <= requested(project)
+    assert after.ended.exit_code == 0
+
+
+def test_orphans_when_deleted_then_they_leave_after_the_run_and_stay_away_until_they_are_named_again(
+    project: CrawlProject,
+) -> None:
+    run(project)
+    unchanged = run(project)
+    link(project.site, "alpha")
+    removed = run(project)
+    gone, later = left(project), run(project)
+    visited = requested(project)
+    link(project.site, "alpha", "beta")
+    run(project)
+
+    assert (unchanged.counts["deleted"], removed.counts["deleted"], later.counts["deleted"]) == (0, 2, 0)
+    assert gone == {"hub", "other", "alpha"}
+    assert visited == {"hub", "other", "alpha"}
+    assert left(project) == {"hub", "other", "alpha", "beta"}
+    assert is_verified(project)
+
+
+def test_orphans_when_kept_then_they_stay_and_are_visited_only_once_they_are_named_again(project: CrawlProject) -> None:
+    project.edit(**settings(project.site, "keep"))
+    run(project)
+    link(project.site, "alpha")
+    run(project)
+    project.site.set_page(HOST, "/beta.html", page("newer text of beta"))
+    run(project)
+    visited, kept = requested(project), project.found('"newer text of beta"')
+    link(project.site, "alpha", "beta")
+    run(project)
+
+    assert visited == {"hub", "other", "alpha"}
+    assert kept == []
+    assert left(project) == {"hub", "other", *HUB}
+    assert len(project.found('"newer text of beta"')) == 1
+    assert is_verified(project)
+
+
+@pytest.mark.parametrize("policy", ["keep", "delete"])
+def test_orphans_when_the_source_file_has_them_checked_again_then_all_are_visited(
+    project: CrawlProject, policy: str
+) -> None:
+    project.edit(**settings(project.site, policy))
+    run(project)
+    link(project.site, "alpha")
+    run(project)
+    project.edit(**settings(project.site, "check"))
+
+    run(project)
+
+    assert {"beta", "gamma"} <= requested(project)
+    assert left(project) == {"hub", "other", *HUB}
+    assert is_verified(project)
+
+
+def in_a_sitemap(project: CrawlProject) -> None:
+    urls = "".join(f"<url><loc>{project.site.url(HOST, f'/{name}.html')}</loc></url>" for name in HUB)
+    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>'
+    project.site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
+    link(project.site)
+
+
+def in_the_start_list(project: CrawlProject) -> None:
+    urls = [project.site.url(HOST, path) for path in ("/", *(f"/{name}.html" for name in HUB))]
+    project.edit(**{**settings(project.site, "delete"), "start": {"urls": urls}})
+    link(project.site)
+
+
+def behind_redirects(project: CrawlProject) -> None:
+    for name in HUB:
+        location = {"Location": project.site.url(HOST, f"/{name}.html")}
+        project.site.set_behaviour(HOST, f"/old-{name}.html", status=301, headers=location)
+    link(project.site, *(f"old-{name}" for name in HUB))
+
+
+def named_as_canonical(project: CrawlProject) -> None:
+    for name in HUB:
+        head = f'<link rel="canonical" href="/{name}.html">'
+        project.site.set_page(HOST, f"/print-{name}.html", page(f"print {name}", head=head))
+    link(project.site, *(f"print-{name}" for name in HUB))
+
+
+def by_a_page_that_is_not_indexed(project: CrawlProject) -> None:
+    head = '<meta name="robots" content="noindex">'
+    links = [f"/{name}.html" for name in HUB]
+    project.site.set_page(HOST, "/list.html", page("list", *links, head=head))
+    link(project.site, "list")
+
+
+def hub_fails(project: CrawlProject) -> None:
+    project.site.set_behaviour(HOST, "/hub.html", status=503)
+
+
+def hub_is_empty(project: CrawlProject) -> None:
+    project.site.set_page(HOST, "/hub.html", "<html><head><title></title></head><body></body></html>")
+
+
+def all_fails(project: CrawlProject) -> None:
+    project.site.set_behaviour(HOST, status=500)
+
+
+NAMED: Final = (
+    in_a_sitemap,
+    in_the_start_list,
+    behind_redirects,
+    named_as_canonical,
+    by_a_page_that_is_not_indexed,
+    hub_fails,
+    hub_is_empty,
+    all_fails,
+)
+
+
+@pytest.mark.parametrize("happen", NAMED)
+def test_orphans_when_something_still_names_the_pages_or_their_hub_only_failed_then_they_stay(
+    project: CrawlProject, happen: Callable[[CrawlProject], None]
+) -> None:
+    run(project)
+    happen(project)
+
+    ended = [run(project).ended for _ in range(2)]
+
+    assert left(project) >= set(HUB)
+    assert all(not each.counts["deleted"] for each in ended)
+    assert listed(project) == []
+
+
+def test_orphans_when_the_run_ended_early_then_none_leaves(project: CrawlProject) -> None:
+    run(project)
+    link(project.site)
+    slow = {**source(project.site, HOST, concurrency=1, delay_seconds=0.5), "lifecycle": {"orphans": "delete"}}
+    project.edit(**slow)
+
+    # Pages that have not changed do not count: the hub is the first that does.
+    cut = run(project, "-a", "limit=1")
+    before = left(project)
+    run(project)
+
+    assert cut.ended.exit_code == 3
+    assert before == {"hub", "other", *HUB}
+    assert left(project) == {"hub", "other"}
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        names = [f"page{number:02}" for number in range(MANY)]
+        for name in names:
+            site.set_page(HOST, f"/{name}.html", page(f"text of {name}", "/"))
+        site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in names)))
+        yield new_project(tmp_path, site, **settings(site, "delete"))
+
+
+def list_in_sitemap(project: CrawlProject, number: int) -> None:
+    locations = (project.site.url(HOST, f"/page{each:02}.html") for each in range(number))
+    urls = "".join(f"<url><loc>{location}</loc></url>" for location in locations)
+    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>'
+    project.site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
+
+
+def start_page_without_links(project: CrawlProject) -> None:
+    project.site.set_page(HOST, "/", page("start"))
+
+
+def sitemap_empty(project: CrawlProject) -> None:
+    list_in_sitemap(project, 0)
+
+
+def sitemap_with_a_third(project: CrawlProject) -> None:
+    list_in_sitemap(project, MANY // 3)
+
+
+def sitemap_cut(project: CrawlProject) -> None:
+    location = project.site.url(HOST, "/page00.html")
+    body = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{location}</loc></url><url><lo'
+    project.site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
+
+
+@pytest.mark.parametrize("happen", [start_page_without_links, sitemap_empty, sitemap_with_a_third, sitemap_cut])
+def test_orphans_when_links_or_sitemaps_are_lost_then_all_wait_and_are_dropped_once_they_are_back(
+    many: CrawlProject, happen: Callable[[CrawlProject], None]
+) -> None:
+    by_links = happen is start_page_without_links
+    start = page("start", *(f"/page{number:02}.html" for number in range(MANY)))
+    if not by_links:
+        start_page_without_links(many)
+        list_in_sitemap(many, MANY)
+    run(many)
+
+    happen(many)
+    lost = [run(many).ended for _ in range(3)]
+    waiting, kept = listed(many), len(left(many))
+    if by_links:
+        many.site.set_page(HOST, "/", start)
+    else:
+        list_in_sitemap(many, MANY)
+    back = run(many)
+
+    held = {sitemap_with_a_third: MANY - MANY // 3, sitemap_cut: 0}.get(happen, MANY)
+    assert kept == MANY
+    assert {each.exit_code for each in lost} == {9 if held else 0}
+    assert (len(waiting), {row["reason"] for row in waiting}) == (held, {"orphan"} if held else set())
+    # A later run does not take them for its own: what was listed first can be approved.
+    assert len({row["run"] for row in waiting}) == (1 if held else 0)
+    assert (back.ended.exit_code, listed(many)) == (0, [])
+    assert len(left(many)) == MANY
+    assert is_verified(many)
+
+
+@pytest.mark.parametrize("action", ["approve", "reject"])
+def test_orphans_when_decided_then_they_leave_or_stay_and_nothing_waits_again(many: CrawlProject, action: str) -> None:
+    run(many)
+    start_page_without_links(many)
+    run(many)
+    listed(many)
+
+    done = decide(many, action)
+    many.site.set_page(HOST, "/page00.html", page("newer text", "/"))
+    after = [run(many, **{CLOCK: str(days * 86_400)}).ended for days in (0, 2)]
+
+    assert done["documents"] == MANY
+    assert [each.exit_code for each in after] == [0, 0]
+    assert listed(many) == []
+    assert len(left(many)) == (0 if action == "approve" else MANY)
+    assert len(listed(many, "--rejected")) == (0 if action == "approve" else MANY)
+    assert is_verified(many)
+
+
+def test_orphans_when_rejected_and_restored_then_they_leave_and_do_not_come_back(many: CrawlProject) -> None:
+    run(many)
+    start_page_without_links(many)
+    number = str(run(many).ended.status["run"]["id"])
+    decide(many, "reject")
+
+    decide(many, "restore")
+    gone, again = left(many), run(many).ended.exit_code
+    many.command("undelete", number)
+    back = len(left(many))
+    last = run(many).ended.exit_code
+
+    assert (gone, again) == (set(), 0)
+    assert (back, last, len(left(many))) == (MANY, 0, MANY)
+
+
+@pytest.mark.parametrize("point", ["delete.held", "delete.selected", "delete.sent", "delete.marked", "commit.sent"])
+def test_orphans_when_killed_in_the_middle_then_the_next_run_ends_the_same(many: CrawlProject, point: str) -> None:
+    run(many)
+    names = range(MANY) if point == "delete.held" else range(5)
+    rest = [f"/page{number:02}.html" for number in range(MANY) if number not in names]
+    many.site.set_page(HOST, "/", page("start", *rest))
+
+    killed = many.crawl(SEARCHCRAWL_FAILPOINT=point).exit_code
+    after = run(many)
+
+    assert killed == -signal.SIGKILL
+    assert (after.ended.exit_code, len(listed(many))) == ((9, MANY) if point == "delete.held" else (0, 0))
+    assert len(left(many)) == (MANY if point == "delete.held" else MANY - 5)
+    assert is_verified(many)
+
+
+def test_explain_when_a_document_is_an_orphan_then_it_says_why_it_left_and_what_brings_it_back(
+    project: CrawlProject,
+) -> None:
+    run(project)
+    link(project.site)
+    run(project)
+
+    said = json.loads(project.command("explain", project.site.url(HOST, "/alpha.html"), "--json").stdout)
+    steps = {step["step"]: step for step in said["steps"]}
+
+    assert not said["in_index"]
+    assert steps["removal"]["outcome"] == "removed"
+    assert "(orphan)" in steps["removal"]["detail"]
+    assert steps["visit"]["detail"] == "not until a page, a sitemap or the start list names it again"
