@@ -47,7 +47,10 @@ def test_removals_when_an_outage_meets_runs_that_end_early_then_together_they_st
     # About six visits a run.
     project.edit(**source(project.site, HOST, concurrency=1, delay_seconds=0.2, max_minutes=0.02))
 
-    ended = [run(project).ended for _ in range(6)]
+    # On a busy machine fewer.
+    ended = [run(project).ended]
+    while not waiting(project) and len(ended) < len(NAMES):
+        ended.append(run(project).ended)
 
     left = len(project.indexed())
     assert left >= len(NAMES) + 1 - FREE
