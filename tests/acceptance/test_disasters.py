@@ -238,3 +238,23 @@ def test_documents_when_three_fifths_are_really_gone_then_the_others_are_left_on
     assert (first.exit_code, second.exit_code, approved, after.exit_code) == (9, 9, 0, 0)
     assert [each.status["quarantined"] for each in (first, second, after)] == [live.size - kept, live.size - kept, 0]
     assert (after.status["documents"], live.differences()) == (kept + 1, "")
+
+
+@pytest.mark.parametrize("name", ["seed lost its links", "sitemap empty", "sitemap cut", "sitemap gone"])
+def test_documents_when_orphans_are_deleted_and_what_names_them_is_lost_then_they_wait_until_it_is_back(
+    live: LivePages, name: str
+) -> None:
+    orphans_leave = {**live_pages.source(live.site), "lifecycle": {"orphans": "delete"}}
+    live.project.edit(**orphans_leave)
+    for _ in range(2):
+        DISASTERS[name].strike(live)
+        lost = live.crawl()
+        # The sitemap names them, and its list stays known until another one was read whole.
+        code = 9 if name == "sitemap empty" else 0
+        assert (lost.exit_code, live.wrong(), live.differences()) == (code, [], "")
+
+    live.heal()
+    live.project.edit(**orphans_leave)
+    after = live.crawl()
+
+    assert (after.exit_code, after.status["quarantined"], live.wrong(), live.differences()) == (0, 0, [], "")
