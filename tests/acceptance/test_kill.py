@@ -36,7 +36,7 @@ _CHAINS = (
     "links.mid:last links.committed batch.sealed",
     "batch.sealed:last batch.post.begin batch.post.mid index.acked lease.taken batch.marked",
     "batch.sealed:2 batch.post.mid:2 commit.sent",
-    "delete.sent:last delete.marked shutdown.begin shutdown.drain",
+    "delete.selected delete.sent:last delete.marked shutdown.begin shutdown.drain",
 )
 _MAINTENANCE_CHAINS = (
     "lease.taken fetch.sent fetch.headers segment.append",
