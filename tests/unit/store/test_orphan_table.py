@@ -1,0 +1,127 @@
+"""Which rows are named, and what is noted of those that are not (lifecycle.orphans)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import update
+
+from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
+from searchcrawl.store.batches import quarantine_table, removal_table
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents.document_table import Confirmed
+from searchcrawl.store.engine.database import Database
+from searchcrawl.store.schema import documents
+from searchcrawl.store.states import DocumentState, Leaving
+from searchcrawl.store.urls import orphan_table
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, document, row, settle, states, store
+
+
+def present(database: Database, names: Sequence[str]) -> list[int]:
+    """Documents in the index."""
+    ids = add(database, names)
+    settle(database, ids)
+    store(database, ids)
+    with database.write_once() as transaction:
+        values = {"state": int(DocumentState.PRESENT), "indexed_version": 7}
+        transaction.execute(update(documents).where(documents.c.url_id.in_(ids)).values(values))
+    return ids
+
+
+def mark(database: Database, ids: Sequence[int]) -> None:
+    with database.write_once() as transaction:
+        orphan_table.mark(transaction, ids)
+
+
+def confirm(database: Database, ids: Sequence[int]) -> None:
+    with database.write_once() as transaction:
+        document_table.confirm(transaction, [Confirmed(url_id=url_id) for url_id in ids])
+
+
+def candidates(database: Database) -> list[int]:
+    with database.read_once() as transaction:
+        return [each.url_id for each in removal_table.find_candidates(transaction, SOURCE, batch_before=0)]
+
+
+def test_mark_when_an_orphan_is_visited_and_good_then_it_still_leaves(database: Database) -> None:
+    ids = present(database, ["a", "b"])
+
+    mark(database, ids[:1])
+    confirm(database, ids)
+
+    assert candidates(database) == ids[:1]
+    assert (document(database, ids[0]).leaving, document(database, ids[0]).evidence) == (Leaving.ORPHAN, ORPHAN)
+
+
+def test_quarantine_when_an_orphan_is_visited_and_good_then_its_removal_waits_on(database: Database) -> None:
+    ids = present(database, ["a"])
+    mark(database, ids)
+    with database.write_once() as transaction:
+        removal_table.quarantine(transaction, ids, 7)
+
+    confirm(database, ids)
+
+    assert states(database, ids) == [DocumentState.QUARANTINED]
+    assert document(database, ids[0]).quarantine_run == 7
+
+
+def test_named_when_the_removal_waits_then_it_is_dropped(database: Database) -> None:
+    ids = present(database, ["a", "b"])
+    mark(database, ids)
+    with database.write_once() as transaction:
+        removal_table.quarantine(transaction, ids[:1], 7)
+
+    with database.write_once() as transaction:
+        orphan_table.note_named(transaction, ids, due_ms=NOW_MS)
+
+    assert states(database, ids) == [DocumentState.PRESENT] * 2
+    assert candidates(database) == []
+    with database.read_once() as transaction:
+        assert quarantine_table.list_waiting(transaction, SOURCE, after=0) == []
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_rejected_when_an_orphan_is_good_or_changes_then_the_rejection_is_remembered(
+    database: Database, *, changed: bool
+) -> None:
+    ids = present(database, ["a"])
+    mark(database, ids)
+    with database.write_once() as transaction:
+        removal_table.quarantine(transaction, ids, 7)
+        removal_table.reject(transaction, ids)
+
+    if changed:
+        store(database, ids, body=b"newer")
+    else:
+        confirm(database, ids)
+
+    with database.read_once() as transaction:
+        assert [each.run for each in quarantine_table.list_rejected(transaction, SOURCE, after=0)] == [7]
+
+
+def test_removed_when_it_was_an_orphan_then_it_is_not_visited_until_it_is_named(database: Database) -> None:
+    ids = present(database, ["orphan", "gone"])
+    mark(database, ids[:1])
+    with database.write_once() as transaction:
+        document_table.mark_evidence(transaction, ids[1:], "404")
+        removal_table.seal(transaction, SOURCE, 1, NOW_MS, ids, counted=True)
+        removal_table.note_removed(transaction, ids)
+
+    parked = [(row(database, url_id).due_ms, row(database, url_id).rule) for url_id in ids]
+    with database.write_once() as transaction:
+        orphan_table.note_named(transaction, ids, due_ms=5)
+
+    assert parked == [(None, ORPHAN_RULE), (NOW_MS, None)]
+    assert (row(database, ids[0]).due_ms, row(database, ids[0]).rule) == (5, None)
+    assert document(database, ids[1]).evidence == "404"
+
+
+def test_unmark_when_a_process_died_then_nothing_is_left_of_its_marks(database: Database) -> None:
+    ids = present(database, ["a"])
+    mark(database, ids)
+
+    with database.write_once() as transaction:
+        orphan_table.unmark(transaction, ids)
+
+    assert (candidates(database), document(database, ids[0]).evidence) == ([], None)
