@@ -109,6 +109,11 @@ def _find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
         )
     ):
         after = rows[-1].url_id
+        if not completed:
+            # What was said of a page before an edit may hold no longer: its visit comes first.
+            ids = [row.url_id for row in rows]
+            due = run.read(partial(removal_table.find_due, url_ids=ids, horizon_ms=run.row.horizon_ms))
+            rows = [row for row in rows if row.url_id not in due]
         if not (completed and run.source.lifecycle.orphans == "delete"):
             rows = _leave_orphans(run, rows)
         kept = run.read(

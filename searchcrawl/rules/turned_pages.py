@@ -34,6 +34,8 @@ _OWN_OF_SKETCH: Final = 40
 _OWN_OF_TEXT: Final = 100
 #: A text with so many times the words of another one is not like it.
 _MOST_TIMES: Final = 4
+#: A placeholder page has at most so many numbers and tokens of its own.
+_OWN_TOKENS: Final = 24
 #: Of so many pages the words are compared to find those that they have in common.
 _COMPARED: Final = 20
 #: Without the earlier text: a page whose length changed by no more bytes has changed a number or a date.
@@ -191,8 +193,10 @@ class Comparison:
         return self._has_lost_words(page.before, page.now or PageWords(self._now, frozenset()))
 
     def _has_own_text(self, now: PageWords) -> bool:
-        own = [word for word in now.words - self._now - now.echoes if is_plain(word)]
-        return len(own) > _count_allowed(len(now.words), _OWN_OF_TEXT)
+        own = now.words - self._now - now.echoes
+        plain = sum(map(is_plain, own))
+        # Lists of part numbers or readings are texts as well.
+        return plain > _count_allowed(len(now.words), _OWN_OF_TEXT) or len(own) - plain > _OWN_TOKENS
 
     def _has_lost_words(self, before: PageWords, now: PageWords) -> bool:
         # Numbers change in pages that stay what they are: readings, prices, dates.

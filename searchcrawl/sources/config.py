@@ -176,7 +176,7 @@ class Lifecycle(Table):
         0,
         json_schema_extra={"unit": "runs"},
         description="After so many failed runs in a row the document of a URL is removed, at the end of a completed run "
-        "and within the limits below, until the page answers again; 0 is never.",
+        "and within the limits below, until the page answers again, also while its whole host is away; 0 is never.",
     )
     max_delete_percent: Percent = Field(
         10.0,

@@ -50,3 +50,28 @@ def test_page_when_it_failed_in_the_run_after_an_edit_then_the_edit_counts_at_it
 
     assert ONE in failed.versions
     assert (after.codes[ONE], ONE in after.versions) == (952, False)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"keep": {"exclude_urls": ["*/one.html", "*/two.html"]}},
+        {"keep": {"exclude_mime_types": ["text/html"]}},
+        {"scope": {"include_hosts": [HOST], "exclude_urls": ["*/one.html", "*/two.html"]}},
+    ],
+    ids=str,
+)
+def test_pages_when_an_edit_was_cut_off_and_taken_back_then_are_visited_before_they_leave(
+    project: CrawlProject, edit: dict[str, Any]
+) -> None:
+    site = project.site
+    before = run(project)
+    project.edit(**source(site, HOST) | edit)
+    # All pages were visited, and nothing was removed yet.
+    project.crawl(SEARCHCRAWL_FAILPOINT="shutdown.drain")
+    project.edit(**source(site, HOST))
+    cut = run(project, "-a", "limit=1")
+    after = run(project)
+
+    assert [set(each.versions) for each in (cut, after)] == [set(before.versions)] * 2
+    assert after.ended.exit_code == 0

@@ -13,7 +13,7 @@ from searchcrawl.store.documents.document_table import MAYBE_INDEXED, OUT_OF_QUA
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import batches, documents, runs, urls
 from searchcrawl.store.statements import is_one_of, split
-from searchcrawl.store.states import PENDING, BatchState, DocumentState, EndReason, Leaving
+from searchcrawl.store.states import PENDING, BatchState, DocumentState, EndReason, FetchState, Leaving
 from searchcrawl.store.urls import orphan_table
 
 #: Rows that are read, sealed or held back at once: an edited scope may drop ten million documents.
@@ -71,6 +71,15 @@ def find_candidates(
     found = _find_page(transaction, source_id, after, *evidence)
     found += _find_copies(transaction, source_id, after, ~_build_is_new(batch_before))
     return sorted(found)[:PAGE_ROWS]
+
+
+def find_due(transaction: Transaction, url_ids: Sequence[int], horizon_ms: int) -> set[int]:
+    """Those of ``url_ids`` whose pages are still to be visited in a run with this horizon."""
+    found: set[int] = set()
+    for part in split(url_ids):
+        due = or_(urls.c.fetch_state != int(FetchState.SETTLED), urls.c.due_ms <= horizon_ms)
+        found.update(transaction.execute(select(urls.c.id).where(urls.c.id.in_(part), due)).scalars())
+    return found
 
 
 def find_new_copies(transaction: Transaction, source_id: int, *, batch_before: int) -> list[RemovalCandidate]:

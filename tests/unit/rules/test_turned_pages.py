@@ -123,8 +123,18 @@ def test_pages_when_they_lose_their_text_for_a_placeholder_then_have_turned(name
             lambda number: ("Sheet", MENU + own_words(number, "before")),
             lambda number: ("Sheet", MENU + "Our new design. " + own_words(number, "now")),
         ),
+        (
+            lambda number: (
+                "Parts",
+                " ".join(f"{name}{number * 61 + place}" for place, name in enumerate(ANIMALS * 5)),
+            ),
+            lambda number: (
+                "Parts",
+                " ".join(f"{name}{number * 67 + place}x" for place, name in enumerate(ANIMALS * 5)),
+            ),
+        ),
     ],
-    ids=["readings", "weather", "prices", "numbers", "new template", "new text"],
+    ids=["readings", "weather", "prices", "numbers", "new template", "new text", "part numbers"],
 )
 def test_pages_when_they_change_and_stay_what_they_are_then_have_not_turned(before: Make, now: Make) -> None:
     assert turned(before, now) == 0
