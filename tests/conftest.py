@@ -28,8 +28,10 @@ class PairModule(pytest.Module):
     pair: str
 
     def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
-        """Those tests, with module fixtures of their own."""
-        return [item for item in super().collect() if next(item.iter_markers("matrix"), None)]
+        """The first case of each of those tests, with module fixtures of their own; the soak runs all cases."""
+        items = [item for item in super().collect() if next(item.iter_markers("matrix"), None)]
+        first = {getattr(item, "originalname", item.name): item for item in reversed(items)}
+        return [item for item in items if item in first.values()]
 
 
 def pytest_configure(config: pytest.Config) -> None:
