@@ -106,8 +106,8 @@ def _limits(project: CrawlProject) -> list[Run]:
     bodies = {f"p{number}": page(f"page {number}") for number in range(20)}
     pages(site, HOST, best=page("best"), **bodies)
     runs = [run(project)]
-    for name in bodies:
-        site.set_page(HOST, f"/{name}.html", naming(name, "/best.html"))
+    for number, name in enumerate(bodies):
+        site.set_page(HOST, f"/{name}.html", naming(f"page {number}", "/best.html"))
     runs.append(run(project))
     assert project.command("quarantine", "approve", "demo").returncode == 0
     return [*runs, run(project)]
