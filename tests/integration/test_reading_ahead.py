@@ -56,7 +56,7 @@ def test_flush_when_a_part_is_full_then_the_rest_of_what_was_read_is_another(
 
     done = flush(filled, receiver)
 
-    assert done == sent(3, failed=1)
+    assert done == sent(3, to_fetch=1)
     assert [titles(batch) for batch in receiver.batches] == [["Page /a"], ["Page /c"], ["Page /d"]]
     assert states(filled) == {"/a": "indexed", "/b": "todo", "/c": "indexed", "/d": "indexed"}
 
@@ -93,7 +93,7 @@ def test_flush_when_a_record_of_each_part_is_damaged_then_only_these_are_fetched
 
     done = flush(filled)
 
-    assert done == sent(1, failed=3)
+    assert done == sent(1, to_fetch=3)
     assert states(filled) == {"/a": "indexed", "/b": "todo", "/c": "todo", "/d": "todo"}
     assert filled.indexed_urls() == ["/a"]
 
@@ -127,7 +127,7 @@ def test_flush_when_a_page_was_fetched_anew_since_its_record_was_found_damaged_t
 
     done = flush(filled, Watched(filled, refetched))
 
-    assert done == sent(4, failed=1)
+    assert done == sent(4, to_fetch=1)
     assert met == ["Page /a", "Page /b", "Page /c", "Page /d"]
     assert states(filled) == dict.fromkeys(NAMES, "indexed")
 
