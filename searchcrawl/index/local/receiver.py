@@ -64,7 +64,8 @@ class LocalReceiver:
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Stores and removes, durably; a document that cannot be stored is refused with the reason."""
-        ids = [each.id for each in (*batch.documents, *batch.removals) if find_id_fault(each.id) is None]
+        given = [*(each.id for each in batch.documents), *(each.id for each in batch.removals)]
+        ids = [each for each in given if find_id_fault(each) is None]
         with self._lock(), self._open_writer() as (writer, searcher):
             versions = self._read_versions(searcher, self._queries.with_ids(ids), most=len(ids))
             return _put(writer, versions, batch)
