@@ -136,12 +136,26 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
     A document that changed meanwhile keeps its newer state. One that may not be indexed any more is marked for removal.
     """
     sent = and_(documents.c.state == int(DocumentState.SENDING), documents.c.batch_id == batch.number)
+    # It was put back while it was sent (965): the index has the other text, and the old one is to follow.
+    put_back = and_(
+        documents.c.state == int(DocumentState.PRESENT), documents.c.batch_id.is_distinct_from(batch.number)
+    )
+    lost = and_(put_back, documents.c.segment.is_(None))
     set_documents(
         transaction,
         url_ids,
         indexed_version=batch.crawl_version,
         indexed_since=func.coalesce(documents.c.indexed_since, batch.number),
-        state=case((sent, int(DocumentState.PRESENT)), else_=documents.c.state),
+        state=case(
+            (sent, int(DocumentState.PRESENT)),
+            (and_(put_back, ~lost), int(DocumentState.CACHED)),
+            else_=documents.c.state,
+        ),
+        # Without its record the next visit must count as a change.
+        **{
+            name: case((lost, None), else_=documents.c[name])
+            for name in ("fields_digest", "body_digest", "etag", "last_modified")
+        },
         leaving=case(
             # An operator kept it.
             (documents.c.rejected_run.is_not(None), documents.c.leaving),
