@@ -141,6 +141,7 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
         documents.c.state == int(DocumentState.PRESENT), documents.c.batch_id.is_distinct_from(batch.number)
     )
     lost = and_(put_back, documents.c.segment.is_(None))
+    held = and_(documents.c.state == int(DocumentState.QUARANTINED), documents.c.batch_id == batch.number)
     set_documents(
         transaction,
         url_ids,
@@ -164,16 +165,7 @@ def note_accepted(transaction: Transaction, batch: SealedBatch, url_ids: Sequenc
             else_=documents.c.leaving,
         ),
         # It was sent again as it is while its removal waits.
-        held_state=case(
-            (
-                and_(
-                    documents.c.state == int(DocumentState.QUARANTINED),
-                    documents.c.batch_id == batch.number,
-                ),
-                int(DocumentState.PRESENT),
-            ),
-            else_=documents.c.held_state,
-        ),
+        held_state=case((held, int(DocumentState.PRESENT)), else_=documents.c.held_state),
         index_error=None,
     )
 
