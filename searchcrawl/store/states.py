@@ -189,6 +189,9 @@ DOCUMENT_TRANSITIONS: Final = (
     Transition((_D.PRESENT,), _D.SENDING, "everything is sent again", "delivery"),
     Transition((_D.WITHHELD,), _D.CACHED, "everything is sent again, what the index refused included", "comparison"),
     Transition((_D.SENDING,), _D.PRESENT, "the index acknowledges the document", "delivery"),
+    Transition(
+        (_D.PRESENT,), _D.CACHED, "it was put back while its new text was sent: the old text follows", "delivery"
+    ),
     Transition((_D.SENDING,), _D.WITHHELD, "the index refuses the document", "delivery"),
     Transition((_D.CACHED, _D.SENDING), _D.RECORD_LOST, "the record cannot be read", "delivery"),
     Transition(

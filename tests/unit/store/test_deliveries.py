@@ -361,3 +361,19 @@ def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_i
     found = document(database, ids[0])
     assert (found.state, found.segment, found.body_digest) == (DocumentState.RECORD_LOST, None, b"newer")
     assert found.indexed_version is not None
+
+
+def test_receipt_when_the_document_was_put_back_meanwhile_then_the_old_text_follows_or_nothing_is_believed(
+    database: Database,
+) -> None:
+    ids = present(database, ["a", "b"])
+    with database.write_once() as transaction:
+        batch_table.set_documents(transaction, ids[1:], segment=None)
+        # The batch with the new texts, which both have left.
+        later = batch_table.add_batch(transaction, SOURCE, 1, NOW_MS)
+    accept(database, later, ids)
+
+    with database.read_once() as transaction:
+        known = duplicate_key_table.load(transaction, ids)
+    assert states(database, ids) == [CACHED, PRESENT]
+    assert [known[url_id].body_digest is None for url_id in ids] == [False, True]
