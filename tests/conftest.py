@@ -36,7 +36,7 @@ class PairModule(pytest.Module):
 
 def pytest_configure(config: pytest.Config) -> None:
     """Names the marks of tests that run with more than the default store and index."""
-    config.addinivalue_line("markers", "matrix: also run with PostgreSQL and Solr; `make test`")
+    config.addinivalue_line("markers", "matrix: `make test` runs its first case with PostgreSQL and Solr too")
     config.addinivalue_line("markers", "other_backends: not run with an SQLite file and the embedded index")
 
 

@@ -12,8 +12,6 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, page, run
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 HOST, OTHER, MANY = "edited.acme.test", "b.acme.test", "many.acme.test"
 SESSIONS, MOVING = "sessions.acme.test", "moving.acme.test"
 LONG = "long.acme.test"
@@ -67,6 +65,7 @@ def refused(project: CrawlProject, host: str) -> dict[str, tuple[int, str]]:
     return {url.removeprefix(host): (row["code"], row["rule"]) for url, row in rows if host in url and row["rule"]}
 
 
+@pytest.mark.matrix
 def test_boundary_when_a_host_is_taken_out_and_put_back_then_its_documents_leave_and_come_back(
     site: SiteProcess, tmp_path: Path
 ) -> None:
@@ -136,6 +135,7 @@ def test_boundary_when_the_longest_url_is_edited_then_longer_ones_leave_and_come
     assert (back.in_index, set(back.versions)) == (first.in_index, first.in_index)
 
 
+@pytest.mark.matrix
 def test_boundary_when_more_would_leave_than_the_limits_allow_then_all_wait_for_an_approval(
     site: SiteProcess, tmp_path: Path
 ) -> None:
@@ -174,6 +174,7 @@ def test_strip_parameters_when_edited_then_urls_that_are_others_leave_and_their_
     assert {back.codes[f"{SESSIONS}{path}"] for path in found} <= {200, 909}
 
 
+@pytest.mark.matrix
 def test_rewrite_when_edited_then_rows_follow_their_links_and_one_that_is_linked_as_it_is_stays(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -15,8 +15,6 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 HOST: Final = "copies.acme.test"
 OTHER: Final = "others.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(40))
@@ -69,6 +67,7 @@ def are_found(project: CrawlProject) -> bool:
     return there and all(len(project.found(f'"text of {name}"')) == 1 for name in NAMES[:3])
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("decision", ["approve", "reject", None])
 @pytest.mark.parametrize(("target", "named"), [("/", 40), ("/page00.html", 39)])
 def test_copies_when_a_template_names_one_page_for_all_then_they_wait_and_are_found_until_somebody_decides(
@@ -136,6 +135,7 @@ def test_copies_when_an_edit_shows_many_pages_under_the_urls_of_others_then_they
     assert is_verified(project)
 
 
+@pytest.mark.matrix
 def test_copies_when_they_are_few_then_they_leave_by_themselves_and_are_counted(project: CrawlProject) -> None:
     copy(project.site, *NAMES[:8])
     first = run(project)
@@ -242,6 +242,7 @@ def test_copies_when_a_first_crawl_sends_them_before_the_better_one_then_they_le
     assert ended[-1].versions.keys() == {f"{HOST}/", f"{HOST}/best.html"}
 
 
+@pytest.mark.matrix
 def test_copies_when_a_first_crawl_is_killed_again_and_again_then_they_leave_at_once(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -14,8 +14,6 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 HOST: Final = "limits.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(40))
 #: So many removals are never too many.
@@ -39,6 +37,7 @@ def waiting(project: CrawlProject) -> list[dict[str, Any]]:
     return [json.loads(line) for line in project.command("quarantine", "list", "demo", "--json").stdout.splitlines()]
 
 
+@pytest.mark.matrix
 def test_removals_when_an_outage_meets_runs_that_end_early_then_together_they_stay_within_the_limits(
     project: CrawlProject,
 ) -> None:
@@ -59,6 +58,7 @@ def test_removals_when_an_outage_meets_runs_that_end_early_then_together_they_st
     assert sum(each.counts["deleted"] for each in ended) == len(NAMES) + 1 - left
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("days", [0, 2])
 def test_removals_when_completed_runs_follow_each_other_then_those_of_a_day_count_together(
     project: CrawlProject, days: int

@@ -16,8 +16,6 @@ from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
-pytestmark = pytest.mark.matrix
-
 HOST: Final = "failing.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(24))
 DAY: Final = 86_400
@@ -72,6 +70,7 @@ def cut_short(project: CrawlProject, status: int | None = None, **lifecycle: Any
     return ended
 
 
+@pytest.mark.matrix
 def test_gone_pages_when_confirmations_are_asked_for_then_leave_once_enough_runs_saw_them(
     project: CrawlProject,
 ) -> None:
@@ -133,6 +132,7 @@ def test_gone_pages_when_one_bad_day_ends_before_the_second_run_then_all_stay(pr
     assert failures(project, NAMES[0]) == {}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("status", "mode", "kind", "code"),
     [(503, None, "server", "503"), (403, None, "client", "403"), (None, "reset", "unreachable", "905")],

@@ -14,8 +14,6 @@ from tests.acceptance.support_stories import page, run
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
-pytestmark = pytest.mark.matrix
-
 HOST: Final = "known.acme.test"
 #: Pages that pass each of the limits; {} is the number of the page.
 PATHS: Final = {
@@ -72,6 +70,7 @@ def refused(project: CrawlProject) -> dict[str, str]:
     return {url.removeprefix(HOST): row["rule"].partition(":")[0] for url, row in rows if row["code"] in {955, 961}}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("limit", LIMITS)
 def test_known_pages_when_a_limit_on_traps_is_set_below_them_then_they_are_visited_updated_and_removed(
     project: CrawlProject, limit: str
@@ -149,6 +148,7 @@ def test_known_pages_when_excluded_and_let_in_again_below_a_limit_then_all_are_b
     assert query_columns(project.folder, STUCK) == []
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("scope", "code"), [({"max_url_length": 45}, 1004), ({"depth": 1}, 955), ({"dynamic_pages": False}, 955)]
 )

@@ -15,8 +15,6 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure, source_toml
 
-pytestmark = pytest.mark.matrix
-
 HOST: Final = "lost.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(12))
 ALL: Final = ["/", *(f"/{name}.html" for name in NAMES)]
@@ -69,6 +67,7 @@ def sent(documents: int, *, to_fetch: int = 0) -> dict[str, Any]:
     return {"source": "demo", "documents": documents, "removed": 0, "failed": 0, "to_fetch": to_fetch}
 
 
+@pytest.mark.matrix
 @LOSSES
 def test_index_when_it_has_nothing_any_more_then_run_status_and_search_say_what_mends_it(
     project: CrawlProject, happens: Callable[[CrawlProject], None]
@@ -111,6 +110,7 @@ def test_resend_when_the_index_has_nothing_then_all_is_found_and_nobody_warns(
     assert project.command("verify", "demo").returncode == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("cache", [{"preserve": False}, {"max_gb": 0.000001}], ids=["preserve", "max_gb"])
 @LOSSES
 def test_resend_when_records_were_given_up_then_the_next_run_fetches_their_pages(
@@ -155,6 +155,7 @@ def test_resend_when_records_were_given_up_and_pages_went_too_then_the_table_say
     assert project.command("verify", "demo").returncode == 0
 
 
+@pytest.mark.matrix
 def test_index_when_an_older_one_was_put_back_then_a_resend_and_a_run_make_it_true(project: CrawlProject) -> None:
     run(project)
     saved = backends.current.copy(project.folder, project.folder.with_name("saved"))
@@ -240,6 +241,7 @@ def test_resend_when_killed_then_the_next_run_completes_it(project: CrawlProject
     assert warned(project) == {}
 
 
+@pytest.mark.matrix
 def test_resend_when_removals_wait_then_their_documents_go_in_and_still_wait(project: CrawlProject) -> None:
     run(project)
     gone = NAMES[:11]

@@ -14,8 +14,6 @@ from tests.acceptance.support_stories import page, run
 from tests.site.client import SiteProcess
 from tests.stored_rows import query_columns
 
-pytestmark = pytest.mark.matrix
-
 HOST, OUTSIDE = "moved.acme.test", "elsewhere.test"
 #: How the last page of a chain answers, by what it is called; documents that lead there leave.
 GONE: Final = ("fine", "missing", "retired", "forbidden", "outside", "noindex", "excluded")
@@ -120,6 +118,7 @@ def leaving(project: CrawlProject) -> set[str]:
     return {row["url"].partition(HOST)[2].partition("/")[2] for row in rows}
 
 
+@pytest.mark.matrix
 def test_documents_when_their_redirects_end_at_a_page_that_is_fine_or_gone_or_refused_then_leave(
     project: CrawlProject,
 ) -> None:
@@ -159,6 +158,7 @@ def test_documents_when_their_redirects_end_at_a_page_that_failed_or_was_never_a
     assert (moved.ended.exit_code, again.ended.exit_code) == (0, 0)
 
 
+@pytest.mark.matrix
 def test_documents_when_a_chain_appears_over_several_runs_then_leave_once_its_end_is_fine(
     project: CrawlProject,
 ) -> None:

@@ -16,8 +16,6 @@ from tests.acceptance.support_stories import page, run, source
 from tests.crawl_forks import CLOCK
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 #: Linked by the start page, which the hub's pages are not.
 HUB: Final = ("alpha", "beta", "gamma")
 MANY: Final = 30
@@ -65,6 +63,7 @@ def test_orphans_when_checked_then_they_stay_and_are_visited(project: CrawlProje
     assert after.ended.exit_code == 0
 
 
+@pytest.mark.matrix
 def test_orphans_when_deleted_then_they_leave_after_the_run_and_stay_away_until_they_are_named_again(
     project: CrawlProject,
 ) -> None:
@@ -84,6 +83,7 @@ def test_orphans_when_deleted_then_they_leave_after_the_run_and_stay_away_until_
     assert is_verified(project)
 
 
+@pytest.mark.matrix
 def test_orphans_when_kept_then_they_stay_and_are_visited_only_once_they_are_named_again(project: CrawlProject) -> None:
     project.edit(**settings(project.site, "keep"))
     run(project)
@@ -242,6 +242,7 @@ def sitemap_cut(project: CrawlProject) -> None:
     project.site.set_page(HOST, "/sitemap.xml", body, content_type="application/xml")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("happen", [start_page_without_links, sitemap_empty, sitemap_with_a_third, sitemap_cut])
 def test_orphans_when_links_or_sitemaps_are_lost_then_all_wait_and_are_dropped_once_they_are_back(
     many: CrawlProject, happen: Callable[[CrawlProject], None]

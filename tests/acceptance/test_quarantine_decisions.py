@@ -17,8 +17,6 @@ from tests.crawl_forks import COMMANDS, Forks
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
-pytestmark = pytest.mark.matrix
-
 NAMES: Final = ("alpha", "beta", "gamma", "delta", "epsilon")
 COMMANDS_AT_ONCE: Final = Forks(1)
 
@@ -44,6 +42,7 @@ def left(project: CrawlProject) -> set[str]:
     return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("action", ["approve", "reject"])
 def test_decided_when_a_run_held_back_more_than_was_listed_then_what_was_listed_is_meant(
     project: CrawlProject, action: str
@@ -97,6 +96,7 @@ def test_rejected_when_listed_then_with_run_reason_and_url_until_they_are_let_go
     assert run(project).ended.exit_code == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("chosen", [0, 1])
 def test_restore_when_a_run_is_named_then_the_rejected_removals_of_others_stay(
     project: CrawlProject, chosen: int
@@ -143,6 +143,7 @@ def test_explain_when_a_removal_was_rejected_then_it_says_so_and_how_to_let_it_g
     assert f"searchcrawl quarantine restore demo --run {number}" in step["detail"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("action", ["approve", "restore"])
 @pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked", "commit.sent"])
 def test_decided_when_killed_in_the_middle_then_the_next_call_or_run_completes_it(
@@ -166,6 +167,7 @@ def test_decided_when_killed_in_the_middle_then_the_next_call_or_run_completes_i
     assert is_verified(project)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("action", ["approve", "restore"])
 def test_decided_when_the_index_is_away_then_exit_6_and_nothing_is_lost(project: CrawlProject, action: str) -> None:
     run(project)

@@ -16,8 +16,6 @@ from tests.acceptance.support_stories import page, pages, run
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 NOINDEX: Final = '<meta name="robots" content="noindex">'
 
 Change = Callable[[CrawlProject], None]
@@ -84,6 +82,7 @@ EVIDENCE: Final = (
 )
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("happen", EVIDENCE)
 def test_rejected_when_later_runs_find_the_same_then_the_documents_stay_and_nothing_waits(
     project: CrawlProject, happen: Change
@@ -207,6 +206,7 @@ def kill_before_delivery(project: CrawlProject, seconds: int = 0) -> None:
     project.edit(**settings(project.site, keep={"max_bytes": 1_000_000}))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("seconds", [0, -86_400])
 @pytest.mark.parametrize("happen", [gone, noindex])
 def test_rejected_when_a_changed_text_had_not_been_sent_then_it_is_unless_it_may_not_be_indexed(
@@ -260,6 +260,7 @@ def one_text(project: CrawlProject) -> None:
         project.site.set_page(HOST, path, page("text of gamma"))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("happen", "found"), [(canonical_elsewhere, '"newer text of alpha"'), (one_text, '"text of alpha"')]
 )

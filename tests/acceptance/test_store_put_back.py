@@ -18,8 +18,6 @@ from tests.site.client import SiteProcess, configure
 from tests.site.toml_text import to_toml
 from tests.solr_server import free_port
 
-pytestmark = pytest.mark.matrix
-
 HOST: Final = "back.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(16))
 LATER: Final = tuple(f"later{number:02}" for number in range(4))
@@ -100,6 +98,7 @@ def verified(project: CrawlProject) -> dict[str, Any]:
 GOOD: Final = {"ok": True}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("preserve", [True, False])
 @pytest.mark.parametrize("clock", [0, -30 * DAY], ids=["", "clock behind"])
 def test_store_when_put_back_then_one_run_makes_index_and_store_true(
@@ -127,6 +126,7 @@ def test_store_when_put_back_then_one_run_makes_index_and_store_true(
     assert run(project, **{CLOCK: str(clock)}).counts["indexed"] == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("clock", [0, -30 * DAY], ids=["", "clock behind"])
 def test_store_when_it_is_lost_then_the_documents_of_the_index_are_taken_over(
     project: CrawlProject, site: Site, clock: int
@@ -291,6 +291,7 @@ def test_resend_when_the_store_was_put_back_then_newer_documents_stay_until_the_
     assert project.command("resend", "demo").returncode == 0
 
 
+@pytest.mark.matrix
 def test_store_when_put_back_with_removals_under_way_then_a_page_that_came_back_stays(
     project: CrawlProject, site: Site
 ) -> None:
