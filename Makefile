@@ -15,8 +15,8 @@ URL ?=
 PAGES ?=
 PORT ?= 8765
 ARGS ?=
-# On two processors three: a third of the time a test waits for what it started.
-WORKERS ?= 3
+# On two processors four: half of the time a test waits, for what it started or for a delay that it asked for.
+WORKERS ?= 4
 UV ?= $(BIN)/uv
 LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
 

@@ -37,6 +37,9 @@ class PairModule(pytest.Module):
 def pytest_configure(config: pytest.Config) -> None:
     """Names the marks of tests that run with more than the default store and index."""
     config.addinivalue_line("markers", "matrix: `make test` runs its first case with PostgreSQL and Solr too")
+    config.addinivalue_line(
+        "markers", "few(n): `make test` runs so many of its cases, spread over all; the soak the others"
+    )
     config.addinivalue_line("markers", "other_backends: not run with an SQLite file and the embedded index")
 
 
@@ -64,8 +67,27 @@ def _place(file: Path) -> tuple[int, bool]:
     return place, file.name != _LONGEST
 
 
+def _leave_to_soak(items: Iterable[pytest.Item]) -> None:
+    """Marks the cases that ``few`` leaves to the soak; with another pair of store and index it leaves none."""
+    cases: dict[tuple[pytest.Item | pytest.Collector | None, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and backends.asks_for_default(os.environ):
+            cases.setdefault((item.parent, getattr(item, "originalname", item.name)), []).append(item)
+    for of_test in cases.values():
+        mark = of_test[0].get_closest_marker("few")
+        others = max(1, mark.args[0] - 1) if mark else 1
+        # The first, the last, and some between them: of two parameters each has more than one value.
+        kept = {round(index * (len(of_test) - 1) / others) for index in range(mark.args[0] if mark else 0)}
+        for index, item in enumerate(of_test):
+            if index not in kept:
+                item.add_marker(pytest.mark.soak)
+
+
+# Before those that are not asked for are left out.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what says nothing new of the default store and index; puts long files first, for several processes."""
+    _leave_to_soak(items)
     items.sort(key=lambda item: _place(item.path))
     left_out = {
         item

@@ -46,6 +46,7 @@ def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a
     assert after.codes[f"{HOST}/two.html"] == 404
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ending", ["limit", "kill"])
 @pytest.mark.parametrize("back", [0, DAY])
 def test_pages_when_the_source_is_edited_after_a_run_that_did_not_end_and_the_clock_set_back_then_all_are_visited(

@@ -67,6 +67,7 @@ def are_found(project: CrawlProject) -> bool:
     return there and all(len(project.found(f'"text of {name}"')) == 1 for name in NAMES[:3])
 
 
+@pytest.mark.few(3)
 @pytest.mark.matrix
 @pytest.mark.parametrize("decision", ["approve", "reject", None])
 @pytest.mark.parametrize(("target", "named"), [("/", 40), ("/page00.html", 39)])

@@ -183,6 +183,15 @@ DISASTERS |= {
 }
 
 
+#: Left to the soak: like another one, or seldom.
+VARIANTS: Final = (
+    "robots 429", "robots forbids", "pages 403", "pages 302 to a login", "pages empty", "sitemap gone",
+    "canonical in headers", "noindex in headers", "limit, pages 503", "limit, pages 404", "login form, date",
+    "back soon, nonce", "soft 404, date", "limit 20, login form", "limit 4, back soon with a date",
+    "all but the start page, login form", "all but the start page, back soon with a date",
+)  # fmt: skip
+
+
 @pytest.fixture(scope="module", params=live_pages.SIZES, ids=str)
 def crawled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePages]:
     with live_pages.crawled_once(tmp_path_factory.mktemp("crawled") / "project", request.param) as live:
@@ -194,7 +203,9 @@ def live(crawled: LivePages, tmp_path: Path) -> LivePages:
     return crawled.copy(tmp_path / "project")
 
 
-@pytest.mark.parametrize("name", DISASTERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.soak] if name in VARIANTS else []) for name in DISASTERS]
+)
 def test_documents_when_a_disaster_meets_the_site_then_all_are_found_and_again_in_their_present_text(
     live: LivePages, name: str
 ) -> None:
@@ -240,6 +251,7 @@ def test_documents_when_three_fifths_are_really_gone_then_the_others_are_left_on
     assert (after.status["documents"], live.differences()) == (kept + 1, "")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["seed lost its links", "sitemap empty", "sitemap cut", "sitemap gone"])
 def test_documents_when_orphans_are_deleted_and_what_names_them_is_lost_then_they_wait_until_it_is_back(
     live: LivePages, name: str

@@ -110,6 +110,7 @@ def test_resend_when_the_index_has_nothing_then_all_is_found_and_nobody_warns(
     assert project.command("verify", "demo").returncode == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.matrix
 @pytest.mark.parametrize("cache", [{"preserve": False}, {"max_gb": 0.000001}], ids=["preserve", "max_gb"])
 @LOSSES
@@ -223,6 +224,7 @@ def test_index_when_one_source_of_two_was_lost_then_that_one_is_named_and_filled
     assert len(other.indexed()) == 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("at", ["batch.sealed:1", "index.acked:2", "batch.marked:1"])
 def test_resend_when_killed_then_the_next_run_completes_it(project: CrawlProject, at: str) -> None:
     configure(project.folder, cache={"threshold_mb": 0.0005})

@@ -82,6 +82,7 @@ EVIDENCE: Final = (
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.matrix
 @pytest.mark.parametrize("happen", EVIDENCE)
 def test_rejected_when_later_runs_find_the_same_then_the_documents_stay_and_nothing_waits(
@@ -138,6 +139,7 @@ def test_rejected_when_the_page_may_be_indexed_again_then_its_present_text_is_fo
     assert is_verified(project)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("first", "second"),
     [(gone, status_410), (noindex, gone), (gone, noindex), (kept_out, gone), (gone, outside), (noindex, outside)],
@@ -158,6 +160,7 @@ def test_rejected_when_there_is_other_evidence_then_the_removal_waits_again(
     assert len(project.indexed()) == 4
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("happen", [gone, noindex, noindex_with_another_text])
 @pytest.mark.parametrize("back", ["text of", "other text of"])
 def test_rejected_when_the_page_came_back_and_went_again_then_its_removal_waits_again(
@@ -206,6 +209,7 @@ def kill_before_delivery(project: CrawlProject, seconds: int = 0) -> None:
     project.edit(**settings(project.site, keep={"max_bytes": 1_000_000}))
 
 
+@pytest.mark.few(2)
 @pytest.mark.matrix
 @pytest.mark.parametrize("seconds", [0, -86_400])
 @pytest.mark.parametrize("happen", [gone, noindex])

@@ -98,6 +98,7 @@ def verified(project: CrawlProject) -> dict[str, Any]:
 GOOD: Final = {"ok": True}
 
 
+@pytest.mark.few(2)
 @pytest.mark.matrix
 @pytest.mark.parametrize("preserve", [True, False])
 @pytest.mark.parametrize("clock", [0, -30 * DAY], ids=["", "clock behind"])
@@ -190,6 +191,7 @@ def test_store_when_put_back_and_the_site_is_down_then_nothing_leaves_the_index(
     assert verified(project) == GOOD
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("is_lost", [True, False], ids=["lost", "put back"])
 @pytest.mark.parametrize("body", ["we are back soon, reference {}", ""], ids=["soon", "empty"])
 def test_store_when_lost_or_put_back_and_no_page_has_a_text_of_its_own_then_the_documents_stay(
@@ -223,6 +225,7 @@ def test_store_when_lost_or_put_back_and_no_page_has_a_text_of_its_own_then_the_
     assert verified(project) == GOOD
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("at", ["lease.taken", "links.mid:1", "links.mid:2", "row.updated", "batch.post.mid"])
 def test_store_when_put_back_and_the_run_is_killed_then_the_next_one_completes_it(
     project: CrawlProject, site: Site, at: str

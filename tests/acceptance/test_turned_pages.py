@@ -15,8 +15,6 @@ from tests.acceptance.support_stories import page, pages, run, source
 from tests.live_pages import HOST, LivePages, document, path
 from tests.site.client import SiteProcess, configure
 
-pytestmark = pytest.mark.matrix
-
 #: What a page becomes, by its number.
 Turn = Callable[[int], str]
 
@@ -109,6 +107,8 @@ def assert_healed(live: LivePages) -> None:
     assert_kept(live)
 
 
+@pytest.mark.matrix
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", TURNS)
 def test_pages_when_all_turn_into_one_text_then_each_keeps_its_document(live: LivePages, name: str) -> None:
     slow(live)
@@ -124,6 +124,8 @@ def test_pages_when_all_turn_into_one_text_then_each_keeps_its_document(live: Li
     assert_healed(live)
 
 
+@pytest.mark.matrix
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["short", "nonce", "echoed"])
 def test_pages_when_the_first_were_sent_already_then_their_texts_are_sent_again(live: LivePages, name: str) -> None:
     configure(live.project.folder, cache=TINY)
@@ -137,6 +139,7 @@ def test_pages_when_the_first_were_sent_already_then_their_texts_are_sent_again(
     assert_healed(live)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["short", "nonce"])
 def test_pages_when_records_are_not_preserved_then_each_keeps_its_document(
     crawled: LivePages, tmp_path: Path, name: str
@@ -171,6 +174,7 @@ def test_pages_when_records_are_gone_and_the_first_were_sent_then_no_more_than_t
     assert_healed(live)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "limit"), [("nonce", 1), ("short", 5), ("nonce", 5)])
 def test_pages_when_runs_end_by_a_limit_then_those_of_all_of_them_count_together(
     live: LivePages, name: str, limit: int
@@ -207,6 +211,8 @@ def test_pages_when_runs_end_by_a_limit_and_records_are_gone_then_no_more_than_t
     assert_healed(live)
 
 
+@pytest.mark.matrix
+@pytest.mark.few(2)
 @pytest.mark.parametrize("failpoint", ["row.updated:2", "links.committed:1", "links.committed:2", "batch.sealed"])
 def test_pages_when_the_run_is_killed_meanwhile_then_each_keeps_its_document(live: LivePages, failpoint: str) -> None:
     slow(live)
@@ -222,6 +228,7 @@ def test_pages_when_the_run_is_killed_meanwhile_then_each_keeps_its_document(liv
     assert_healed(live)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("failpoint", ["batch.sealed:2", "batch.marked:1", "commit.sent:1"])
 def test_pages_when_the_run_is_killed_while_it_sends_then_each_keeps_its_document(
     live: LivePages, failpoint: str
@@ -278,6 +285,7 @@ def test_pages_when_all_get_another_design_then_they_are_taken(live: LivePages) 
     assert_kept(live)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("cache", [{}, {"preserve": False}], ids=["preserved", "given up"])
 def test_pages_when_they_were_always_alike_and_change_a_date_then_they_are_taken(
     tmp_path: Path, cache: dict[str, Any]

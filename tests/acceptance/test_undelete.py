@@ -18,8 +18,6 @@ from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
-pytestmark = pytest.mark.matrix
-
 NAMES: Final = ("alpha", "beta", "gamma", "delta")
 GONE: Final = ("alpha", "beta")
 NOINDEX: Final = '<meta name="robots" content="noindex">'
@@ -76,6 +74,8 @@ def left(project: CrawlProject) -> set[str]:
     return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
 
 
+@pytest.mark.matrix
+@pytest.mark.few(2)
 @pytest.mark.parametrize("happen", [gone, moved_outside, outside, canonical_elsewhere])
 def test_undelete_when_the_cache_has_the_documents_then_they_are_found_at_once_and_stay(
     project: CrawlProject, happen: Change
@@ -101,6 +101,8 @@ def test_undelete_when_the_cache_has_the_documents_then_they_are_found_at_once_a
     assert is_verified(project)
 
 
+@pytest.mark.matrix
+@pytest.mark.few(2)
 @pytest.mark.parametrize("back", [True, False])
 @pytest.mark.parametrize("happen", [gone, noindex])
 def test_undelete_when_the_cache_has_lost_them_then_they_are_fetched(
@@ -123,6 +125,7 @@ def test_undelete_when_the_cache_has_lost_them_then_they_are_fetched(
     assert is_verified(project)
 
 
+@pytest.mark.matrix
 def test_undelete_when_removals_were_approved_then_the_run_that_held_them_back_is_meant(project: CrawlProject) -> None:
     strict = {**source(project.site, HOST), "lifecycle": {"max_delete_documents": 0}}
     run(project)
@@ -216,6 +219,7 @@ def test_undelete_when_the_index_is_away_then_exit_6_and_the_next_run_sends_them
     assert is_verified(project)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("point", ["batch.sealed", "batch.post.begin", "index.acked", "batch.marked", "commit.sent"])
 def test_undelete_when_killed_in_the_middle_then_the_next_call_completes_it(project: CrawlProject, point: str) -> None:
     run(project)
@@ -231,6 +235,7 @@ def test_undelete_when_killed_in_the_middle_then_the_next_call_completes_it(proj
     assert is_verified(project)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("point", ["delete.selected", "delete.sent", "delete.marked"])
 @pytest.mark.parametrize("cached", [True, False])
 def test_undelete_when_the_run_was_killed_while_it_removed_then_they_come_back_too(
