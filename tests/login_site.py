@@ -37,19 +37,28 @@ class Seen(NamedTuple):
 
 @dataclass
 class State:
-    """What the site knows; ``lasts`` is how many pages a session is good for, ``wall`` how its end is told."""
+    """What the site knows; ``lasts`` is how many pages a session is good for, ``wall`` how its end is told.
+
+    With ``forgets`` the sessions of the first login end at its first page, and whoever has none is given one of a visitor.
+    Of two requests that are then under way, one is answered only after the next login.
+    """
 
     lasts: int = 1_000_000
     wall: str = "redirect"
     nonce_lasts: int = 1_000_000
     algorithm: str = "SHA-256"
     action: str = "/login"
+    forgets: bool = False
     seen: list[Seen] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
     nonces: dict[str, int] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     logins: int = 0
+    strangers: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.changed = threading.Condition(self.lock)
 
 
 class LoginSite:
@@ -164,17 +173,32 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _form(self) -> bool:
         session, state = self._cookie("session"), self.site
+        if state.forgets and state.logins == 1 and self.path.endswith(".html"):
+            state.sessions.clear()
         if state.sessions.get(session, 0) > 0:
             # Only pages wear it out.
             state.sessions[session] -= self.path.endswith(".html")
             return True
-        if state.wall == "redirect":
+        if state.forgets:
+            self._meet_stranger()
+        elif state.wall == "redirect":
             self._answer(302, "", Location=f"/login?next={self.path}")
         elif state.wall == "form":
             self._show_form()
         else:
             self._answer(401, "who?")
         return False
+
+    def _meet_stranger(self) -> None:
+        """Gives a session of a visitor: to the first once there is a second, to all others once there was a login."""
+        state = self.site
+        state.strangers += 1
+        state.changed.notify_all()
+        if state.strangers == 1:
+            state.changed.wait_for(lambda: state.strangers > 1, 20)
+        else:
+            state.changed.wait_for(lambda: state.logins > 1, 20)
+        self._answer(302, "", Location="/login", **{"Set-Cookie": "session=of-a-visitor; Path=/"})
 
     def _log_in(self, body: str) -> None:
         state = self.site
@@ -187,6 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
             session = secrets.token_hex(16)
             state.sessions[session] = state.lasts
             state.logins += 1
+            state.changed.notify_all()
             self._answer(303, "", Location="/", **{"Set-Cookie": f"session={session}; HttpOnly; Path=/"})
 
     def _show_form(self, say: str = "") -> None:

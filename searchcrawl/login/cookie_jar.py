@@ -52,15 +52,20 @@ class Cookie:
 
 
 class CookieJar:
-    """Stores cookies for ``origins`` (``scheme://host[:port]``); other origins get none and set none."""
+    """Stores cookies for ``origins`` (``scheme://host[:port]``); other origins get none and set none.
+
+    ``generation`` counts how often it was emptied: an answer to a request from before must not be stored.
+    """
 
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
         self._cookies: dict[tuple[str, str, str], Cookie] = {}
+        self.generation = 0
 
     def clear(self) -> None:
         """Forgets all cookies."""
         self._cookies.clear()
+        self.generation += 1
 
     def set(self, url: str, name: str, value: str) -> None:
         """Sets a cookie for the origin of ``url``, as if it had set it for all its paths."""

@@ -63,7 +63,7 @@ class HttpLogin:
             return response
         if response.status != 401:
             self._accepted.add(origin)
-            self._note_success(origin, response)
+            self._note_success(request, response, origin)
             return response
         repeated = self._answer_challenge(request, response, origin)
         if repeated is not None:
@@ -85,7 +85,7 @@ class HttpLogin:
         """The request that gives the credentials which a 401 asks for; None if the 401 is final."""
         return None
 
-    def _note_success(self, origin: str, response: Response) -> None:
+    def _note_success(self, request: Request, response: Response, origin: str) -> None:
         """Is called with each answer that is not 401."""
 
 
@@ -109,6 +109,7 @@ class DigestLogin(HttpLogin):
         if challenge is None:
             return None
         self._counts[origin] += 1
+        request.meta["digest_nonce"] = challenge.nonce
         return http_auth.build_digest_header(
             challenge,
             method=request.method,
@@ -121,16 +122,24 @@ class DigestLogin(HttpLogin):
     def _answer_challenge(self, request: Request, response: Response, origin: str) -> Request | None:
         challenge = http_auth.find_challenge(_texts(response, b"WWW-Authenticate"))
         answered = request.meta.get("digest_answers", 0)
-        refused = b"Authorization" in request.headers and not (challenge is not None and challenge.stale)
-        if challenge is None or refused or answered >= _MAX_ANSWERS:
+        if challenge is None or answered >= _MAX_ANSWERS:
+            return None
+        # A server may refuse an old nonce without a word about it: a password that was accepted is not wrong then.
+        old = challenge.stale or (origin in self._accepted and not self._is_current(request, origin))
+        if b"Authorization" in request.headers and not old:
             return None
         self._remember(origin, challenge)
         return repeat_request(request, request.url, digest_answers=answered + 1)
 
-    def _note_success(self, origin: str, response: Response) -> None:
+    def _note_success(self, request: Request, response: Response, origin: str) -> None:
         later = http_auth.find_next_nonce(_first(response, b"Authentication-Info"))
-        if later and origin in self._challenges:
+        if later and self._is_current(request, origin):
             self._remember(origin, replace(self._challenges[origin], nonce=later))
+
+    def _is_current(self, request: Request, origin: str) -> bool:
+        """Whether a request was sent with the last nonce: what its answer says of nonces is not out of date."""
+        known = self._challenges.get(origin)
+        return known is not None and request.meta.get("digest_nonce") == known.nonce
 
     def _remember(self, origin: str, challenge: Challenge) -> None:
         known = self._challenges.get(origin)
@@ -158,13 +167,15 @@ class SessionLogin:
     def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response | Request]:
         if urls.origin_of(request.url) not in self._origins:
             return response
+        lost = not _is_of_login(request) and self._shows_lost_login(request, response)
         if b"Set-Cookie" in response.headers:
-            self._jar.store(response.url, _texts(response, b"Set-Cookie"))
+            # A server that no longer knows a session gives each of its requests a new one, where nobody is logged in:
+            # that one must not take the place of the session which was renewed meanwhile.
+            if not lost and request.meta.get("cookie_generation") == self._jar.generation:
+                self._jar.store(response.url, _texts(response, b"Set-Cookie"))
             # Cookies are credentials: the cache and later stages must not see them.
             del response.headers[b"Set-Cookie"]
-        if _is_of_login(request) or not self._shows_lost_login(request, response):
-            return response
-        return self._renew(request, response)
+        return self._renew(request, response) if lost else response
 
     async def _add_cookies_once_logged_in(self, request: Request) -> None:
         try:
@@ -187,6 +198,7 @@ class SessionLogin:
 
     def _add_cookies(self, request: Request) -> None:
         request.meta["login_generation"] = self._session.generation
+        request.meta["cookie_generation"] = self._jar.generation
         cookies = self._jar.header(request.url)
         if cookies:
             request.headers[b"Cookie"] = cookies

@@ -161,6 +161,21 @@ def test_session_when_it_is_lost_then_is_renewed_once_and_then_pages_fail_and_do
     assert crawl.versions() == before
 
 
+def test_session_when_the_server_forgets_it_then_late_answers_do_not_end_the_next_one(
+    tmp_path: Path, site: LoginSite
+) -> None:
+    crawl = Crawl(folder=tmp_path, site=site, name="form")
+    site.state.forgets = True
+    crawl.edit(**login_of("form", site))
+
+    exit_code = crawl.run()
+
+    assert exit_code == 0
+    assert site.state.strangers > 1
+    assert site.state.logins == 2
+    assert set(crawl.versions()) == PAGES
+
+
 def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(tmp_path: Path, site: LoginSite) -> None:
     crawl = Crawl(folder=tmp_path, site=site, name="form")
     site.state.action = site.url("elsewhere", "/catch")

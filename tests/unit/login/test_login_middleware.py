@@ -136,3 +136,39 @@ def test_digest_when_the_answer_is_refused_then_the_password_is_wrong() -> None:
 
     assert outcome_of(ended).code == 959
     assert not outcome_of(ended).transient
+
+
+def test_digest_when_a_late_answer_names_the_next_nonce_then_the_newer_one_stays() -> None:
+    login = digest()
+    first = asked("https://site.test/a", "https://site.test/a")
+    again = login.process_response(first, answer(first, 401, **challenged(first)))
+    assert isinstance(again, Request)
+    late, stale, last = again.copy(), again.copy(), asked("https://site.test/b", "https://site.test/b")
+    login.process_request(late)
+    login.process_request(stale)
+    login.process_response(stale, answer(stale, 401, **challenged(stale, "newer", "true")))
+
+    login.process_response(late, answer(late, 200, Authentication_Info='nextnonce="older"'))
+    login.process_request(last)
+    login.process_response(last, answer(last, 200, Authentication_Info='nextnonce="newest"'))
+    login.process_request(again)
+
+    headers = [request.headers[b"Authorization"].decode() for request in (last, again)]
+    assert ['nonce="newer"' in headers[0], 'nonce="newest"' in headers[1]] == [True, True]
+
+
+def test_digest_when_an_older_nonce_is_refused_then_the_newer_one_is_tried() -> None:
+    login = digest()
+    first = asked("https://site.test/a", "https://site.test/a")
+    again = login.process_response(first, answer(first, 401, **challenged(first)))
+    assert isinstance(again, Request)
+    late = again.copy()
+    login.process_request(again)
+    login.process_request(late)
+    login.process_response(again, answer(again, 200, Authentication_Info='nextnonce="newer"'))
+
+    once_more = login.process_response(late, answer(late, 401, **challenged(late, "fresh")))
+    assert isinstance(once_more, Request)
+    login.process_request(once_more)
+
+    assert b'nonce="fresh"' in once_more.headers[b"Authorization"]

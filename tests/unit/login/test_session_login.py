@@ -1,0 +1,167 @@
+"""A login by cookies or a form heeds answers to requests of the session that lives, and no others (C10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from searchcrawl.http.side_requests import SideRequests
+from searchcrawl.http.visit_end import VisitEnded
+from searchcrawl.login.cookie_jar import CookieJar
+from searchcrawl.login.login_middleware import SessionLogin
+from searchcrawl.login.session import LoginSession, Plan
+from searchcrawl.politeness.rate_limiter import RateLimiter
+from tests.fetch_requests import answer, claim, visit
+
+SITE = "http://site.test"
+ENTRY = f"{SITE}/enter"
+
+
+class Login:
+    """A login by cookies of its own page, which sets ``s=1``, ``s=2``, … at each login."""
+
+    def __init__(self, **plan: Any) -> None:
+        self.jar = CookieJar([SITE])
+        side = SideRequests(download=self.download, rate_limiter=RateLimiter())
+        self.session = LoginSession(Plan(**{"url": ENTRY, **plan}), self.jar, side)
+        self.login = SessionLogin(frozenset([SITE]), self.session, self.jar)
+        self.logins = 0
+        #: requests of pages whose answers come while the next login is under way
+        self.meanwhile: list[tuple[Request, Response]] = []
+
+    async def download(self, request: Request) -> Response:
+        await sent(self.login.process_request(request))
+        for late, its_answer in self.meanwhile:
+            await sent(self.login.process_response(late, its_answer))
+        self.logins += 1
+        passed = await sent(
+            self.login.process_response(request, answer(request, 200, Set_Cookie=f"s={self.logins}; Path=/"))
+        )
+        assert isinstance(passed, Response)
+        return passed
+
+    async def ask(self, path: str, **meta: Any) -> Request:
+        """A request for a page as it is sent."""
+        request = visit(f"{SITE}{path}", row=claim(f"{SITE}{path}"), **meta)
+        await sent(self.login.process_request(request))
+        return request
+
+    async def hear(self, request: Request, status: int = 200, **headers: Any) -> Response | Request:
+        """What becomes of the answer of a request."""
+        return await sent(self.login.process_response(request, answer(request, status, **headers)))
+
+    @property
+    def cookies(self) -> str:
+        """What the next request for a page sends."""
+        return self.jar.header(f"{SITE}/next")
+
+
+async def sent(result: Any) -> Any:
+    """The result of a middleware, which answers at once or later."""
+    return await result if isinstance(result, Awaitable) else result
+
+
+@pytest.mark.parametrize(
+    ("status", "header"),
+    [
+        (200, "s=anonymous; Path=/"),
+        (200, "s=; Max-Age=0; Path=/"),
+        (200, "other=1; Path=/"),
+        (302, "s=anonymous; Path=/"),
+        (404, "s=anonymous; Path=/"),
+        (503, "s=anonymous; Path=/"),
+    ],
+)
+def test_answer_when_it_comes_after_its_session_was_renewed_then_its_cookies_are_not_taken(
+    status: int, header: str
+) -> None:
+    async def story() -> tuple[str, str]:
+        made = Login()
+        late, lost = await made.ask("/late"), await made.ask("/lost")
+        again = await made.hear(lost, 401)
+        assert isinstance(again, Request)
+        await made.hear(late, status, Location="/elsewhere", Set_Cookie=header)
+        after_late = made.cookies
+        new = await made.ask("/new")
+        await made.hear(new, 200, Set_Cookie="s=turned; Path=/")
+        return after_late, made.cookies
+
+    assert asyncio.run(story()) == ("s=2", "s=turned")
+
+
+def test_late_answer_when_it_shows_the_lost_login_itself_then_its_page_is_asked_again_with_the_new_cookie() -> None:
+    async def story() -> tuple[Any, str, int]:
+        made = Login()
+        late, lost = await made.ask("/late"), await made.ask("/lost")
+        await made.hear(lost, 401, Set_Cookie="s=anonymous; Path=/")
+        again = await made.hear(late, 401, Set_Cookie="s=anonymous; Path=/")
+        assert isinstance(again, Request)
+        await sent(made.login.process_request(again))
+        return again.headers.get("Cookie"), made.cookies, made.logins
+
+    assert asyncio.run(story()) == (b"s=2", "s=2", 2)
+
+
+def test_answers_when_they_come_while_the_login_is_renewed_then_they_do_not_disturb_it() -> None:
+    async def story() -> str:
+        made = Login()
+        lost = await made.ask("/lost")
+        robots = Request(f"{SITE}/robots.txt", meta={"side_request": "robots"})
+        await sent(made.login.process_request(robots))
+        made.meanwhile = [
+            (request, answer(request, 200, Set_Cookie="other=1; Path=/"))
+            for request in (await made.ask("/late"), robots)
+        ]
+        await made.hear(lost, 401)
+        return made.cookies
+
+    assert asyncio.run(story()) == "s=2"
+
+
+def test_request_when_it_is_sent_again_then_its_answers_belong_to_the_new_session() -> None:
+    async def story() -> str:
+        made = Login()
+        lost = await made.ask("/lost")
+        again = await made.hear(lost, 401)
+        assert isinstance(again, Request)
+        await sent(made.login.process_request(again))
+        await made.hear(again, 200, Set_Cookie="s=turned; Path=/")
+        return made.cookies
+
+    assert asyncio.run(story()) == "s=turned"
+
+
+def test_robots_txt_when_nobody_is_logged_in_then_its_cookies_are_not_taken() -> None:
+    async def story() -> str:
+        made = Login(check="Log out", start=None)
+        robots = Request(f"{SITE}/robots.txt", meta={"side_request": "robots"})
+        await sent(made.login.process_request(robots))
+        page = None
+        try:
+            await made.ask("/page")
+        except VisitEnded as ended:
+            page = ended.outcome.code
+        assert page == 959
+        await made.hear(robots, 200, Set_Cookie="mark=1; Path=/")
+        return made.cookies
+
+    assert "mark" not in asyncio.run(story())
+
+
+def test_answer_when_it_is_the_wall_then_its_cookies_are_not_taken() -> None:
+    async def story() -> str:
+        made = Login()
+        forbidden = await made.ask("/forbidden")
+        again = await made.hear(forbidden, 401)
+        assert isinstance(again, Request)
+        await sent(made.login.process_request(again))
+        with pytest.raises(VisitEnded):
+            await made.hear(again, 401, Set_Cookie="s=anonymous; Path=/")
+        return made.cookies
+
+    assert asyncio.run(story()) == "s=2"
