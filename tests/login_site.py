@@ -11,6 +11,7 @@ import hashlib
 import re
 import secrets
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,7 +41,8 @@ class State:
     """What the site knows; ``lasts`` is how many pages a session is good for, ``wall`` how its end is told.
 
     With ``forgets`` the sessions of the first login end at its first page, and whoever has none is given one of a visitor.
-    Of two requests that are then under way, one is answered only after the next login.
+    Of two requests that are then under way, one is answered only after the next login. Each page of the hosts ``counting``
+    sets 40 cookies of its own, for all hosts.
     """
 
     lasts: int = 1_000_000
@@ -49,6 +51,7 @@ class State:
     algorithm: str = "SHA-256"
     action: str = "/login"
     forgets: bool = False
+    counting: tuple[str, ...] = ()
     seen: list[Seen] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
     nonces: dict[str, int] = field(default_factory=dict)
@@ -131,9 +134,16 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<title>{path}</title><p>The inner page {path} of {host}. {LOG_OUT}</p>{links}".replace(
                     "/login.html", "/login"
                 ),
+                cookies=self._count_views(path, host),
             )
         else:
             self._answer(404, "<p>There is nothing</p>")
+
+    def _count_views(self, path: str, host: str) -> list[str]:
+        if host.partition(".")[0] not in self.site.counting:
+            return []
+        page = path.strip("/").replace(".", "-")
+        return [f"viewed-{page}-{number}=1; Path=/; Domain=acme.test" for number in range(40)]
 
     def _basic(self) -> bool:
         wanted = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -227,11 +237,21 @@ class _Handler(BaseHTTPRequestHandler):
         found = SimpleCookie(self.headers.get("Cookie") or "").get(name)
         return found.value if found is not None else ""
 
-    def _answer(self, status: int, body: str, kind: str = "text/html; charset=utf-8", **headers: str) -> None:
+    def _answer(
+        self,
+        status: int,
+        body: str,
+        kind: str = "text/html; charset=utf-8",
+        *,
+        cookies: Iterable[str] = (),
+        **headers: str,
+    ) -> None:
         data = body.encode()
         self.send_response(status)
         for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
             self.send_header(name, value)
+        for cookie in cookies:
+            self.send_header("Set-Cookie", cookie)
         self.end_headers()
         self.wfile.write(data)
 

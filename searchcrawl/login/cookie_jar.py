@@ -1,23 +1,29 @@
 """The cookies of one login, which stay within the origins of its source (RFC 6265; C10, X-N7, X-N10).
 
-No list of public suffixes is needed: cookies are sent only to origins that the source names.
+No list of public suffixes is needed: cookies are sent only to origins that the source names. Each origin has its own: what
+one sets neither replaces nor deletes those of another, and none of them those that the login brought.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from itertools import count
 from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.urls import DEFAULT_PORTS, Url
 
 MAX_COOKIE_BYTES: Final = 4096
+#: Of one origin, and in one request.
 MAX_COOKIES: Final = 100
-MAX_HEADER_BYTES: Final = 8192
+#: Of all origins together, without those of the login.
+MAX_COOKIES_IN_ALL: Final = 3000
+#: Servers take lines of up to 8 KB, with the name of the header.
+MAX_HEADER_BYTES: Final = 8000
 #: The most cookies of one answer that are read.
 _MAX_SET_AT_ONCE: Final = 50
 _FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
@@ -28,17 +34,26 @@ _MAX_AGE_SECONDS: Final = 400 * 86_400
 class Cookie:
     """A cookie; ``domain`` is a host, or with ``below`` also all hosts below it.
 
-    A cookie that came over https is sent over https only, whatever its attributes say.
+    A cookie that came over https is sent over https only, whatever its attributes say. ``number`` says when its origin
+    first set it, ``of_login`` whether an answer of the login did.
     """
 
     name: str
     value: str = field(repr=False)
+    origin: str
     domain: str
     below: bool
     path: str
     port: int
     https: bool
     expires: datetime = _FOR_EVER
+    of_login: bool = False
+    number: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells the cookie from the others of its origin."""
+        return self.domain, self.path, self.name
 
     def goes_to(self, url: Url) -> bool:
         """Whether a request for ``url`` gets the cookie."""
@@ -59,48 +74,96 @@ class CookieJar:
 
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
-        self._cookies: dict[tuple[str, str, str], Cookie] = {}
+        #: in the order in which they were first set
+        self._of_origin: dict[str, dict[tuple[str, str, str], Cookie]] = {}
+        #: the same, so that a request looks only at those of its host
+        self._of_domain: dict[str, dict[tuple[str, str, str, str], Cookie]] = {}
+        self._not_of_login = 0
+        self._numbers = count()
         self.generation = 0
 
     def clear(self) -> None:
         """Forgets all cookies."""
-        self._cookies.clear()
+        self._of_origin.clear()
+        self._of_domain.clear()
+        self._not_of_login = 0
         self.generation += 1
 
     def set(self, url: str, name: str, value: str) -> None:
-        """Sets a cookie for the origin of ``url``, as if it had set it for all its paths."""
-        self._store(_parse_cookie(urls.parse(url), f"{name}={value}; Path=/"))
+        """Sets a cookie of the login for the origin of ``url``, as if it had set it for all its paths."""
+        self._store(_parse_cookie(urls.parse(url), f"{name}={value}; Path=/"), of_login=True)
 
-    def store(self, url: str, headers: Iterable[str]) -> None:
+    def store(self, url: str, headers: Iterable[str], *, of_login: bool = False) -> None:
         """Stores the Set-Cookie ``headers`` of the answer of ``url``; invalid cookies are ignored."""
         parsed = urls.parse(url)
         if parsed.origin not in self._origins:
             return
         for number, header in enumerate(headers):
             if number < _MAX_SET_AT_ONCE:
-                self._store(_parse_cookie(parsed, header))
+                self._store(_parse_cookie(parsed, header), of_login=of_login)
 
     def header(self, url: str) -> str:
         """The value of the Cookie header for a request of ``url``; empty if there is no cookie to send."""
         parsed = urls.parse(url)
-        if not self._cookies or parsed.origin not in self._origins:
+        if not self._of_domain or parsed.origin not in self._origins:
             return ""
         now = clock.now()
-        due = [cookie for cookie in self._cookies.values() if cookie.expires > now and cookie.goes_to(parsed)]
-        # The longest path first; sorting keeps the order in which they were set (RFC 6265 §5.4).
-        texts = [f"{cookie.name}={cookie.value}" for cookie in sorted(due, key=lambda one: -len(one.path))]
-        return "; ".join(_take_within(texts, MAX_HEADER_BYTES))
+        due = [
+            cookie
+            for domain in _domains(parsed.host)
+            for cookie in self._of_domain.get(domain, {}).values()
+            if cookie.expires > now and cookie.goes_to(parsed)
+        ]
+        sent = _take_within_limits(_without_shadows(due, parsed.origin), parsed.origin)
+        # RFC 6265 §5.4
+        sent.sort(key=lambda one: (-len(one.path), one.number))
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in sent)
 
-    def _store(self, cookie: Cookie | None) -> None:
+    def _store(self, cookie: Cookie | None, *, of_login: bool) -> None:
         if cookie is None:
             return
-        key = cookie.domain, cookie.path, cookie.name
+        known = self._of_origin.get(cookie.origin, {}).get(cookie.key)
         if cookie.expires <= clock.now():
-            self._cookies.pop(key, None)
-            return
-        self._cookies[key] = cookie
-        while len(self._cookies) > MAX_COOKIES:
-            del self._cookies[next(iter(self._cookies))]
+            if known is not None:
+                self._drop(known)
+        elif known is not None:
+            self._put(replace(cookie, of_login=of_login or known.of_login, number=known.number))
+        elif self._make_room(cookie.origin, of_login=of_login):
+            self._put(replace(cookie, of_login=of_login, number=next(self._numbers)))
+
+    def _make_room(self, origin: str, *, of_login: bool) -> bool:
+        """Whether an origin may set one more cookie, for which its newest one may have to go.
+
+        The session is among those that it set first. None of another origin goes, and none of the login for a page's.
+        """
+
+        def is_full() -> bool:
+            too_many = not of_login and self._not_of_login >= MAX_COOKIES_IN_ALL
+            return too_many or len(self._of_origin.get(origin, ())) >= MAX_COOKIES
+
+        if not is_full():
+            return True
+        now = clock.now()
+        own = list(self._of_origin.get(origin, {}).values())
+        for cookie in own:
+            if cookie.expires <= now:
+                self._drop(cookie)
+        left = [cookie for cookie in own if cookie.expires > now]
+        given_up = [cookie for cookie in left if not cookie.of_login] or (left if of_login else [])
+        while is_full() and given_up:
+            self._drop(given_up.pop())
+        return not is_full()
+
+    def _put(self, cookie: Cookie) -> None:
+        known = self._of_origin.setdefault(cookie.origin, {}).get(cookie.key)
+        self._not_of_login += (not cookie.of_login) - (known is not None and not known.of_login)
+        self._of_origin[cookie.origin][cookie.key] = cookie
+        self._of_domain.setdefault(cookie.domain, {})[cookie.origin, *cookie.key] = cookie
+
+    def _drop(self, cookie: Cookie) -> None:
+        del self._of_origin[cookie.origin][cookie.key]
+        del self._of_domain[cookie.domain][cookie.origin, *cookie.key]
+        self._not_of_login -= not cookie.of_login
 
 
 def _parse_cookie(url: Url, header: str) -> Cookie | None:
@@ -122,6 +185,7 @@ def _parse_cookie(url: Url, header: str) -> Cookie | None:
     return Cookie(
         name=name,
         value=value,
+        origin=url.origin,
         domain=domain or url.host,
         below=bool(domain) and not _is_address(url.host),
         path=path if path.startswith("/") else _folder(url.path),
@@ -169,11 +233,32 @@ def _covers(path: str, asked: str) -> bool:
     return asked == path or asked.startswith(path if path.endswith("/") else f"{path}/")
 
 
-def _take_within(texts: Sequence[str], limit: int) -> list[str]:
-    """The first of ``texts`` whose total length is within ``limit``."""
-    kept, size = [], 0
-    for text in texts:
-        size += len(text) + 2
-        if size <= limit:
-            kept.append(text)
+def _domains(host: str) -> Iterator[str]:
+    """A host and all domains that it is below."""
+    while host:
+        yield host
+        host = host.partition(".")[2]
+
+
+def _without_shadows(due: Collection[Cookie], origin: str) -> Collection[Cookie]:
+    """The cookies ``due`` at ``origin``, without others' where the login or the origin itself has one of that name."""
+
+    def is_own(cookie: Cookie) -> bool:
+        return cookie.of_login or cookie.origin == origin
+
+    own = {cookie.name for cookie in due if is_own(cookie)}
+    # The last of those that are one and the same for a browser stays.
+    ranked = sorted(due, key=lambda one: (one.origin == origin, one.of_login, one.number))
+    return {cookie.key: cookie for cookie in ranked if is_own(cookie) or cookie.name not in own}.values()
+
+
+def _take_within_limits(cookies: Iterable[Cookie], origin: str) -> list[Cookie]:
+    """Those of ``cookies`` that one request can have: first of the login, then of ``origin``, the oldest first."""
+    kept: list[Cookie] = []
+    size = 0
+    for cookie in sorted(cookies, key=lambda one: (not one.of_login, one.origin != origin, one.number)):
+        length = len(cookie.name) + len(cookie.value) + 3
+        if size + length <= MAX_HEADER_BYTES and len(kept) < MAX_COOKIES:
+            size += length
+            kept.append(cookie)
     return kept

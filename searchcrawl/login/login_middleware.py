@@ -172,7 +172,8 @@ class SessionLogin:
             # A server that no longer knows a session gives each of its requests a new one, where nobody is logged in:
             # that one must not take the place of the session which was renewed meanwhile.
             if not lost and request.meta.get("cookie_generation") == self._jar.generation:
-                self._jar.store(response.url, _texts(response, b"Set-Cookie"))
+                cookies = _texts(response, b"Set-Cookie")
+                self._jar.store(response.url, cookies, of_login=_is_of_login(request))
             # Cookies are credentials: the cache and later stages must not see them.
             del response.headers[b"Set-Cookie"]
         return self._renew(request, response) if lost else response

@@ -25,19 +25,21 @@ HTTP: Final = {"username": USER, "password": PASSWORD}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crawl:
-    """A source of the login site, and what a crawl of it left."""
+    """A source of the login site, of one host and perhaps ``others``, and what a crawl of it left."""
 
     folder: Path
     site: LoginSite
     name: str
+    others: tuple[str, ...] = ()
 
     def edit(self, **login: Any) -> None:
-        """Writes the project: one host of the site, with this login."""
+        """Writes the project: its hosts of the site, with this login."""
+        hosts = (self.name, *self.others)
         write_project(
             self.folder,
             self.site.port,
-            start={"urls": [self.site.url(self.name)]},
-            scope={"include_hosts": [f"{self.name}.acme.test"]},
+            start={"urls": [self.site.url(host) for host in hosts]},
+            scope={"include_hosts": [f"{host}.acme.test" for host in hosts]},
             fetch={"retries": 0},
             login=login,
         )
@@ -174,6 +176,22 @@ def test_session_when_the_server_forgets_it_then_late_answers_do_not_end_the_nex
     assert site.state.strangers > 1
     assert site.state.logins == 2
     assert set(crawl.versions()) == PAGES
+
+
+@pytest.mark.parametrize(("counting", "others"), [(("form",), ()), (("elsewhere",), ("elsewhere",))])
+def test_session_when_a_site_counts_views_in_cookies_then_lasts_to_the_end(
+    tmp_path: Path, site: LoginSite, counting: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    crawl = Crawl(folder=tmp_path, site=site, name="form", others=others)
+    site.state.counting = counting
+    crawl.edit(**login_of("form", site))
+
+    exit_code = crawl.run()
+
+    assert exit_code == 0
+    assert site.state.logins == 1
+    # What it redirects to is a page of its own where that host is crawled too.
+    assert set(crawl.versions()) >= PAGES - {"/away.html"}
 
 
 def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(tmp_path: Path, site: LoginSite) -> None:

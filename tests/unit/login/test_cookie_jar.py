@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from searchcrawl.login.cookie_jar import MAX_COOKIES, MAX_HEADER_BYTES, CookieJar
+from searchcrawl import clock
+from searchcrawl.login.cookie_jar import MAX_COOKIES, MAX_COOKIES_IN_ALL, MAX_HEADER_BYTES, CookieJar
 
 WWW, SSO, PLAIN, PORT = (
     "https://www.acme.test",
@@ -91,6 +94,143 @@ def test_jar_when_flooded_then_keeps_within_its_limits() -> None:
     assert at_once.header(WWW + "/").count("=") == 50
 
 
+def logged_in(*headers: str, url: str = WWW + "/login") -> CookieJar:
+    """A jar after a login that set these cookies."""
+    made = CookieJar(ORIGINS)
+    made.store(url, headers, of_login=True)
+    return made
+
+
+def names(sent: str) -> list[str]:
+    return [pair.partition("=")[0] for pair in sent.split("; ")]
+
+
+@pytest.mark.parametrize(
+    ("flood", "count"),
+    [
+        ("viewed{n}=1; Path=/", 500),
+        ("viewed{n}=" + "x" * 4000 + "; Path=/", 200),
+        # Longer paths are sent first.
+        ("viewed{n}=" + "x" * 200 + "; Path=/topics", 300),
+        ("viewed{n}=1; Path=/topics; Max-Age=60", 500),
+    ],
+)
+def test_session_when_pages_flood_the_jar_then_is_still_sent(flood: str, count: int) -> None:
+    made = logged_in("session=s; Path=/")
+    for number in range(count):
+        made.store(WWW + "/topics/1", [flood.format(n=number)])
+
+    sent = made.header(WWW + "/topics/2")
+
+    assert "session=s" in sent.split("; ")
+    assert len(names(sent)) <= MAX_COOKIES
+    assert len(sent) <= MAX_HEADER_BYTES
+
+
+def test_session_when_a_page_set_it_before_the_flood_then_is_still_sent_and_so_is_the_last() -> None:
+    made = logged_in()
+    made.store(WWW + "/first", ["session=s; Path=/"])
+    for number in range(300):
+        made.store(WWW + "/", [f"viewed{number}=1; Path=/"])
+
+    sent = names(made.header(WWW + "/"))
+
+    assert (sent[0], sent[-1], len(sent)) == ("session", "viewed299", MAX_COOKIES)
+
+
+def test_session_when_it_is_turned_during_the_flood_then_the_turned_one_is_sent() -> None:
+    made = logged_in("session=s; Path=/")
+    for number in range(300):
+        made.store(WWW + "/", [f"viewed{number}=1; Path=/", f"session=s{number}; Path=/"])
+
+    assert "session=s299" in made.header(WWW + "/").split("; ")
+
+
+def test_session_when_the_login_itself_floods_then_the_first_cookies_stay() -> None:
+    made = logged_in("session=s; Path=/")
+    for number in range(300):
+        made.store(WWW + "/login", [f"step{number}=1; Path=/"], of_login=True)
+    made.store(WWW + "/", ["viewed=1; Path=/"])
+
+    sent = names(made.header(WWW + "/"))
+
+    assert (sent[0], len(sent)) == ("session", MAX_COOKIES)
+
+
+@pytest.mark.parametrize("flooding", [SSO, PLAIN, PORT, "https://forum.acme.test"])
+@pytest.mark.parametrize("attributes", ["; Path=/", "; Path=/; Domain=acme.test"])
+def test_session_when_another_origin_floods_the_jar_then_is_still_sent(flooding: str, attributes: str) -> None:
+    for made in (logged_in("session=s; Path=/"), logged_in()):
+        made.store(WWW + "/", ["session=s; Path=/"])
+        for number in range(300):
+            made.store(flooding + "/", [f"c{number}=1{attributes}", f"d{number}={'x' * 900}{attributes}"])
+
+        assert "session=s" in made.header(WWW + "/").split("; ")
+
+
+@pytest.mark.parametrize("other", [SSO, PLAIN, PORT])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "session=theirs; Path=/",
+        "session=theirs; Path=/; Domain=acme.test",
+        "session=theirs; Path=/; Domain=www.acme.test",
+        "session=theirs; Path=/members; Domain=acme.test",
+        "session=; Path=/; Max-Age=0",
+        "session=; Path=/; Max-Age=0; Domain=acme.test",
+    ],
+)
+@pytest.mark.parametrize("own", ["session=s; Path=/", "session=s; Path=/; Domain=acme.test"])
+def test_session_when_another_origin_sets_its_name_then_stays_what_it_was(own: str, header: str, other: str) -> None:
+    made = logged_in(own)
+
+    made.store(other + "/", [header])
+
+    assert made.header(WWW + "/members/1") == "session=s"
+
+
+def test_origins_when_they_share_a_cookie_then_each_gets_the_last_that_it_set_itself() -> None:
+    made = logged_in("session=s; Path=/; Domain=acme.test", url=SSO + "/login")
+
+    made.store(WWW + "/", ["session=turned; Path=/; Domain=acme.test", "mark=1; Domain=acme.test"])
+
+    assert made.header(WWW + "/") == "session=turned; mark=1"
+    assert made.header(SSO + "/") == "session=s; mark=1"
+
+
+def test_ports_when_they_set_the_same_name_then_each_keeps_its_own() -> None:
+    made = CookieJar(ORIGINS)
+    for port in (8000, 9000):
+        made.store(f"http://127.0.0.1:{port}/", [f"session=of-{port}"])
+
+    assert [made.header(f"http://127.0.0.1:{port}/") for port in (8000, 9000)] == ["session=of-8000", "session=of-9000"]
+
+
+def test_jar_when_many_origins_flood_it_then_it_stays_small_and_logins_stay() -> None:
+    origins = [f"https://h{number}.acme.test" for number in range(200)]
+    made = CookieJar([WWW, *origins])
+    made.store(WWW + "/login", ["session=s; Path=/"], of_login=True)
+    for origin in origins:
+        for _ in range(3):
+            made.store(origin + "/", [f"c{number}={'x' * 100}; Path=/" for number in range(50)])
+            made.store(origin + "/", [f"d{number}={'x' * 100}; Path=/" for number in range(50)])
+
+    assert sum(made.header(origin + "/").count("=") for origin in origins) <= MAX_COOKIES_IN_ALL
+    assert made.header(WWW + "/") == "session=s"
+
+
+def test_jar_when_cookies_have_expired_then_their_places_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = clock.now()
+    made = logged_in("session=s; Path=/")
+    for number in range(150):
+        made.store(WWW + "/", [f"old{number}=1; Path=/; Max-Age=60"])
+    monkeypatch.setattr(clock, "now", lambda: now + timedelta(hours=1))
+    for number in range(MAX_COOKIES - 1):
+        made.store(WWW + "/", [f"new{number}=1; Path=/"])
+
+    assert names(made.header(WWW + "/")) == ["session", *(f"new{number}" for number in range(MAX_COOKIES - 1))]
+
+
 def test_jar_when_cleared_then_is_empty_and_given_cookies_go_to_their_origin() -> None:
     given = jar(WWW + "/", "a=1")
     given.clear()
@@ -102,4 +242,4 @@ def test_jar_when_cleared_then_is_empty_and_given_cookies_go_to_their_origin() -
 def test_cookie_when_shown_then_its_value_is_not() -> None:
     kept = jar(WWW + "/", "a=s3cret")
 
-    assert "s3cret" not in repr(list(kept._cookies.values()))
+    assert "s3cret" not in repr(vars(kept))
