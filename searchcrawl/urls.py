@@ -99,6 +99,11 @@ def origin_of(url: str) -> str:
     return url if slash < 0 else url[:slash]
 
 
+def without_query(url: str) -> str:
+    """An identity without its query, which may be a secret."""
+    return url.partition("?")[0]
+
+
 def _netloc(href: str) -> str:
     return href.partition("://")[2].partition("/")[0].partition("?")[0]
 

@@ -17,7 +17,7 @@ from http.cookies import SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 USER: Final = "wanda"
 PASSWORD: Final = "c4n4ry-of-the-login"
@@ -42,14 +42,16 @@ class State:
 
     With ``forgets`` the sessions of the first login end at its first page, and whoever has none is given one of a visitor.
     Of two requests that are then under way, one is answered only after the next login. Each page of the hosts ``counting``
-    sets 40 cookies of its own, for all hosts.
+    sets 40 cookies of its own, for all hosts. The form is at ``login``; ``leads`` are redirects: the start page links to them.
     """
 
     lasts: int = 1_000_000
     wall: str = "redirect"
     nonce_lasts: int = 1_000_000
     algorithm: str = "SHA-256"
+    login: str = "/login"
     action: str = "/login"
+    leads: dict[str, str] = field(default_factory=dict)
     forgets: bool = False
     counting: tuple[str, ...] = ()
     seen: list[Seen] = field(default_factory=list)
@@ -109,7 +111,9 @@ class _Handler(BaseHTTPRequestHandler):
         with self.site.lock:
             self.site.seen.append(Seen(self.command, host, self.path, headers, body))
             kind = host.partition(".")[0]
-            if kind == "form" and path == "/login":
+            if kind == "form" and (
+                self.command == "POST" or f"{self.path}&".startswith((f"{self.site.login}&", "/login?"))
+            ):
                 self._log_in(body)
             elif kind not in _MAY_SEE or _MAY_SEE[kind](self):
                 self._page(path, host)
@@ -127,11 +131,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, listed, "application/xml")
         elif path == "/away.html":
             self._answer(302, "", Location=f"http://elsewhere.acme.test:{host.rpartition(':')[2]}/")
-        elif path == "/" or path[1:-5] in (*NAMES, "mapped"):
+        elif path in self.site.leads:
+            self._answer(302, "", Location=self.site.leads[path])
+        elif path == "/" or path[1:-5] in (*NAMES, "mapped") or "topic=" in self.path:
             links = "".join(f'<a href="/{name}.html">{name}</a>' for name in (*NAMES, "away", "login"))
+            links += "".join(f'<a href="{lead}">{lead}</a>' for lead in self.site.leads)
             self._answer(
                 200,
-                f"<title>{path}</title><p>The inner page {path} of {host}. {LOG_OUT}</p>{links}".replace(
+                f"<title>{path}</title><p>The inner page {self.path} of {host}. {LOG_OUT}</p>{links}".replace(
                     "/login.html", "/login"
                 ),
                 cookies=self._count_views(path, host),
@@ -182,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def _form(self) -> bool:
-        session, state = self._cookie("session"), self.site
+        session, state, path = self._cookie("session"), self.site, quote(self.path)
         if state.forgets and state.logins == 1 and self.path.endswith(".html"):
             state.sessions.clear()
         if state.sessions.get(session, 0) > 0:
@@ -192,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
         if state.forgets:
             self._meet_stranger()
         elif state.wall == "redirect":
-            self._answer(302, "", Location=f"/login?next={self.path}")
+            self._answer(302, "", Location=f"{state.login}{'&' if '?' in state.login else '?'}next={path}")
         elif state.wall == "form":
             self._show_form()
         else:

@@ -18,7 +18,7 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import META_KEY, REDIRECTS, SideRequests
-from searchcrawl.http.visit_end import build_visit_end, describe_status, find_claim, find_redirects, join_lines
+from searchcrawl.http.visit_end import PAGES, build_visit_end, describe_status, find_claim, find_redirects, join_lines
 from searchcrawl.login import http_auth
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FormSettings, LoginFailed
@@ -176,7 +176,11 @@ class SessionLogin:
                 self._jar.store(response.url, cookies, of_login=_is_of_login(request))
             # Cookies are credentials: the cache and later stages must not see them.
             del response.headers[b"Set-Cookie"]
-        return self._renew(request, response) if lost else response
+        if lost:
+            return self._renew(request, response)
+        if response.status in PAGES and find_claim(request) is not None:
+            self._session.note_opened(request.url)
+        return response
 
     async def _add_cookies_once_logged_in(self, request: Request) -> None:
         try:
@@ -265,6 +269,7 @@ class LoginMiddleware:
             _build_plan(login),
             cookie_origins=tuple(dict.fromkeys(at_login)),
             start=starts[0] if starts else None,
+            fronts=frozenset(urls.without_query(url) for url in starts),
             own_origins=frozenset(at_start),
             default_charset=run.source.fetch.default_charset,
         )

@@ -16,6 +16,7 @@ from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FilledForm, FormSettings, LoginFailed, fill_form
+from searchcrawl.login.login_pages import LoginPages
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,8 @@ class Plan:
     """What a login has to do: ``url`` and ``form`` as in ``[login]``, ``cookies`` to begin with.
 
     ``start`` is a page that is another one for users who are logged in; it is requested where the login page does
-    not show ``check``. Requests to ``own_origins`` get the source's own headers.
+    not show ``check``. ``fronts`` are the start URLs without their queries: a redirect to one of them does not mean by
+    itself that the login is lost. Requests to ``own_origins`` get the source's own headers.
     """
 
     url: str | None
@@ -52,6 +54,7 @@ class Plan:
     cookie_origins: Collection[str] = ()
     check: str | None = None
     start: str | None = None
+    fronts: Collection[str] = ()
     own_origins: Collection[str] = ()
     default_charset: str = "utf-8"
 
@@ -79,7 +82,7 @@ class LoginSession:
         self._tries = 0
         self._renewals = 0
         self._logins = 0
-        self._login_pages: set[str] = {_without_query(plan.url)} if plan.url is not None else set()
+        self._login_pages = LoginPages(plan.url, plan.fronts)
         self._form: FilledForm | None = None
         check = plan.check or ""
         self._checks = {check.encode(), check.encode("windows-1252", "xmlcharrefreplace")}
@@ -115,8 +118,12 @@ class LoginSession:
         return max(self._again_at - self._now(), 0.0)
 
     def is_login_page(self, url: str) -> bool:
-        """Whether a URL is that of the login, with any query."""
-        return _without_query(url) in self._login_pages
+        """Whether a URL is that of the login."""
+        return url in self._login_pages
+
+    def note_opened(self, url: str) -> None:
+        """Notes that the page at ``url`` was answered to somebody who is logged in."""
+        self._login_pages.note_opened(url)
 
     def looks_like_login(self, body: bytes) -> bool:
         """Whether a page asks for the password again: it has the form, and does not show ``check``."""
@@ -177,13 +184,15 @@ class LoginSession:
             raise _refusal("the login page answered", page)
         own = urls.parse(url).origin
         if urls.parse(page.url).origin != own:
-            shown = _without_query(page.url)[:200]
+            shown = urls.without_query(page.url)[:200]
             raise LoginFailed(f"the login page leads to another origin: {shown}; name that one in login.url")
         form = fill_form(page.text, url=page.url, charset=page.charset, settings=settings)
         if urls.parse(form.url).origin != own:
-            raise LoginFailed(f"the form leads to another origin: {_without_query(form.url)[:200]}; nothing was sent")
+            raise LoginFailed(
+                f"the form leads to another origin: {urls.without_query(form.url)[:200]}; nothing was sent"
+            )
         self._form = form
-        self._login_pages |= {_without_query(page.url), _without_query(form.url)}
+        self._login_pages.note(page.url, form.url)
         return await self._fetch(form.url, Form(form.body, page.url))
 
     async def _fetch(self, url: str, form: Form | None = None) -> LoginPage:
@@ -223,9 +232,3 @@ class LoginSession:
 
 def _refusal(what: str, page: LoginPage) -> LoginFailed:
     return LoginFailed(f"{what} {page.status}", transient=is_retried(page.status))
-
-
-def _without_query(url: str) -> str:
-    """A URL without its query, which may be a secret: for comparing login pages, and for messages."""
-    parsed = urls.parse(url)
-    return f"{parsed.origin}{parsed.path}"

@@ -194,6 +194,39 @@ def test_session_when_a_site_counts_views_in_cookies_then_lasts_to_the_end(
     assert set(crawl.versions()) >= PAGES - {"/away.html"}
 
 
+SCRIPT: Final = "/index.php?action=login"
+
+
+@pytest.mark.parametrize(
+    ("login", "action", "target"),
+    [
+        (SCRIPT, f"{SCRIPT}2", "/index.php?topic={number}"),
+        ("/members.php?do=login", "/members.php?do=login", "/members.php?topic={number}"),
+        # The form is sent to the start page.
+        ("/login", "/", "/?topic={number}"),
+        ("/login", "/", "/"),
+    ],
+)
+def test_redirect_when_only_its_path_is_that_of_the_login_then_nothing_is_lost_and_a_real_loss_is_seen(
+    tmp_path: Path, site: LoginSite, login: str, action: str, target: str
+) -> None:
+    crawl = Crawl(folder=tmp_path, site=site, name="form")
+    site.state.login, site.state.action = login, action
+    site.state.leads = {f"/go-{number}": target.format(number=number) for number in range(1, 6)}
+    crawl.edit(**login_of("form", site, url=site.url("form", login)))
+
+    exit_code = crawl.run()
+    logins = site.state.logins
+    site.state.lasts = 4
+    again = crawl.run()
+
+    codes = crawl.codes()
+    assert (exit_code, again, logins, site.state.logins) == (0, 0, 1, 3)
+    assert {path: code for path, code in codes.items() if code == 959} == {}
+    assert {codes[lead] for lead in site.state.leads} <= {200, 909}
+    assert set(crawl.versions()) >= PAGES
+
+
 def test_form_when_it_leads_to_another_origin_then_nothing_is_sent(tmp_path: Path, site: LoginSite) -> None:
     crawl = Crawl(folder=tmp_path, site=site, name="form")
     site.state.action = site.url("elsewhere", "/catch")

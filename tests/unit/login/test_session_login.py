@@ -40,7 +40,7 @@ class Login:
             await sent(self.login.process_response(late, its_answer))
         self.logins += 1
         passed = await sent(
-            self.login.process_response(request, answer(request, 200, Set_Cookie=f"s={self.logins}; Path=/"))
+            self.login.process_response(request, answer(request, 200, b"Hi", Set_Cookie=f"s={self.logins}; Path=/"))
         )
         assert isinstance(passed, Response)
         return passed
@@ -51,9 +51,9 @@ class Login:
         await sent(self.login.process_request(request))
         return request
 
-    async def hear(self, request: Request, status: int = 200, **headers: Any) -> Response | Request:
+    async def hear(self, request: Request, status: int = 200, body: bytes = b"", **headers: Any) -> Response | Request:
         """What becomes of the answer of a request."""
-        return await sent(self.login.process_response(request, answer(request, status, **headers)))
+        return await sent(self.login.process_response(request, answer(request, status, body, **headers)))
 
     @property
     def cookies(self) -> str:
@@ -165,3 +165,21 @@ def test_answer_when_it_is_the_wall_then_its_cookies_are_not_taken() -> None:
         return made.cookies
 
     assert asyncio.run(story()) == "s=2"
+
+
+@pytest.mark.parametrize(("path", "is_renewed"), [("/", True), ("/?topic=5", True), ("/page", True), ("/enter", False)])
+def test_form_when_it_stands_in_place_of_a_page_then_the_login_is_lost_and_at_its_own_url_it_is_no_page(
+    path: str, is_renewed: bool
+) -> None:
+    async def story() -> Any:
+        made = Login(url=ENTRY if path == "/enter" else f"{SITE}/", check="Hi")
+        request = await made.ask(path)
+        try:
+            return await made.hear(request, 200, b"<input type=password name=p>")
+        except VisitEnded as ended:
+            return ended.outcome.code
+
+    found = asyncio.run(story())
+
+    assert (found == 965) is not is_renewed
+    assert isinstance(found, Request) is is_renewed

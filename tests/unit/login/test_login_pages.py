@@ -1,0 +1,143 @@
+"""Which redirects say that a login is lost: those to its page, and none to its neighbours (C10)."""
+
+from __future__ import annotations
+
+import pytest
+
+from searchcrawl.login.login_pages import LoginPages
+
+SITE = "http://site.test"
+
+
+def pages(login: str, *, page: str | None = None, action: str | None = None, start: str = "/start") -> LoginPages:
+    """The pages of a login that was carried out; by default all of it happened at ``login``."""
+    made = LoginPages(SITE + login, fronts=[SITE + start])
+    made.note(SITE + (login if page is None else page), SITE + (login if action is None else action))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("login", "asked"),
+    [
+        ("/login", "/login"),
+        ("/login", "/login?next=/page"),
+        ("/login", "/login?lang=de&reason=timeout"),
+        ("/login?next=%2F", "/login?next=%2Fpage"),
+        ("/login?state=0123456789abcdef0123", "/login?state=fedcba9876543210fedc"),
+        ("/login?lang=de", "/login?next=/page"),
+        ("/accounts/login/", "/accounts/login/?next=/x"),
+        ("/wp-login.php", "/wp-login.php?redirect_to=https%3A%2F%2Fsite.test%2Fx&reauth=1"),
+        ("/index.php?action=login", "/index.php?action=login"),
+        ("/index.php?action=login", "/index.php?next=/page&action=login"),
+        ("/index.php?action=login", "/index.php?PHPSESSID=0123456789abcdef0123456789&action=login"),
+        ("/index.php?action=login", "/index.php?action=login;sa=again"),
+        ("/index.php?title=Special:UserLogin", "/index.php?title=Special%3AUserLogin&returnto=Page"),
+        ("/ucp.php?mode=login", "/ucp.php?mode=login&redirect=index.php"),
+        ("/?q=user/login", "/?q=user%2Flogin&destination=node/1"),
+        ("/?login", "/?login&next=/page"),
+    ],
+)
+def test_redirect_when_it_leads_to_the_login_then_it_is_lost(login: str, asked: str) -> None:
+    assert SITE + asked in pages(login)
+
+
+@pytest.mark.parametrize(
+    ("login", "asked"),
+    [
+        ("/index.php?action=login", "/index.php?topic=5"),
+        ("/index.php?action=login", "/index.php?topic=5;next=/page"),
+        ("/index.php?action=login", "/index.php?action=profile"),
+        ("/index.php?action=login", "/index.php"),
+        ("/index.php?title=Special:UserLogin", "/index.php?title=Page&redirect=no"),
+        ("/ucp.php?mode=login", "/ucp.php?mode=privacy"),
+        ("/portal.aspx?page=login&lang=de", "/portal.aspx?page=news&lang=de"),
+        ("/?q=user/login", "/?q=node/5"),
+        ("/?q=user/login", "/"),
+        ("/?login", "/?p=5"),
+        # A form on the front page: the page that answers says whether somebody is logged in.
+        ("/", "/"),
+        ("/", "/?p=5"),
+        ("/index.php", "/index.php?topic=5"),
+        ("/start", "/start?topic=5"),
+        ("/start", "/start"),
+        ("/login", "/log"),
+        ("/login", "/login/help"),
+    ],
+)
+def test_redirect_when_it_leads_to_another_page_then_nothing_is_lost(login: str, asked: str) -> None:
+    assert SITE + asked not in pages(login)
+
+
+def test_redirect_when_it_leads_to_another_origin_then_nothing_is_lost() -> None:
+    assert "http://other.test/login" not in pages("/login")
+    assert "http://site.test:81/login" not in pages("/login")
+
+
+@pytest.mark.parametrize("front", ["/", "/index.html", "/start", "/index.php?topic=5"])
+def test_redirect_when_the_action_of_the_form_is_the_front_page_then_nothing_is_lost(front: str) -> None:
+    made = pages("/login", action="/" if front == "/" else front.partition("?")[0])
+
+    assert SITE + front not in made
+    assert f"{SITE}/login?next={front}" in made
+
+
+def test_redirect_when_it_leads_to_the_page_or_the_action_of_the_form_then_it_is_lost() -> None:
+    made = pages("/members", page="/sso/enter?service=members", action="/sso/check")
+
+    assert [SITE + path in made for path in ("/members", "/sso/enter?service=members&x=1", "/sso/check?e=1")] == [
+        True
+    ] * 3
+    assert SITE + "/sso/enter?service=shop" not in made
+
+
+def test_redirect_when_the_form_has_moved_then_only_the_last_counts() -> None:
+    made = pages("/members", page="/enter-1", action="/check-1")
+    made.note(SITE + "/enter-2", SITE + "/check-2")
+
+    assert [SITE + path in made for path in ("/enter-1", "/check-1", "/enter-2", "/check-2")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("login", "action", "opened", "asked"),
+    [
+        # Scripts without a query in the login's URL, of which nobody could know before
+        ("/portal", None, "/portal?id=1", "/portal?id=2"),
+        ("/members.php?do=login", None, "/members.php", "/members.php"),
+        ("/login", "/board", "/board", "/board"),
+        ("/login", "/board", "/board?topic=1", "/board?topic=2"),
+    ],
+)
+def test_redirect_when_pages_were_opened_there_then_nothing_is_lost(
+    login: str, action: str | None, opened: str, asked: str
+) -> None:
+    made = pages(login, action=action)
+    before = SITE + asked in made
+    made.note_opened(SITE + opened)
+    made.note(SITE + login, SITE + (action or login))
+
+    assert (before, SITE + asked in made) == (True, False)
+
+
+def test_login_page_when_it_was_opened_by_a_user_who_is_logged_in_then_redirects_to_it_still_count() -> None:
+    made, script = pages("/login"), pages("/index.php?action=login")
+    made.note_opened(f"{SITE}/login")
+    made.note_opened(f"{SITE}/login?next=/page")
+    script.note_opened(f"{SITE}/index.php?action=login")
+
+    assert f"{SITE}/login?next=/page" in made
+    assert f"{SITE}/index.php?action=login&next=/page" in script
+
+
+def test_pages_when_there_is_no_url_then_nothing_is_the_login() -> None:
+    assert f"{SITE}/login" not in LoginPages(None)
+
+
+def test_query_when_it_is_long_then_is_read_in_no_time() -> None:
+    long = "&".join(f"a{number}={number}" for number in range(100_000))
+
+    assert f"{SITE}/index.php?{long}" not in pages("/index.php?action=login")
