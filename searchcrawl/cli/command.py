@@ -16,6 +16,7 @@ from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.stored_modes import apply_umask
 
 if TYPE_CHECKING:
     # Scrapy takes longer to load than most commands take: commands that crawl or send to the index load it,
@@ -137,8 +138,10 @@ class Command:
         return self.settings
 
     def load_project(self) -> Project:
-        """The project of the working directory or of SEARCHCRAWL_PROJECT; raises ConfigurationError."""
-        return load_project(find_project())
+        """The project of the working directory or of SEARCHCRAWL_PROJECT, with its umask; raises ConfigurationError."""
+        project = load_project(find_project())
+        apply_umask(project)
+        return project
 
     def load_sources(self, project: Project, name: str | None) -> list[Source]:
         """The source of this name, or all that can be loaded; warns of the errors of the others."""

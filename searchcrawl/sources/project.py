@@ -22,6 +22,7 @@ from searchcrawl.sources.values import (
     PositiveCount,
     Product,
     Table,
+    Umask,
     WebUrl,
     refuse,
     refuse_until_later,
@@ -156,6 +157,9 @@ class ProjectFile(Table):
     cache: Cache = Field(default_factory=Cache, description="Where fetched documents are kept, and how many.")
     index: Index = Field(default_factory=Index, description="Where documents are sent.")
     logs: Logs = Field(default_factory=Logs, description="The log of each source.")
+    umask: Umask = Field(
+        "077", description="Who may not read what is stored: folders are 0777 and files 0666 without it."
+    )
     defaults: Tables = Field(
         default_factory=Tables, description="Any table of a source file: the values of sources that do not set them."
     )
@@ -202,6 +206,13 @@ class Project(ProjectFile):
     @property
     def logs_dir(self) -> Path:
         return self.path(self.logs.dir)
+
+    @property
+    def stored_paths(self) -> tuple[Path, ...]:
+        """All files and folders on this machine that crawls write, whether they are there or not."""
+        database = self.database_url.removeprefix(_SQLITE)
+        files = [] if database == self.database_url else [Path(database + suffix) for suffix in ("", "-wal", "-shm")]
+        return *files, self.cache_dir, self.index_dir, self.logs_dir
 
     @property
     def user_agent_header(self) -> str:

@@ -24,6 +24,7 @@ from searchcrawl.rules.host_rules import parse_host_rule
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAIL: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+\.[^\s@<>()\[\],;:\\\"]+")
 _LANGUAGE: Final = re.compile(r"([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?")
+_UMASK: Final = re.compile(r"0?0[0-7]{2}")
 #: Headers that belong to the connection, to the conditional request or to ``contact``.
 _OWN_HEADERS: Final = frozenset({
     "connection", "content-length", "host", "if-modified-since", "if-none-match", "transfer-encoding", "user-agent",
@@ -199,6 +200,7 @@ WebUrls = Annotated[tuple[WebUrl, ...], LIST]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps)]
 Contact = Annotated[str, Check(_check_contact, "URL or mail address")]
 Product = Annotated[str, Check(require_form(_TOKEN, "must be one word of letters, digits and !#$%&'*+.^_`|~-"), "word")]
+Umask = Annotated[str, Check(require_form(_UMASK, 'must be octal and leave its owner all, as "027"'), "umask")]
 HeaderText = Annotated[Text, Check(_check_header_text, "text")]
 HeaderName = Annotated[str, Check(_check_header_name, "name of a header")]
 HeaderValue = Annotated[str, Check(_check_header_text, "text")]

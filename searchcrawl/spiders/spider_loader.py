@@ -13,6 +13,7 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile, UnknownSourc
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.stored_modes import apply_umask
 
 
 class SourceSpiderLoader(SpiderLoader):
@@ -32,6 +33,7 @@ class SourceSpiderLoader(SpiderLoader):
         self.project_error: ConfigurationError | None = None
         try:
             self._project = load_project(find_project())
+            apply_umask(self._project)
         except ConfigurationError as error:
             self.project_error = error
             self._errors = tuple(error.errors) if isinstance(error, InvalidFile) else (error,)

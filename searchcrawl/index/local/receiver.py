@@ -10,6 +10,7 @@ import errno
 import fcntl
 import logging
 import os
+import shutil
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ _PAGE_DOCUMENTS: Final = 5000
 _POLL_SECONDS: Final = 0.05
 _TO_MEND: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 _LOCK_NAME: Final = "searchcrawl.lock"
+#: The library makes them with mode 0600, whatever the umask is.
+_FOR_OWNER_ALONE: Final = ("meta.json", ".managed.json")
 #: The messages of the library and of Python for ENOSPC and EDQUOT.
 _FULL: Final = tuple(f"{mark} {number}" for number in (errno.ENOSPC, errno.EDQUOT) for mark in ("os error", "Errno"))
 #: With less free space than this no delivery succeeds.
@@ -224,6 +227,12 @@ class LocalReceiver:
         except ValueError as error:
             # The commit is safe without the merge, and the next delivery merges again.
             logger.warning("%s: segments were not merged: %s", self._path, error)
+        for name in _FOR_OWNER_ALONE:
+            # Whoever may read the other files may read these, too: that is for the umask to say.
+            try:
+                shutil.copymode(self._path / _LOCK_NAME, self._path / name)
+            except OSError as error:
+                logger.warning("%s: only its owner can read it: %s", self._path / name, error.strerror)
 
     def _read_versions(self, searcher: tantivy.Searcher, wanted: tantivy.Query, *, most: int) -> dict[str, int]:
         """The versions of the documents and tombstones that a query finds, ``most`` of them."""
