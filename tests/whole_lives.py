@@ -1,12 +1,12 @@
 """A small site as plain values, with what a crawler may make of it: the model of ``test_whole_lives``.
 
-URLs are written as host and path. The site says what a page answers now; ``Life`` remembers in addition what has ever
-spoken against a page, and which removals were seen when.
+URLs are written as host and path. The site says what a page answers now; ``tests.life_memory`` has what earlier runs saw
+of it, and a ``Life`` what has ever spoken against a page, and which removals were seen when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -25,6 +25,10 @@ SHORT_URL: Final = 60
 DAY: Final = 86_400
 #: So many removals are never too many, but for ``max_delete_documents``.
 FREE: Final = 10
+#: So many runs confirm that a page is gone, or hide a document, where an edit asks for it.
+RUNS: Final = 2
+#: What takes the place of an answer of a page that is there.
+FAILURES: Final = frozenset({403, 500, 503})
 
 LOGIN: Final = (
     "<html><title>Sign in</title><body><h1>Sign in</h1><form method=post><p>Please sign in to read on.</p>"
@@ -45,6 +49,11 @@ EDITS: Final[dict[str, dict[str, Any]]] = {
     "scope.depth": {"scope": {"depth": 1}},
     "lifecycle.remove_on": {"lifecycle": {"remove_on": [410]}},
     "lifecycle.max_delete_documents": {"lifecycle": {"max_delete_documents": 1000}},
+    "lifecycle.gone_confirmations": {"lifecycle": {"gone_confirmations": RUNS}},
+    "lifecycle.error_runs_before_hidden": {"lifecycle": {"error_runs_before_hidden": RUNS}},
+    # Of both the second holds.
+    "lifecycle.orphans = delete": {"lifecycle": {"orphans": "delete"}},
+    "lifecycle.orphans = keep": {"lifecycle": {"orphans": "keep"}},
 }
 
 
@@ -105,6 +114,26 @@ class Town:
     up: bool = True
     edits: set[str] = field(default_factory=set)
 
+    @property
+    def orphans(self) -> str:
+        """What becomes of documents that nothing names any more."""
+        return next((what for what in ("keep", "delete") if f"lifecycle.orphans = {what}" in self.edits), "check")
+
+    @property
+    def needs_confirmation(self) -> bool:
+        """Whether one run that saw a page gone is not enough."""
+        return "lifecycle.gone_confirmations" in self.edits
+
+    @property
+    def hides(self) -> bool:
+        """Whether documents leave whose pages failed in enough runs."""
+        return "lifecycle.error_runs_before_hidden" in self.edits
+
+    def describe(self) -> Hashable:
+        """All that a run depends on; equal where it would find the same."""
+        hosts = frozenset(self.walls.items()), frozenset(self.robots.items())
+        return frozenset(self.pages.items()), *hosts, self.up, frozenset(self.edits)
+
     def answers(self, url: str) -> bool:
         """Whether a request for the URL gets what the page itself says."""
         host = host_of(url)
@@ -129,11 +158,11 @@ class Town:
         page = self.pages.get(url)
         if page is None or not page.is_read or page.noindex or not self.answers(url):
             return False
-        return not (self.is_excluded(url) or self.is_forbidden(url) or self.is_unwanted(url))
+        return not (self.is_refused(url) or self.is_unwanted(url))
 
     def removes(self, url: str) -> bool:
         """Whether a run finds evidence of the page's own, or of the rules, against its document now."""
-        if self.is_excluded(url) or self.is_forbidden(url):
+        if self.is_refused(url):
             return True
         page = self.pages.get(url)
         if not self.answers(url):
@@ -143,6 +172,44 @@ class Town:
         if page.status == 301 and page.to is not None:
             return self.is_indexable(page.to)
         return page.status == 410 or (page.is_read and (page.noindex or self.is_unwanted(url)))
+
+    def is_refused(self, url: str) -> bool:
+        """Whether it is not requested, by our rules or those of its host."""
+        return self.is_excluded(url) or self.is_forbidden(url)
+
+    def is_gone(self, url: str) -> bool:
+        """Whether a visit finds now that there is no page any more, and nothing else speaks against it."""
+        if self.is_refused(url) or not self.answers(url):
+            return False
+        page = self.pages.get(url)
+        return page.status == 410 if page is not None else "lifecycle.remove_on" not in self.edits
+
+    def may_be_gone(self, url: str) -> bool:
+        """Whether nothing but that there is no page any more may speak against it."""
+        page = self.pages.get(url)
+        is_missing = page is None or (page.status == 410 and host_of(url) not in self.walls)
+        return is_missing and not self.is_refused(url)
+
+    def fails(self, url: str) -> bool:
+        """Whether a visit fails for sure now, without evidence against the document."""
+        page = self.pages.get(url)
+        if page is None or self.is_excluded(url) or "/drawer/" in url:
+            return False
+        return not self.up or (self.answers(url) and (page.status in FAILURES or page.fault is not None))
+
+    def is_followed(self, url: str) -> bool:
+        """Whether a visit finds now what the page links to, or where it leads."""
+        page = self.pages.get(url)
+        if page is None or self.is_refused(url) or not self.answers(url):
+            return False
+        return page.is_read or (page.to is not None and page.fault is None)
+
+    def names(self, url: str) -> set[str]:
+        """What the page names by links, as canonical, or as the target of a redirect; itself does not count."""
+        page = self.pages.get(url)
+        if page is None:
+            return set()
+        return {*page.links, *(each for each in (page.canonical, page.to) if each is not None)} - {url}
 
     def may_remove(self, url: str) -> bool:
         """The same, and whatever other pages or a wall may have to do with."""

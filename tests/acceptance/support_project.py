@@ -24,7 +24,7 @@ LIMIT_SECONDS: Final = 120.0
 _ROWS: Final = """
     SELECT urls.url, urls.fetch_state, urls.code, urls.rule, urls.error, urls.depth, urls.redirects, urls.attempts,
            documents.state AS document_state, documents.indexed_version, documents.index_error, original.url AS copy_of,
-           documents.quarantine_run
+           documents.quarantine_run, documents.removed_run, documents.evidence
     FROM urls LEFT JOIN documents ON documents.url_id = urls.id LEFT JOIN urls AS original
     ON original.id = documents.duplicate_of
 """
