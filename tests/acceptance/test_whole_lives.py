@@ -156,11 +156,11 @@ class WholeLife(Life):
 
     def _wanted(self, *, has_record: bool) -> set[str]:
         """Documents that the index should have, also those that wait for an operator; with a record in the cache or not."""
-        states = f"({PRESENT}, {QUARANTINED if has_record else RECORD_LOST})"
+        held = f"state IN ({PRESENT}, {QUARANTINED}) AND segment IS"
         found = query(
             self.project.folder,
-            "SELECT url FROM urls JOIN documents ON documents.url_id = urls.id"
-            f" WHERE state IN {states} AND segment IS {'NOT ' if has_record else ''}NULL",
+            "SELECT url FROM urls JOIN documents ON documents.url_id = urls.id WHERE "
+            + (f"{held} NOT NULL" if has_record else f"state = {RECORD_LOST} OR ({held} NULL)"),
         )
         return {short(url) for (url,) in found}
 
