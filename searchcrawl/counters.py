@@ -25,3 +25,19 @@ COUNTS: Final[Mapping[str, str]] = {
     "conversion_failures": "Pages that could not be converted.",
     "duplicates": "Pages that are copies of another one, which is indexed in their place.",
 }
+
+#: Kept with the counters of a run and not shown as such: pages that ended with 959, and whether every start URL failed.
+LOGIN_FAILURES: Final = "login_failures"
+NO_START: Final = "no_start"
+
+
+def select_kept(counts: Mapping[str, int]) -> dict[str, int]:
+    """What is written down of the counters of a run: all that are shown, and the others where they say something."""
+    hidden = {name: counts[name] for name in (LOGIN_FAILURES, NO_START) if counts.get(name)}
+    return {name: counts.get(name, 0) for name in COUNTS} | hidden
+
+
+def has_mostly_failed_logins(counts: Mapping[str, int]) -> bool:
+    """Whether more than half of the pages that a run visited failed the login."""
+    visited = counts.get("fetched", 0) + counts.get("fetch_failures", 0)
+    return 2 * counts.get(LOGIN_FAILURES, 0) > visited

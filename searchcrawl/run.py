@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from searchcrawl import clock
 from searchcrawl.clock import now_ms
-from searchcrawl.counters import COUNTS
+from searchcrawl.counters import select_kept
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.attribute_values import AttributeMap
@@ -126,9 +126,9 @@ class Run:
             self.counts.update(amounts)
 
     def copy_counts(self) -> dict[str, int]:
-        """All counters as they are now; any thread may call it."""
+        """All counters as they are now, as they are kept; any thread may call it."""
         with self._counting:
-            return {name: self.counts[name] for name in COUNTS}
+            return select_kept(self.counts)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Calls ``work`` in a reading transaction and returns its result; see ``Database.read``."""
@@ -149,8 +149,9 @@ class Run:
         def counted(transaction: Transaction) -> Mapping[str, int]:
             added = work(transaction)
             with self._counting:
-                sums = {name: self.counts[name] + added.get(name, 0) for name in COUNTS}
-            run_table.set_counts(transaction, self.id, sums)
+                sums = Counter(self.counts)
+            sums.update(added)
+            run_table.set_counts(transaction, self.id, select_kept(sums))
             return added
 
         # One thread at a time: the sums of the next one include what this one committed.

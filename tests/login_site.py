@@ -43,6 +43,7 @@ class State:
     With ``forgets`` the sessions of the first login end at its first page, and whoever has none is given one of a visitor.
     Of two requests that are then under way, one is answered only after the next login. Each page of the hosts ``counting``
     sets 40 cookies of its own, for all hosts. The form is at ``login``; ``leads`` are redirects: the start page links to them.
+    What is ``closed`` opens to nobody, and there are ``more`` pages.
     """
 
     lasts: int = 1_000_000
@@ -51,6 +52,8 @@ class State:
     algorithm: str = "SHA-256"
     login: str = "/login"
     action: str = "/login"
+    closed: tuple[str, ...] = ()
+    more: int = 0
     leads: dict[str, str] = field(default_factory=dict)
     forgets: bool = False
     counting: tuple[str, ...] = ()
@@ -133,8 +136,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(302, "", Location=f"http://elsewhere.acme.test:{host.rpartition(':')[2]}/")
         elif path in self.site.leads:
             self._answer(302, "", Location=self.site.leads[path])
-        elif path == "/" or path[1:-5] in (*NAMES, "mapped") or "topic=" in self.path:
-            links = "".join(f'<a href="/{name}.html">{name}</a>' for name in (*NAMES, "away", "login"))
+        elif path == "/" or path[1:-5] in (*NAMES, "mapped") or path.startswith("/more-") or "topic=" in self.path:
+            names = (*NAMES, "away", "login", *(f"more-{number}" for number in range(self.site.more)))
+            links = "".join(f'<a href="/{name}.html">{name}</a>' for name in names)
             links += "".join(f'<a href="{lead}">{lead}</a>' for lead in self.site.leads)
             self._answer(
                 200,
@@ -192,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         session, state, path = self._cookie("session"), self.site, quote(self.path)
         if state.forgets and state.logins == 1 and self.path.endswith(".html"):
             state.sessions.clear()
-        if state.sessions.get(session, 0) > 0:
+        if state.sessions.get(session, 0) > 0 and self.path not in state.closed:
             # Only pages wear it out.
             state.sessions[session] -= self.path.endswith(".html")
             return True

@@ -21,6 +21,7 @@ from searchcrawl.codes import (
     is_failure,
     is_refusal,
 )
+from searchcrawl.counters import LOGIN_FAILURES
 from searchcrawl.items import Claim, Document, Hop, Link, Outcome, Page
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle
@@ -256,6 +257,8 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     facts = facts_of(outcome.code)
     # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
     group.counts.update(facts.counters if not failed or facts.kind is CodeClass.FAILURE else ("fetch_failures",))
+    if outcome.code == Code.LOGIN_FAILED:
+        group.counts[LOGIN_FAILURES] += 1
 
 
 def count_failure(

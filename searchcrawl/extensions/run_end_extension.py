@@ -9,6 +9,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl import urls
 from searchcrawl.codes import ANSWERED, REFUSED
+from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.exit_codes import Exit
 from searchcrawl.run import Run
@@ -68,6 +69,10 @@ def find_exit_code(run: Run, reason: str) -> Exit:
     if reason != EndReason.FINISHED:
         return Exit.ENDED_EARLY
     if _every_start_failed(run):
+        run.count(**{NO_START: 1})
+        return Exit.NO_START
+    if has_mostly_failed_logins(run.copy_counts()):
+        logger.warning("most pages failed the login")
         return Exit.NO_START
     return Exit.QUARANTINE if quarantined else Exit.DONE
 

@@ -18,12 +18,22 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import META_KEY, REDIRECTS, SideRequests
-from searchcrawl.http.visit_end import PAGES, build_visit_end, describe_status, find_claim, find_redirects, join_lines
+from searchcrawl.http.visit_end import (
+    PAGES,
+    VisitEnded,
+    build_visit_end,
+    describe_status,
+    find_claim,
+    find_redirects,
+    join_lines,
+)
+from searchcrawl.items import Claim
 from searchcrawl.login import http_auth
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FormSettings, LoginFailed
 from searchcrawl.login.http_auth import Challenge
 from searchcrawl.login.session import LoginSession, Plan
+from searchcrawl.login.under_way import NEXT_SECONDS, UnderWay
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.login import Login
@@ -33,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 #: How many challenges one request answers: a first one, and one for a nonce that became stale meanwhile.
 _MAX_ANSWERS: Final = 2
+#: Where a redirect to the login came before, these are said to somebody who is logged in.
+_KNOWN_TO_USER: Final = frozenset({403, 404, 410})
 
 
 class HttpLogin:
@@ -149,12 +161,15 @@ class DigestLogin(HttpLogin):
 
 
 class SessionLogin:
-    """Logs in by a form or cookies before the first request to ``origins``, and once more if the login is lost."""
+    """Logs in by a form or cookies before the first request to ``origins``, and again when the login is lost."""
 
-    def __init__(self, origins: frozenset[str], session: LoginSession, jar: CookieJar) -> None:
+    def __init__(
+        self, origins: frozenset[str], session: LoginSession, jar: CookieJar, *, next_seconds: float = NEXT_SECONDS
+    ) -> None:
         self._origins = origins
         self._session = session
         self._jar = jar
+        self._under_way = UnderWay(next_seconds)
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         if urls.origin_of(request.url) not in self._origins:
@@ -177,10 +192,13 @@ class SessionLogin:
             # Cookies are credentials: the cache and later stages must not see them.
             del response.headers[b"Set-Cookie"]
         if lost:
+            self._under_way.end(id(request))
             return self._renew(request, response)
-        if response.status in PAGES and find_claim(request) is not None:
-            self._session.note_opened(request.url)
+        self._under_way.end(id(request), opened=self._note_opened(request, response))
         return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        self._under_way.end(id(request))
 
     async def _add_cookies_once_logged_in(self, request: Request) -> None:
         try:
@@ -190,20 +208,25 @@ class SessionLogin:
             if claim is None:
                 # A robots.txt or a sitemap may be public.
                 return
-            pause = self._session.pause_seconds if error.transient else None
-            raise build_visit_end(
-                request,
-                claim,
-                Code.LOGIN_FAILED,
-                error=f"login failed: {error}",
-                transient=error.transient,
-                retry_after_seconds=pause,
-            ) from error
+            raise self._build_failed_login(request, claim, error) from error
         self._add_cookies(request)
 
+    def _build_failed_login(self, request: Request, claim: Claim, error: LoginFailed) -> VisitEnded:
+        pause = self._session.pause_seconds if error.transient else None
+        return build_visit_end(
+            request,
+            claim,
+            Code.LOGIN_FAILED,
+            error=f"login failed: {error}",
+            transient=error.transient,
+            retry_after_seconds=pause,
+        )
+
     def _add_cookies(self, request: Request) -> None:
-        request.meta["login_generation"] = self._session.generation
+        request.meta["login_generation"] = generation = self._session.generation
         request.meta["cookie_generation"] = self._jar.generation
+        if find_claim(request) is not None:
+            self._under_way.begin(id(request), generation)
         cookies = self._jar.header(request.url)
         if cookies:
             request.headers[b"Cookie"] = cookies
@@ -220,6 +243,18 @@ class SessionLogin:
             return self._session.is_login_page(target) and not self._session.is_login_page(request.url)
         return status == 200 and self._session.looks_like_login(response.body)
 
+    def _note_opened(self, request: Request, response: Response) -> bool:
+        """Whether an answer is a page that was opened, which the session is told; redirects and errors say nothing."""
+        meta, status = request.meta, response.status
+        was_closed = bool(meta.get("login_again"))
+        is_page = status in PAGES or status == 304
+        if not (
+            (is_page and find_claim(request) is not None) or (was_closed and (is_page or status in _KNOWN_TO_USER))
+        ):
+            return False
+        body = None if status == 304 else response.body
+        return self._session.note_opened(request.url, body, meta.get("login_generation", 0), was_closed=was_closed)
+
     async def _renew(self, request: Request, response: Response) -> Response | Request:
         claim = find_claim(request)
         is_form = response.status == 200 and self._session.is_login_page(request.url) and not find_redirects(request)
@@ -227,14 +262,39 @@ class SessionLogin:
             raise build_visit_end(
                 request, claim, Code.SENTINEL, rule="sentinel: the login form", error="the login form"
             )
-        again = not request.meta.get("login_again")
-        if again and await self._session.renew(request.meta.get("login_generation", 0)):
+        if await self._has_newer_login(request):
             return repeat_request(request, request.url, login_again=True)
         if claim is None:
             return response
+        failure = self._session.failure
+        if failure is not None:
+            raise self._build_failed_login(request, claim, failure)
         raise build_visit_end(
             request, claim, Code.LOGIN_FAILED, error=f"login failed: not logged in ({describe_status(response.status)})"
         )
+
+    async def _has_newer_login(self, request: Request) -> bool:
+        """Whether a request that was not logged in may be sent again.
+
+        A page that has asked for a renewal before is perhaps one that is closed to this user: it waits whether one that
+        is sent after it opens.
+        """
+        session, under_way = self._session, self._under_way
+        generation, sent = request.meta.get("login_generation", 0), under_way.sent
+        may_ask = not request.meta.get("login_asked", False)
+        session.note_closed(generation)
+        while True:
+            is_last = session.generation == generation
+            if await session.renew(generation, may_begin=may_ask):
+                request.meta["login_asked"] = request.meta.get("login_asked", False) or (may_ask and is_last)
+                return True
+            if may_ask:
+                if not (session.is_undecided(generation) and await under_way.wait()):
+                    return False
+            elif not is_last or under_way.opened > sent:
+                return False
+            else:
+                may_ask = not await under_way.wait(for_next=True)
 
 
 class LoginMiddleware:
@@ -248,6 +308,8 @@ class LoginMiddleware:
         # Bound once: so a page needs no further call.
         self.process_request = login.process_request
         self.process_response = login.process_response
+        if isinstance(login, SessionLogin):
+            self.process_exception = login.process_exception
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LoginMiddleware:

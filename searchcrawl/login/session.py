@@ -1,4 +1,4 @@
-"""One login by a form or by cookies: done once for all requests, and repeated once if it is lost (C10)."""
+"""One login by a form or by cookies: done once for all requests, and again when it is lost (C10)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from searchcrawl.http.side_requests import Form, SideAnswer, SidePolicy, SideReq
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FilledForm, FormSettings, LoginFailed, fill_form
 from searchcrawl.login.login_pages import LoginPages
+from searchcrawl.login.renewals import Renewals
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,6 @@ _MAX_REDIRECTS: Final = 10
 #: How often a login with a transient failure is tried in a run, with growing pauses.
 _MAX_TRIES: Final = 5
 _PAUSE_SECONDS: Final = 2.0
-_MAX_RENEWALS: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class LoginSession:
         self._failed: LoginFailed | None = None
         self._again_at = 0.0
         self._tries = 0
-        self._renewals = 0
+        self._renewals = Renewals()
         self._logins = 0
         self._login_pages = LoginPages(plan.url, plan.fronts)
         self._form: FilledForm | None = None
@@ -96,21 +96,38 @@ class LoginSession:
             raise self._failed
         await self._log_in()
 
-    async def renew(self, generation: int) -> bool:
-        """Whether there is a login newer than ``generation``; a lost login is renewed once in a run."""
+    async def renew(self, generation: int, *, may_begin: bool = True) -> bool:
+        """Whether there is a login newer than ``generation``, that of a request which was not logged in.
+
+        A lost login is renewed as long as that opens pages; without ``may_begin`` only if another page asks for it.
+        """
         if self.generation > generation:
             return True
         if self._task is None:
-            if self._renewals >= _MAX_RENEWALS or not self.generation:
-                # It was renewed in this run before, or the last try failed.
+            # Where nobody is logged in, the last try failed.
+            if not (self.generation and may_begin and self._renewals.may_begin()):
                 return False
-            self._renewals += 1
+            self._renewals.begin()
             logger.info("the login was lost: once more")
         try:
             await self._log_in()
         except LoginFailed:
             return False
         return True
+
+    def note_closed(self, generation: int) -> None:
+        """Notes that a request of a login was refused."""
+        if generation == self.generation > 0:
+            self._renewals.note_closed()
+
+    def is_undecided(self, generation: int) -> bool:
+        """Whether answers that are under way may still show that the login ``generation`` opens pages."""
+        return generation == self.generation > 0 and self._renewals.is_undecided
+
+    @property
+    def failure(self) -> LoginFailed | None:
+        """Why nobody is logged in; None where somebody is, or nobody has tried."""
+        return None if self.generation else self._failed
 
     @property
     def pause_seconds(self) -> float:
@@ -121,9 +138,22 @@ class LoginSession:
         """Whether a URL is that of the login."""
         return url in self._login_pages
 
-    def note_opened(self, url: str) -> None:
-        """Notes that the page at ``url`` was answered to somebody who is logged in."""
+    def note_opened(self, url: str, body: bytes | None, generation: int, *, was_closed: bool) -> bool:
+        """Notes that the page at ``url`` was answered to a request of a login; returns whether the last login opened it.
+
+        It did so if the one before was refused (``was_closed``), or if the page shows ``check``, as far as that can be
+        known: ``body`` is None where the page has not changed.
+        """
         self._login_pages.note_opened(url)
+        if generation != self.generation:
+            return False
+        opened = was_closed or body is None or self._plan.check is None or self._shows_check(body)
+        if opened:
+            self._renewals.note_opened(was_closed=was_closed)
+        return opened
+
+    def _shows_check(self, body: bytes) -> bool:
+        return any(form in body for form in self._checks)
 
     def looks_like_login(self, body: bytes) -> bool:
         """Whether a page asks for the password again: it has the form, and does not show ``check``."""
@@ -132,7 +162,7 @@ class LoginSession:
             return False
         if not has_password_field(body, self._form.password_field if self._form is not None else None):
             return False
-        return check is None or not any(form in body for form in self._checks)
+        return check is None or not self._shows_check(body)
 
     async def _log_in(self) -> None:
         if self._task is None:

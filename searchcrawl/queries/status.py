@@ -10,7 +10,7 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import Code
 from searchcrawl.comparison.look import IndexLook
-from searchcrawl.counters import COUNTS
+from searchcrawl.counters import COUNTS, LOGIN_FAILURES, NO_START, has_mostly_failed_logins
 from searchcrawl.exit_codes import Exit
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
@@ -81,7 +81,7 @@ def _read_status(
             *_warn_of_source(source),
             *_warn_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
             *_warn_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
-            *_warn_of_urls(source.name, warned),
+            *_warn_of_urls(source.name, warned, run.counts),
             *_warn_of_patterns(pattern_table.find_cut(transaction, source_id)),
             *(_build_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
         ],
@@ -145,7 +145,7 @@ def _warn_of_run(name: str, run: RunRow, waiting: int, *, resending: bool, execu
         return
     if run.ended_ms is None:
         yield _build_warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} continues it")
-    if run.exit_code == Exit.NO_START:
+    if run.exit_code == Exit.NO_START and (NO_START in run.counts or not has_mostly_failed_logins(run.counts)):
         yield _build_warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
     if waiting:
         yield _build_warning(
@@ -173,8 +173,15 @@ def _warn_of_documents(name: str, quarantined: int, *, refused: int, lost: int) 
         )
 
 
-def _warn_of_urls(name: str, warned: Mapping[int, int]) -> Iterator[dict[str, str]]:
-    if logins := warned.get(Code.LOGIN_FAILED):
+def _warn_of_urls(name: str, warned: Mapping[int, int], counts: Mapping[str, int]) -> Iterator[dict[str, str]]:
+    logins = warned.get(Code.LOGIN_FAILED, 0)
+    if counts.get(LOGIN_FAILURES) and has_mostly_failed_logins(counts):
+        yield _build_warning(
+            "login",
+            f"most pages of the last run failed the login, {counts[LOGIN_FAILURES]} of "
+            f"{counts['fetched'] + counts['fetch_failures']}: searchcrawl urls {name} --code 959",
+        )
+    elif logins:
         yield _build_warning(
             "login", f"{logins} pages could not be read, the login failed: searchcrawl urls {name} --code 959"
         )

@@ -145,22 +145,48 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
 
 
 @pytest.mark.parametrize("wall", ["redirect", "form", "status"])
-def test_session_when_it_is_lost_then_is_renewed_once_and_then_pages_fail_and_documents_stay(
+@pytest.mark.parametrize("lasts", [3, 10])
+def test_session_when_it_is_lost_again_and_again_then_is_renewed_and_all_pages_open(
+    tmp_path: Path, site: LoginSite, wall: str, lasts: int
+) -> None:
+    crawl = Crawl(folder=tmp_path, site=site, name="form")
+    crawl.edit(**login_of("form", site))
+    site.state.wall, site.state.lasts, site.state.more = wall, lasts, 30
+    # This user must not see it.
+    site.state.closed = ("/three.html",)
+    more = {f"/more-{number}.html" for number in range(30)}
+
+    exit_code = crawl.run()
+
+    assert exit_code == 0
+    assert {path for path, code in crawl.codes().items() if code == 959} == {"/three.html"}
+    assert set(crawl.versions()) == (PAGES | more) - {"/three.html"}
+    assert 35 // lasts <= site.state.logins <= 35 // lasts + 8
+
+
+@pytest.mark.parametrize("wall", ["redirect", "form", "status"])
+def test_session_when_its_renewal_opens_nothing_then_exit_8_and_documents_stay_and_there_is_no_other(
     tmp_path: Path, site: LoginSite, wall: str
 ) -> None:
     crawl = Crawl(folder=tmp_path, site=site, name="form")
     crawl.edit(**login_of("form", site))
     crawl.run()
     before = crawl.versions()
-    site.state.wall, site.state.lasts, site.state.logins = wall, 2, 0
+    site.state.wall, site.state.logins = wall, 0
+    site.state.closed = tuple(sorted(PAGES - {"/"}))
 
     exit_code = crawl.run()
 
-    codes = crawl.codes()
-    assert exit_code == 0
+    status = crawl.last_status
+    assert exit_code == 8
     assert site.state.logins == 2
-    assert list(codes.values()).count(959) == 2
+    assert list(crawl.codes().values()).count(959) == 6
     assert crawl.versions() == before
+    assert (status["state"], [warning["code"] for warning in status["warnings"]]) == ("failed", ["login", "sentinel"])
+    assert "most pages of the last run failed the login, 6 of 8" in status["warnings"][0]["message"]
+    assert "most pages failed the login" in (tmp_path / "printed.txt").read_text("utf-8")
+    # The start page was fetched.
+    assert "no start URL" not in crawl.written()
 
 
 def test_session_when_the_server_forgets_it_then_late_answers_do_not_end_the_next_one(

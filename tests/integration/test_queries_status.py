@@ -101,6 +101,36 @@ def test_status_when_something_needs_attention_then_it_is_warned_about(filled: F
     }
 
 
+@pytest.mark.parametrize(
+    ("counts", "warnings", "message"),
+    [
+        ({"fetched": 1, "fetch_failures": 2, "login_failures": 2}, ["login"], "most pages of the last run failed"),
+        (
+            {"fetched": 0, "fetch_failures": 2, "login_failures": 2, "no_start": 1},
+            ["no_start", "login"],
+            "no start URL",
+        ),
+        (
+            {"fetched": 9, "fetch_failures": 2, "login_failures": 2, "no_start": 1},
+            ["no_start", "login"],
+            "no start URL",
+        ),
+    ],
+)
+def test_status_when_a_run_ended_with_8_then_says_whether_the_login_or_the_start_failed(
+    filled: FilledStore, counts: dict[str, int], warnings: list[str], message: str
+) -> None:
+    filled.admit("/a", "/b")
+    filled.settle("/a", 959)
+    filled.settle("/b", 959)
+    filled.run.count(**counts)
+    filled.end(exit_code=8)
+
+    assert warned(filled) == warnings
+    assert message in status(filled)["warnings"][0]["message"]
+    assert not {"login_failures", "no_start"} & set(status(filled)["counts"])
+
+
 def test_cache_figures_when_documents_are_cached_then_records_and_files_are_counted(filled: FilledStore) -> None:
     filled.fetch("/a", "/b")
     filled.fetch("/c", code=952)

@@ -20,6 +20,7 @@ from searchcrawl.cli.commands.status import count_documents
 from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.output import print_error, print_object, print_table
 from searchcrawl.comparison.look import look_at_index
+from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
@@ -165,6 +166,7 @@ class CrawlCommand(Command):
             show_summary(status)
         if run.exit_code == Exit.NO_START:
             _print_failed_starts(run)
+            _print_failed_logins(run)
 
 
 def _conceal(settings: Settings) -> None:
@@ -212,8 +214,17 @@ def show_summary(status: dict[str, Any]) -> None:
         print(f"{status['source']}: {to_one_line(warning['message'])}")
 
 
+def _print_failed_logins(run: Run) -> None:
+    """Says on standard error that most pages failed the login, where they did."""
+    if has_mostly_failed_logins(run.counts):
+        text = "most pages failed the login: searchcrawl urls {} --code 959 names them"
+        print(f"searchcrawl: {text.format(run.source.name)}", file=sys.stderr)
+
+
 def _print_failed_starts(run: Run) -> None:
     """Prints to standard error why nothing was crawled: the first start URLs, as ``urls`` shows them."""
+    if not run.counts[NO_START]:
+        return
     shown = min(_STARTS_SHOWN, len(read_start_urls(run.project, run.source)))
     starts = (row for row in list_urls(run.database, run.source, UrlFilter()) if row["depth"] == 0)
     for row in islice(starts, shown):

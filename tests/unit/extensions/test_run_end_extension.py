@@ -14,6 +14,7 @@ from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
+from searchcrawl.store.runs import lease
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl
@@ -90,6 +91,38 @@ def test_exit_code_when_the_start_url_is_good_then_0(run: Run) -> None:
     code = find_exit_code(run, EndReason.FINISHED)
 
     assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"fetched": 2, "fetch_failures": 3, "login_failures": 3}, 8),
+        ({"fetched": 3, "fetch_failures": 3, "login_failures": 3}, 0),
+        # Others failed for other reasons.
+        ({"fetched": 1, "fetch_failures": 5, "login_failures": 2}, 0),
+        ({"fetched": 1, "fetch_failures": 2, "rejected": 100, "login_failures": 2}, 8),
+        ({}, 0),
+    ],
+)
+def test_exit_code_when_most_pages_failed_the_login_then_8(run: Run, counts: dict[str, int], expected: int) -> None:
+    settle_start(run, 200)
+    run.count(**counts)
+
+    code = find_exit_code(run, EndReason.FINISHED)
+
+    assert code == expected
+
+
+def test_failed_logins_when_the_run_is_cut_off_then_are_counted_on(run: Run) -> None:
+    settle_start(run, 200)
+    run.write_counted(lambda _: {"fetch_failures": 2, "login_failures": 2})
+
+    with run.database.write_once() as transaction:
+        lease.release(transaction, run.lease)
+    resumed = begin(run.project, run.source, run.database, {"html": 1})
+
+    assert resumed.id == run.id
+    assert find_exit_code(resumed, EndReason.FINISHED) == 8
 
 
 def test_exit_code_when_ended_by_a_limit_then_3(run: Run) -> None:

@@ -1,0 +1,34 @@
+"""What a page that was refused may wait for (C10)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from searchcrawl.login.under_way import UnderWay
+
+
+def test_wait_when_nothing_is_under_way_then_is_over_at_once_or_waits_for_the_next() -> None:
+    async def story() -> list[bool]:
+        made = UnderWay(next_seconds=60)
+        at_once = await made.wait()
+        next_one = asyncio.ensure_future(made.wait(for_next=True))
+        await asyncio.sleep(0)
+        made.begin(1, 1)
+        return [at_once, await next_one, await UnderWay(next_seconds=0.01).wait(for_next=True)]
+
+    assert asyncio.run(story()) == [False, True, False]
+
+
+def test_requests_when_they_end_then_all_who_wait_hear_it_and_those_of_an_older_login_count_no_more() -> None:
+    async def story() -> tuple[list[bool], int, int]:
+        made = UnderWay()
+        made.begin(1, 1)
+        made.begin(2, 2)
+        waiting = [asyncio.ensure_future(made.wait()) for _ in range(3)]
+        await asyncio.sleep(0)
+        made.end(1, opened=True)
+        made.end(2, opened=True)
+        heard = await asyncio.gather(*waiting, made.wait())
+        return heard, made.sent, made.opened
+
+    assert asyncio.run(story()) == ([True, True, True, False], 2, 2)
