@@ -257,8 +257,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     facts = facts_of(outcome.code)
     # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
     group.counts.update(facts.counters if not failed or facts.kind is CodeClass.FAILURE else ("fetch_failures",))
-    if outcome.code == Code.LOGIN_FAILED:
-        group.counts[LOGIN_FAILURES] += 1
+    group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
 
 
 def count_failure(
