@@ -43,6 +43,9 @@ logger = logging.getLogger(__name__)
 
 #: How many challenges one request answers: a first one, and one for a nonce that became stale meanwhile.
 _MAX_ANSWERS: Final = 2
+_PERMANENT: Final = frozenset({301, 308})
+#: A page that was refused waits for no more requests than these.
+_MOST_SENT_MEANWHILE: Final = 20
 #: Where a redirect to the login came before, these are said to somebody who is logged in.
 _KNOWN_TO_USER: Final = frozenset({403, 404, 410})
 
@@ -240,7 +243,10 @@ class SessionLogin:
                 target = urls.resolve(_first(response, b"Location"), request.url)
             except InvalidUrl:
                 return False
-            return self._session.is_login_page(target) and not self._session.is_login_page(request.url)
+            permanent = status in _PERMANENT
+            return self._session.is_login_page(target, permanent=permanent) and not self._session.is_login_page(
+                request.url
+            )
         return status == 200 and self._session.looks_like_login(response.body)
 
     def _note_opened(self, request: Request, response: Response) -> bool:
@@ -263,7 +269,9 @@ class SessionLogin:
                 request, claim, Code.SENTINEL, rule="sentinel: the login form", error="the login form"
             )
         if await self._has_newer_login(request):
-            return repeat_request(request, request.url, login_again=True)
+            # From the beginning: where it was led without a login is not where its own page is.
+            url = request.url if claim is None else claim.url
+            return repeat_request(request, url, login_again=True, redirects=())
         if claim is None:
             return response
         failure = self._session.failure
@@ -288,13 +296,14 @@ class SessionLogin:
             if await session.renew(generation, may_begin=may_ask):
                 request.meta["login_asked"] = request.meta.get("login_asked", False) or (may_ask and is_last)
                 return True
+            patient = under_way.sent - sent < _MOST_SENT_MEANWHILE
             if may_ask:
-                if not (session.is_undecided(generation) and await under_way.wait()):
+                if not (patient and session.is_undecided(generation) and await under_way.wait()):
                     return False
             elif not is_last or under_way.opened > sent:
                 return False
             else:
-                may_ask = not await under_way.wait(for_next=True)
+                may_ask = not (patient and await under_way.wait(for_next=True))
 
 
 class LoginMiddleware:

@@ -85,6 +85,7 @@ class LoginSession:
         self._login_pages = LoginPages(plan.url, plan.fronts)
         self._form: FilledForm | None = None
         check = plan.check or ""
+        self._check_was_shown = False
         self._checks = {check.encode(), check.encode("windows-1252", "xmlcharrefreplace")}
         self.generation = 0
 
@@ -134,20 +135,26 @@ class LoginSession:
         """How long to wait after a transient failure."""
         return max(self._again_at - self._now(), 0.0)
 
-    def is_login_page(self, url: str) -> bool:
-        """Whether a URL is that of the login."""
-        return url in self._login_pages
+    def is_login_page(self, url: str, *, permanent: bool = False) -> bool:
+        """Whether a URL is that of the login.
+
+        That of ``[login]`` may be the front page as well, and what answers there decides; after a redirect that is
+        ``permanent`` nothing would be asked for there, and a page would count as moved.
+        """
+        return url in self._login_pages or (permanent and url == self._plan.url)
 
     def note_opened(self, url: str, body: bytes | None, generation: int, *, was_closed: bool) -> bool:
         """Notes that the page at ``url`` was answered to a request of a login; returns whether the last login opened it.
 
-        It did so if the one before was refused (``was_closed``), or if the page shows ``check``, as far as that can be
-        known: ``body`` is None where the page has not changed.
+        It did so if the one before was refused (``was_closed``), or if the page shows ``check``, as far as pages of the
+        source do, and ``body`` is not None (a page that has not changed).
         """
         self._login_pages.note_opened(url)
         if generation != self.generation:
             return False
-        opened = was_closed or body is None or self._plan.check is None or self._shows_check(body)
+        shows_check = body is not None and self._plan.check is not None and self._shows_check(body)
+        self._check_was_shown = self._check_was_shown or shows_check
+        opened = was_closed or body is None or shows_check or not self._check_was_shown
         if opened:
             self._renewals.note_opened(was_closed=was_closed)
         return opened

@@ -12,6 +12,7 @@ from scrapy.http import Response
 
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import VisitEnded
+from searchcrawl.items import Hop
 from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.login_middleware import SessionLogin
 from searchcrawl.login.session import LoginSession, Plan
@@ -291,11 +292,10 @@ def test_renewal_when_it_changed_the_answer_of_a_page_then_it_earns_another(stat
 @pytest.mark.parametrize(
     ("status", "body", "logins"), [(200, b"Hi, everybody", 3), (200, b"public", 2), (304, b"", 3), (200, b"", 2)]
 )
-def test_renewal_when_check_is_given_then_only_pages_that_show_it_were_opened(
-    status: int, body: bytes, logins: int
-) -> None:
+def test_renewal_when_check_is_on_pages_then_only_those_were_opened(status: int, body: bytes, logins: int) -> None:
     async def story() -> int:
         made = Login(check="Hi")
+        await made.hear(await made.ask("/first"), 200, b"Hi")
         await made.follow("/forbidden", lambda: (401, {}))
         await made.hear(await made.ask("/page"), status, body)
         await made.follow("/other", lambda: (401, {}))
@@ -322,3 +322,70 @@ def test_renewal_when_the_login_page_is_down_then_pages_are_tried_again_later() 
     assert [one.outcome.transient for one in ended] == [True, True]
     assert all(one.outcome.retry_after_seconds for one in ended)
     assert cookies == ""
+
+
+@pytest.mark.parametrize("hops", [("/",), ("/sso", "/")])
+def test_lost_login_when_it_is_seen_after_redirects_then_the_page_itself_is_asked_for_again(
+    hops: tuple[str, ...],
+) -> None:
+    async def story() -> Any:
+        made = Login(url=f"{SITE}/", check="Hi")
+        trail = tuple(Hop(f"{SITE}{path}", 302) for path in ("/page", *hops[:-1]))
+        request = visit(f"{SITE}{hops[-1]}", row=claim(f"{SITE}/page"), redirects=trail)
+        await sent(made.login.process_request(request))
+        return await made.hear(request, 200, b"<input type=password name=p>")
+
+    again = asyncio.run(story())
+
+    assert again.url == f"{SITE}/page"
+    assert again.meta["redirects"] == ()
+    assert again.meta["download_slot"] == "site.test:80"
+
+
+@pytest.mark.parametrize(("status", "is_lost"), [(301, True), (308, True), (302, False), (303, False), (307, False)])
+def test_redirect_when_a_front_page_with_the_form_is_named_for_good_then_no_page_has_moved(
+    status: int, is_lost: bool
+) -> None:
+    async def story() -> tuple[Any, Any]:
+        made = Login(url=f"{SITE}/")
+        to_form = await made.hear(await made.ask("/page"), status, Location="/")
+        return to_form, await made.hear(await made.ask("/other"), status, Location="/?topic=5")
+
+    to_form, elsewhere = asyncio.run(story())
+
+    assert isinstance(to_form, Request) is is_lost
+    assert isinstance(elsewhere, Response)
+
+
+def test_renewal_when_no_page_ever_shows_check_then_others_count_as_opened() -> None:
+    async def story() -> int:
+        made = Login(check="Hi")
+        await made.follow("/forbidden", lambda: (401, {}))
+        await made.hear(await made.ask("/page"), 200, b"in")
+        await made.follow("/other", lambda: (401, {}))
+        return made.logins
+
+    assert asyncio.run(story()) == 3
+
+
+def test_closed_page_when_others_neither_open_nor_show_the_wall_then_does_not_wait_for_ever() -> None:
+    async def story() -> tuple[int, int]:
+        made = Login()
+        made.login = SessionLogin(frozenset([SITE]), made.session, made.jar, next_seconds=60)
+        asked = await made.ask("/forbidden")
+        again = await made.hear(asked, 401)
+        assert isinstance(again, Request)
+        await sent(made.login.process_request(again))
+        waiting = asyncio.ensure_future(made.hear(again, 401))
+        count = 0
+        while not waiting.done():
+            await made.hear(await made.ask(f"/gone-{count}"), 404)
+            await asyncio.sleep(0)
+            count += 1
+        with pytest.raises(VisitEnded):
+            await waiting
+        return count, made.logins
+
+    count, logins = asyncio.run(story())
+
+    assert (count < 100, logins) == (True, 2)
