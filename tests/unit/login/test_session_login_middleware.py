@@ -14,8 +14,8 @@ from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Hop
 from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.login_middleware import SessionLogin
 from searchcrawl.login.session import LoginSession, Plan
+from searchcrawl.login.session_login_middleware import SessionLogin
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from tests.fetch_requests import answer, claim, visit
 

@@ -6,7 +6,7 @@ import pytest
 from scrapy import Request
 
 from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.login.login_middleware import BasicLogin, DigestLogin
+from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
 from searchcrawl.sources.login import Login
 from tests.fetch_requests import answer, claim, outcome_of, visit
 

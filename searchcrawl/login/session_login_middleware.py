@@ -1,0 +1,181 @@
+"""A login by a form or by cookies: sends the cookies, and sees when it is lost (C10, X-N7, 959)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Final
+
+from scrapy import Request
+from scrapy.http import Response
+
+from searchcrawl import urls
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.http.redirect_middleware import repeat_request
+from searchcrawl.http.side_requests import META_KEY, REDIRECTS
+from searchcrawl.http.visit_end import (
+    PAGES,
+    VisitEnded,
+    build_visit_end,
+    describe_status,
+    find_claim,
+    find_redirects,
+)
+from searchcrawl.items import Claim
+from searchcrawl.login.cookie_jar import CookieJar
+from searchcrawl.login.form import LoginFailed
+from searchcrawl.login.session import LoginSession
+from searchcrawl.login.under_way import NEXT_SECONDS, UnderWay
+
+_PERMANENT: Final = frozenset({301, 308})
+#: A page that was refused waits for no more requests than these.
+_MOST_SENT_MEANWHILE: Final = 20
+#: Where a redirect to the login came before, these are said to somebody who is logged in.
+_KNOWN_TO_USER: Final = frozenset({403, 404, 410})
+
+
+class SessionLogin:
+    """Logs in by a form or cookies before the first request to ``origins``, and again when the login is lost."""
+
+    def __init__(
+        self, origins: frozenset[str], session: LoginSession, jar: CookieJar, *, next_seconds: float = NEXT_SECONDS
+    ) -> None:
+        self._origins = origins
+        self._session = session
+        self._jar = jar
+        self._under_way = UnderWay(next_seconds)
+
+    def process_request(self, request: Request) -> Awaitable[None] | None:
+        if urls.origin_of(request.url) not in self._origins:
+            return None
+        if not _is_of_login(request) and not self._session.generation:
+            return self._add_cookies_once_logged_in(request)
+        self._add_cookies(request)
+        return None
+
+    def process_response(self, request: Request, response: Response) -> Response | Awaitable[Response | Request]:
+        if urls.origin_of(request.url) not in self._origins:
+            return response
+        lost = not _is_of_login(request) and self._shows_lost_login(request, response)
+        if b"Set-Cookie" in response.headers:
+            # A server that no longer knows a session gives each of its requests a new one, where nobody is logged in:
+            # that one must not take the place of the session which was renewed meanwhile.
+            if not lost and request.meta.get("cookie_generation") == self._jar.generation:
+                cookies = [value.decode("latin-1") for value in response.headers.getlist(b"Set-Cookie")]
+                self._jar.store(response.url, cookies, of_login=_is_of_login(request))
+            # Cookies are credentials: the cache and later stages must not see them.
+            del response.headers[b"Set-Cookie"]
+        if lost:
+            self._under_way.end(id(request))
+            return self._renew(request, response)
+        self._under_way.end(id(request), opened=self._note_opened(request, response))
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        self._under_way.end(id(request))
+
+    async def _add_cookies_once_logged_in(self, request: Request) -> None:
+        try:
+            await self._session.wait_until_logged_in()
+        except LoginFailed as error:
+            claim = find_claim(request)
+            if claim is None:
+                # A robots.txt or a sitemap may be public.
+                return
+            raise self._build_failed_login(request, claim, error) from error
+        self._add_cookies(request)
+
+    def _build_failed_login(self, request: Request, claim: Claim, error: LoginFailed) -> VisitEnded:
+        pause = self._session.pause_seconds if error.transient else None
+        return build_visit_end(
+            request,
+            claim,
+            Code.LOGIN_FAILED,
+            error=f"login failed: {error}",
+            transient=error.transient,
+            retry_after_seconds=pause,
+        )
+
+    def _add_cookies(self, request: Request) -> None:
+        request.meta["login_generation"] = generation = self._session.generation
+        request.meta["cookie_generation"] = self._jar.generation
+        if find_claim(request) is not None:
+            self._under_way.begin(id(request), generation)
+        cookies = self._jar.header(request.url)
+        if cookies:
+            request.headers[b"Cookie"] = cookies
+
+    def _shows_lost_login(self, request: Request, response: Response) -> bool:
+        status = response.status
+        if status == 401:
+            return True
+        if status in REDIRECTS:
+            try:
+                target = urls.resolve((response.headers.get(b"Location") or b"").decode("latin-1"), request.url)
+            except InvalidUrl:
+                return False
+            permanent = status in _PERMANENT
+            return self._session.is_login_page(target, permanent=permanent) and not self._session.is_login_page(
+                request.url
+            )
+        return status == 200 and self._session.looks_like_login(response.body)
+
+    def _note_opened(self, request: Request, response: Response) -> bool:
+        """Whether an answer is a page that was opened, which the session is told; redirects and errors say nothing."""
+        meta, status = request.meta, response.status
+        was_closed = bool(meta.get("login_again"))
+        is_page = status in PAGES or status == 304
+        if not (
+            (is_page and find_claim(request) is not None) or (was_closed and (is_page or status in _KNOWN_TO_USER))
+        ):
+            return False
+        body = None if status == 304 else response.body
+        return self._session.note_opened(request.url, body, meta.get("login_generation", 0), was_closed=was_closed)
+
+    async def _renew(self, request: Request, response: Response) -> Response | Request:
+        claim = find_claim(request)
+        is_form = response.status == 200 and self._session.is_login_page(request.url) and not find_redirects(request)
+        if is_form and claim is not None:
+            raise build_visit_end(
+                request, claim, Code.SENTINEL, rule="sentinel: the login form", error="the login form"
+            )
+        if await self._has_newer_login(request):
+            # From the beginning: where it was led without a login is not where its own page is.
+            url = request.url if claim is None else claim.url
+            return repeat_request(request, url, login_again=True, redirects=())
+        if claim is None:
+            return response
+        failure = self._session.failure
+        if failure is not None:
+            raise self._build_failed_login(request, claim, failure)
+        raise build_visit_end(
+            request, claim, Code.LOGIN_FAILED, error=f"login failed: not logged in ({describe_status(response.status)})"
+        )
+
+    async def _has_newer_login(self, request: Request) -> bool:
+        """Whether a request that was not logged in may be sent again.
+
+        A page that has asked for a renewal before is perhaps one that is closed to this user: it waits whether one that
+        is sent after it opens.
+        """
+        session, under_way = self._session, self._under_way
+        generation, sent = request.meta.get("login_generation", 0), under_way.sent
+        may_ask = not request.meta.get("login_asked", False)
+        session.note_closed(generation)
+        while True:
+            is_last = session.generation == generation
+            if await session.renew(generation, may_begin=may_ask):
+                request.meta["login_asked"] = request.meta.get("login_asked", False) or (may_ask and is_last)
+                return True
+            patient = under_way.sent - sent < _MOST_SENT_MEANWHILE
+            if may_ask:
+                if not (patient and session.is_undecided(generation) and await under_way.wait()):
+                    return False
+            elif not is_last or under_way.opened > sent:
+                return False
+            else:
+                may_ask = not (patient and await under_way.wait(for_next=True))
+
+
+def _is_of_login(request: Request) -> bool:
+    return request.meta.get(META_KEY) == "login"
