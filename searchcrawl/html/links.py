@@ -71,10 +71,12 @@ class Resolver:
         elif host := _PLAIN_HOST.match(reference):
             folder, rest = host[0], reference[host.end() :]
         else:
-            while rest.startswith("../"):
-                rest = rest[3:]
+            start = 0
+            while rest.startswith("../", start):
+                start += 3
                 if folder != self._root:
                     folder = folder[: folder.rindex("/", 0, -1) + 1]
+            rest = rest[start:]
         if _PLAIN.fullmatch(rest) or (reference and not rest):
             return folder + rest
         return self._resolve_slowly(reference)

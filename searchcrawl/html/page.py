@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from searchcrawl import clock
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
+from searchcrawl.html.flat_markup import BLOCKS, ITEMS
 from searchcrawl.html.links import Reference, Resolver, extract_links, find_base, read_reference
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_blocks
@@ -25,12 +26,6 @@ MAX_REFRESH_SECONDS: Final = 100
 
 _LINKS: Final = "a area frame iframe"
 _FIELDS: Final = "meta link base title"
-# Blocks get a mark before and after them, items only before them: after an item comes another one, or its parent ends.
-_BLOCKS: Final = (
-    "address article aside blockquote body center dd details dialog dir div dl fieldset figcaption figure footer "
-    "form h1 h2 h3 h4 h5 h6 header hgroup hr legend main menu nav ol p pre search section summary table ul"
-)
-_ITEMS: Final = "br caption dt li option optgroup tbody td tfoot th thead tr select textarea"
 _SILENT: Final = "iframe noembed noframes noscript script style template"
 _LANGUAGE_METAS: Final = ("content-language", "language", "dc.language", "dcterms.language")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
@@ -50,7 +45,7 @@ class _Kind(Enum):
 def _tag_ids() -> dict[str, int]:
     """Lexbor's numbers of the tags that matter: a number is cheaper to read from a node than a name."""
     create = LexborHTMLParser("").create_node
-    return {tag: create(tag).tag_id for tag in f"{_LINKS} {_FIELDS} {_BLOCKS} {_ITEMS} {_SILENT}".split()}
+    return {tag: create(tag).tag_id for tag in f"{_LINKS} {_FIELDS} {BLOCKS} {ITEMS} {_SILENT}".split()}
 
 
 _TAG_ID: Final = _tag_ids()
@@ -58,8 +53,8 @@ _KIND_OF_TAG: Final = {
     _TAG_ID[tag]: kind
     for kind, tags in (
         (_Kind.LINK, _LINKS),
-        (_Kind.BLOCK, _BLOCKS),
-        (_Kind.ITEM, _ITEMS),
+        (_Kind.BLOCK, BLOCKS),
+        (_Kind.ITEM, ITEMS),
         (_Kind.OTHER, f"{_FIELDS} {_SILENT}"),  # the last: an iframe is more than a link
     )
     for tag in tags.split()

@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from searchcrawl.html.tree import MAX_ATTRIBUTES, MAX_DEPTH, cap_attributes, cap_depth, may_hide_end, parse_tree
+from searchcrawl.html.page import parse_page
+from searchcrawl.html.tree import MAX_ATTRIBUTES, cap_attributes, may_hide_end, parse_tree
 
 
 def depth_of(html: str) -> int:
@@ -21,7 +22,7 @@ def depth_of(html: str) -> int:
 def test_parse_when_nested_200000_deep_then_tree_is_shallow() -> None:
     html = "<div>" * 200_000 + "<b>end</b>"
 
-    assert depth_of(html) <= MAX_DEPTH + 4
+    assert depth_of(html) <= 10
 
 
 def test_parse_when_nested_elements_hold_links_then_all_are_found() -> None:
@@ -37,19 +38,24 @@ def test_parse_when_2000_fonts_are_unclosed_then_all_links_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "html",
+    ("start", "repeated", "end", "lines"),
     [
-        "<ul>" + "<li>x" * 5_000 + "</ul>",
-        "<table>" + "<tr><td>x<td>y" * 5_000 + "</table>",
-        "<div><p>x</p><br></div>" * 5_000,
-        "<!--" + "<div>" * 5_000 + "--><p>x",
-        "<script>" + "<div>" * 5_000 + "</script><p>x",
-        "<DIV>" * 400 + "x" + "</div>" * 400,
+        ("<ul>", "<li>x", "</ul>", ["x"]),
+        ("<table>", "<tr><td>x<td>y", "</table>", ["x", "y"]),
+        ("", "<div><p>x</p><br></div>", "", ["x"]),
+        ("<!--", "<div>", "--><p>x", None),
+        ("<script>", "<div>", "</script><p>x", None),
+        ("", "<DIV>a<b>b</b>c</div>d", "", ["abc", "d"]),
     ],
-    ids=["items", "cells", "blocks", "comment", "script", "deep-enough"],
+    ids=["items", "cells", "blocks", "comment", "script", "capitals"],
 )
-def test_cap_depth_when_page_is_not_deep_then_is_unchanged(html: str) -> None:
-    assert cap_depth(html) == html
+def test_page_when_it_has_many_tags_then_its_text_is_that_of_a_page_with_few(
+    start: str, repeated: str, end: str, lines: list[str] | None
+) -> None:
+    few, many = (parse_page(start + repeated * n + end, url="http://a.test/").text.split("\n") for n in (5, 5_000))
+
+    assert few == (["x"] if lines is None else lines * 5)
+    assert many == (["x"] if lines is None else lines * 5_000)
 
 
 @pytest.mark.parametrize("html", ["<!-- x" * 5_000, "<script>x" * 5_000, "<" * 5_000, "</x>" * 5_000, "<div" * 5_000])

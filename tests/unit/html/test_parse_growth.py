@@ -1,0 +1,100 @@
+"""A page costs linear time and memory, whatever its tags are and wherever they stand (X-D4, X-R13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from searchcrawl.html.page import parse_page
+from searchcrawl.html.tree import parse_tree
+from tests.growth import assert_linear
+
+Build = Callable[[int], str]
+
+
+def different(count: int, name: str = "font") -> str:
+    """Start tags that are all different, so that a parser keeps each of them."""
+    return "".join(f"<{name} a={number}>" for number in range(count))
+
+
+#: Formatting elements that stay open, and blocks in which they are opened anew.
+REOPENED: Final[dict[str, Build]] = {
+    "in a paragraph": lambda n: f"<p>{different(n)}{'<p>x' * n}",
+    "colours": lambda n: "<p>" + "".join(f"<font color={number}>" for number in range(n)) + "<p>x" * n,
+    "in a block that ends": lambda n: f"<div>{different(n, 'b')}</div>{'<div>x</div>' * n}",
+    "one in each": lambda n: "".join(f"<p><I a={number}>" for number in range(n)),
+    "before rows": lambda n: f"<table>{different(n, 'b')}{'<tr>x' * n}",
+    "cells end none": lambda n: "<table>" + "".join(f"<b a={k}><td></b>" for k in range(n)) + "<tr>x" * n,
+    "ended where none is": lambda n: "<p>" + "".join(f"<b a={k}><!--</b>--><!--<p>-->" for k in range(n)) + "<p>x" * n,
+    "ended in a value": lambda n: "<p>" + "".join(f"<b a={k} c='></b>'>" for k in range(n)) + "<p>x" * n,
+    "quotes that are none": lambda n: "<p>" + "".join(f'<b ="a=" a={k}></b>">' for k in range(n)) + "<p>x" * n,
+    "value in a value": lambda n: "<p>" + "".join(f'<b a= b="x c=" a={k}></b>">' for k in range(n)) + "<p>x" * n,
+    "spans around": lambda n: f"{'<span>' * n}{different(n, 'i')}{'</span>x' * n}",
+    "drawing": lambda n: f"<svg><title><p>{different(n, 'b')}{'<p>x' * n}</title></svg>",
+    "menu": lambda n: f"<select><p>{different(n, 'b')}</select><p>{different(n, 'b')}{'<p>x' * n}",
+    "blanks": lambda n: "<p>" + "".join(f"<b\n\tA={k} >" for k in range(n)) + "<p> " * n,
+}
+#: Elements within each other, also where a look at the tags says that they end.
+NESTED: Final[dict[str, Build]] = {
+    "blocks": lambda n: "<div>" * n,
+    "blocks that seem to end": lambda n: "<div><!--</div>-->" * n,
+    "ends in values": lambda n: "<div a='</div>'>" * n,
+    "ends that are ignored": lambda n: "<span><div></span></div>" * n,
+    "spans and ends": lambda n: "<span>" * n + "</z>" * n,
+    "unknown": lambda n: "<x-y>" * n + "</z>" * n,
+    "drawings": lambda n: "<svg>" * n + "</z>" * n,
+    "void in a drawing": lambda n: "<svg>" + "<wbr>" * n + "</z>" * n,
+    "links in a formula": lambda n: "<math>" + "<td>" * n + "</z>" * n,
+    "templates": lambda n: "<template>" * n + "</z>" * n,
+    "lists": lambda n: "<ul><li>" * n,
+    "tables": lambda n: "<table><td>" * n + "</tfoot>" * n,
+    "frames": lambda n: "<frameset>" * n,
+    "forms": lambda n: "<form><div></form>" * n,
+    "names with brackets": lambda n: "<b<div" * n + "<br<div>" * n + "</z>" * n,
+    "names beyond ascii": lambda n: "<lin\u212a>" * n + "<\u017fpan>" * n + "</z>" * n,
+    "names with nul": lambda n: "<br\0>" * n + "</z>" * n,
+    "names with odd blanks": lambda n: "<br\x0b>" * n + "<br\xa0>" * n + "</z>" * n,
+    "in a noscript": lambda n: "<noscript>" + "<div>" * n + "</noscript>",
+}
+#: What a parser compares with all others of its kind, or adds to what is there.
+COMPARED: Final[dict[str, Build]] = {
+    "options": lambda n: "<select>" + "<option>x" * n,
+    "groups": lambda n: "<select>" + "<optgroup><option>x" * n,
+    "attributes of the body": lambda n: "".join(f"<body a{number % 5_000}>" for number in range(n)),
+    "many attributes of roots": lambda n: "".join(
+        "<html " + " ".join(f"a{k % 10}b{number}" for number in range(500)) + ">" for k in range(n // 200)
+    ),
+    "attributes": lambda n: "<p " + " ".join(f"a{number}" for number in range(n)) + ">",
+    "text before a table": lambda n: "<table>" + ("x" * 20 + "<tr>") * n,
+    "text in pieces": lambda n: ("x" * 20 + "</z>") * n,
+    "links": lambda n: "".join(f"<a href={number}><div>" for number in range(n)),
+    "open links in cells": lambda n: "".join(f"<table><td><a href={number}>" for number in range(n)),
+    "markers": lambda n: "<table><td><object></table>" * n,
+    "names of tags": lambda n: "<a<a" * n + "<b='>'>" * n,
+    "unended tags": lambda n: "<p>" + "<a" * n + ">" + "=" * 20_000,
+    "steps to the parent": lambda n: "".join(
+        f"<a href='{'../' * 20_000}{number}'>x</a>" for number in range(n // 1_000)
+    ),
+}
+FAMILIES: Final = [
+    pytest.param(build, id=name) for family in (REOPENED, NESTED, COMPARED) for name, build in family.items()
+]
+
+
+def parse(text: str) -> object:
+    return parse_page(text, url="http://a.test/")
+
+
+@pytest.mark.parametrize("build", FAMILIES)
+def test_r13_page_when_it_grows_then_its_cost_does_not_grow_faster(build: Build) -> None:
+    assert_linear(parse, build, smallest=1_000, largest=32_000)
+
+
+@pytest.mark.parametrize("build", FAMILIES)
+@pytest.mark.parametrize("size", [100, 200, 400, 1_500, 2_900, 6_000])
+def test_r13_tree_when_a_page_is_made_to_be_large_then_has_few_more_elements_than_tags(build: Build, size: int) -> None:
+    text = build(size)
+
+    assert len(parse_tree(text).css("*")) < 2 * text.count("<") + 30_000
