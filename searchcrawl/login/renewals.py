@@ -8,6 +8,8 @@ from typing import Final
 _PATIENCE: Final = 3
 #: Then so many pages in a row have to be closed, and twice as many after each further renewal that did not help.
 _CLOSED_IN_A_ROW: Final = 5
+#: So many pages in a row show that a login is lost, if few renewals were in vain.
+_SURE: Final = 3
 #: The most closed pages for which an answer under way may still show that the last login helped.
 _MOST_UNDECIDED: Final = 10
 
@@ -30,6 +32,16 @@ class Renewals:
     def is_undecided(self) -> bool:
         """Whether the last renewal has opened no page so far, but still may."""
         return self._begun > 0 and not self._has_opened and self._closed_in_a_row <= _MOST_UNDECIDED
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the last renewal did not open what was closed: one page alone is no sure sign."""
+        return self._in_vain > 0
+
+    @property
+    def seems_lost(self) -> bool:
+        """Whether several pages in a row were closed."""
+        return self._closed_in_a_row >= _SURE
 
     def note_opened(self, *, was_closed: bool) -> None:
         """Notes a page that the last login opened; ``was_closed``: the one before did not."""

@@ -63,7 +63,7 @@ class LoginSession:
     """The state of one login; all methods are for the event loop.
 
     ``generation`` counts the logins, and is 0 while nobody is logged in. A request that was sent with a lower number
-    may be sent again.
+    may be sent again. ``renewals`` says how often that is done.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class LoginSession:
         self._failed: LoginFailed | None = None
         self._again_at = 0.0
         self._tries = 0
-        self._renewals = Renewals()
+        self.renewals = Renewals()
         self._logins = 0
         self._login_pages = LoginPages(plan.url, plan.fronts)
         self._form: FilledForm | None = None
@@ -106,9 +106,9 @@ class LoginSession:
             return True
         if self._task is None:
             # Where nobody is logged in, the last try failed.
-            if not (self.generation and may_begin and self._renewals.may_begin()):
+            if not (self.generation and may_begin and self.renewals.may_begin()):
                 return False
-            self._renewals.begin()
+            self.renewals.begin()
             logger.info("the login was lost: once more")
         try:
             await self._log_in()
@@ -119,11 +119,11 @@ class LoginSession:
     def note_closed(self, generation: int) -> None:
         """Notes that a request of a login was refused."""
         if generation == self.generation > 0:
-            self._renewals.note_closed()
+            self.renewals.note_closed()
 
     def is_undecided(self, generation: int) -> bool:
         """Whether answers that are under way may still show that the login ``generation`` opens pages."""
-        return generation == self.generation > 0 and self._renewals.is_undecided
+        return generation == self.generation > 0 and self.renewals.is_undecided
 
     @property
     def failure(self) -> LoginFailed | None:
@@ -156,7 +156,7 @@ class LoginSession:
         self._check_was_shown = self._check_was_shown or shows_check
         opened = was_closed or body is None or shows_check or not self._check_was_shown
         if opened:
-            self._renewals.note_opened(was_closed=was_closed)
+            self.renewals.note_opened(was_closed=was_closed)
         return opened
 
     def _shows_check(self, body: bytes) -> bool:

@@ -155,26 +155,29 @@ class SessionLogin:
     async def _has_newer_login(self, request: Request) -> bool:
         """Whether a request that was not logged in may be sent again.
 
-        A page that has asked for a renewal before is perhaps one that is closed to this user: it waits whether one that
-        is sent after it opens.
+        Once a renewal was in vain, the page is perhaps closed to this user: it waits whether one that is sent after it
+        opens, before it asks for another.
         """
         session, under_way = self._session, self._under_way
         generation, sent = request.meta.get("login_generation", 0), under_way.sent
-        may_ask = not request.meta.get("login_asked", False)
+        has_asked = request.meta.get("login_asked", False)
         session.note_closed(generation)
+        may_ask = not (has_asked or session.renewals.in_doubt)
         while True:
             is_last = session.generation == generation
             if await session.renew(generation, may_begin=may_ask):
-                request.meta["login_asked"] = request.meta.get("login_asked", False) or (may_ask and is_last)
+                request.meta["login_asked"] = has_asked or (may_ask and is_last)
                 return True
             patient = under_way.sent - sent < _MOST_SENT_MEANWHILE
-            if may_ask:
-                if not (patient and session.is_undecided(generation) and await under_way.wait()):
+            if not is_last:
+                return False
+            if session.is_undecided(generation):
+                if not (patient and await under_way.wait()):
                     return False
-            elif not is_last or under_way.opened > sent:
+            elif may_ask or under_way.opened > sent or not session.renewals.may_begin():
                 return False
             else:
-                may_ask = not (patient and await under_way.wait(for_next=True))
+                may_ask = session.renewals.seems_lost or not (patient and await under_way.wait(for_next=True))
 
 
 def _is_of_login(request: Request) -> bool:

@@ -3,86 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Hop
-from searchcrawl.login.cookie_jar import CookieJar
-from searchcrawl.login.session import LoginSession, Plan
-from searchcrawl.login.session_login_middleware import SessionLogin
-from searchcrawl.politeness.rate_limiter import RateLimiter
 from tests.fetch_requests import answer, claim, visit
-
-SITE = "http://site.test"
-ENTRY = f"{SITE}/enter"
-
-
-class Login:
-    """A login by cookies of its own page, which sets ``s=1``, ``s=2``, … at each login."""
-
-    def __init__(self, **plan: Any) -> None:
-        self.jar = CookieJar([SITE])
-        side = SideRequests(download=self.download, rate_limiter=RateLimiter())
-        self.session = LoginSession(Plan(**{"url": ENTRY, **plan}), self.jar, side)
-        self.login = SessionLogin(frozenset([SITE]), self.session, self.jar, next_seconds=0.01)
-        self.logins = 0
-        self.is_down = False
-        #: requests of pages whose answers come while the next login is under way
-        self.meanwhile: list[tuple[Request, Response]] = []
-
-    async def download(self, request: Request) -> Response:
-        await sent(self.login.process_request(request))
-        for late, its_answer in self.meanwhile:
-            await sent(self.login.process_response(late, its_answer))
-        if self.is_down:
-            return answer(request, 503)
-        self.logins += 1
-        passed = await sent(
-            self.login.process_response(request, answer(request, 200, b"Hi", Set_Cookie=f"s={self.logins}; Path=/"))
-        )
-        assert isinstance(passed, Response)
-        return passed
-
-    async def ask(self, path: str, **meta: Any) -> Request:
-        """A request for a page as it is sent."""
-        request = visit(f"{SITE}{path}", row=claim(f"{SITE}{path}"), **meta)
-        await sent(self.login.process_request(request))
-        return request
-
-    async def hear(self, request: Request, status: int = 200, body: bytes = b"", **headers: Any) -> Response | Request:
-        """What becomes of the answer of a request."""
-        return await sent(self.login.process_response(request, answer(request, status, body, **headers)))
-
-    async def follow(self, path: str, server: Callable[[], tuple[int, dict[str, str]]]) -> int:
-        """The code with which a page ends, which is asked for as often as the login says."""
-        request = await self.ask(path)
-        try:
-            for _ in range(20):
-                status, headers = server()
-                heard = await self.hear(request, status, **headers)
-                if isinstance(heard, Response):
-                    return heard.status
-                request = heard
-                await sent(self.login.process_request(request))
-        except VisitEnded as ended:
-            return ended.outcome.code
-        raise AssertionError("asked for again without end")
-
-    @property
-    def cookies(self) -> str:
-        """What the next request for a page sends."""
-        return self.jar.header(f"{SITE}/next")
-
-
-async def sent(result: Any) -> Any:
-    """The result of a middleware, which answers at once or later."""
-    return await result if isinstance(result, Awaitable) else result
+from tests.scripted_login import ENTRY, SITE, Login, sent
 
 
 @pytest.mark.parametrize(
@@ -199,131 +129,6 @@ def test_form_when_it_stands_in_place_of_a_page_then_the_login_is_lost_and_at_it
     assert isinstance(found, Request) is is_renewed
 
 
-class Worn:
-    """A server whose sessions are good for ``lasts`` pages; some are closed to everybody."""
-
-    def __init__(self, login: Login, lasts: int, wall: int = 401, closed: frozenset[str] = frozenset()) -> None:
-        self.login = login
-        self.lasts = lasts
-        self.wall = wall
-        self.closed = closed
-        self.used: dict[str, int] = {}
-
-    async def visit(self, path: str) -> int:
-        """The code with which a page ends."""
-        return await self.login.follow(path, lambda: self.answer(path))
-
-    def answer(self, path: str) -> tuple[int, dict[str, str]]:
-        """Status and headers, by the session that the login has now."""
-        session = self.login.cookies
-        if path not in self.closed and self.used.get(session, 0) < self.lasts:
-            self.used[session] = self.used.get(session, 0) + 1
-            return 200, {}
-        return self.wall, {"Location": "/enter"}
-
-
-@pytest.mark.parametrize("lasts", [1, 2, 5])
-@pytest.mark.parametrize("wall", [401, 302])
-@pytest.mark.parametrize("closed", [frozenset[str](), frozenset({"/3"}), frozenset({"/0", "/7"})])
-def test_session_when_it_ends_again_and_again_then_is_renewed_as_long_as_that_opens_pages(
-    lasts: int, wall: int, closed: frozenset[str]
-) -> None:
-    async def story() -> tuple[dict[str, int], int]:
-        worn = Worn(Login(), lasts, wall, closed)
-        return {path: await worn.visit(path) for path in (f"/{number}" for number in range(20))}, worn.login.logins
-
-    codes, logins = asyncio.run(story())
-
-    assert {path for path, code in codes.items() if code == 959} == closed
-    assert logins <= 20 // lasts + 1 + len(closed)
-
-
-def test_session_when_pages_under_way_wear_it_out_then_all_of_them_open_in_the_end() -> None:
-    async def story() -> list[int]:
-        made = Login()
-        worn = Worn(made, 1)
-        await made.ask("/first")
-        asked = [await made.ask(f"/{number}") for number in range(6)]
-        codes: list[int] = []
-        while asked:
-            # All are answered by one session; the walls come first.
-            answers = [(request, *worn.answer(request.url)) for request in asked]
-            answers.sort(key=lambda one: -one[1])
-            heard = await asyncio.gather(*(made.hear(request, status, **more) for request, status, more in answers))
-            codes += [one.status for one in heard if isinstance(one, Response)]
-            asked = [one for one in heard if isinstance(one, Request)]
-            for request in asked:
-                await sent(made.login.process_request(request))
-        return codes
-
-    assert asyncio.run(story()) == [200] * 6
-
-
-@pytest.mark.parametrize("status", [301, 302, 429, 500, 503])
-def test_renewal_when_its_pages_neither_open_nor_are_refused_then_it_earns_no_other(status: int) -> None:
-    async def story() -> int:
-        made = Login()
-        answers = iter([401, status])
-        request = await made.ask("/lost")
-        for _ in range(2):
-            heard = await made.hear(request, next(answers), Location="/front")
-            if isinstance(heard, Request):
-                request = heard
-                await sent(made.login.process_request(request))
-        ended = await made.follow("/other", lambda: (401, {}))
-        assert ended == 959
-        return made.logins
-
-    assert asyncio.run(story()) == 2
-
-
-@pytest.mark.parametrize("status", [200, 403, 404])
-def test_renewal_when_it_changed_the_answer_of_a_page_then_it_earns_another(status: int) -> None:
-    async def story() -> int:
-        made = Login()
-        answers = iter([401, status])
-        await made.follow("/lost", lambda: (next(answers), {}))
-        await made.follow("/other", lambda: (401, {}))
-        return made.logins
-
-    assert asyncio.run(story()) == 3
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "logins"), [(200, b"Hi, everybody", 3), (200, b"public", 2), (304, b"", 3), (200, b"", 2)]
-)
-def test_renewal_when_check_is_on_pages_then_only_those_were_opened(status: int, body: bytes, logins: int) -> None:
-    async def story() -> int:
-        made = Login(check="Hi")
-        await made.hear(await made.ask("/first"), 200, b"Hi")
-        await made.follow("/forbidden", lambda: (401, {}))
-        await made.hear(await made.ask("/page"), status, body)
-        await made.follow("/other", lambda: (401, {}))
-        return made.logins
-
-    assert asyncio.run(story()) == logins
-
-
-def test_renewal_when_the_login_page_is_down_then_pages_are_tried_again_later() -> None:
-    async def story() -> tuple[list[VisitEnded], str]:
-        made = Login()
-        lost, late = await made.ask("/lost"), await made.ask("/late")
-        made.is_down = True
-        ended = []
-        for request in (lost, late):
-            with pytest.raises(VisitEnded) as raised:
-                await made.hear(request, 401)
-            ended.append(raised.value)
-        return ended, made.cookies
-
-    ended, cookies = asyncio.run(story())
-
-    assert [one.outcome.code for one in ended] == [959, 959]
-    assert [one.outcome.transient for one in ended] == [True, True]
-    assert all(one.outcome.retry_after_seconds for one in ended)
-    assert cookies == ""
-
-
 @pytest.mark.parametrize("hops", [("/",), ("/sso", "/")])
 def test_lost_login_when_it_is_seen_after_redirects_then_the_page_itself_is_asked_for_again(
     hops: tuple[str, ...],
@@ -355,37 +160,3 @@ def test_redirect_when_a_front_page_with_the_form_is_named_for_good_then_no_page
 
     assert isinstance(to_form, Request) is is_lost
     assert isinstance(elsewhere, Response)
-
-
-def test_renewal_when_no_page_ever_shows_check_then_others_count_as_opened() -> None:
-    async def story() -> int:
-        made = Login(check="Hi")
-        await made.follow("/forbidden", lambda: (401, {}))
-        await made.hear(await made.ask("/page"), 200, b"in")
-        await made.follow("/other", lambda: (401, {}))
-        return made.logins
-
-    assert asyncio.run(story()) == 3
-
-
-def test_closed_page_when_others_neither_open_nor_show_the_wall_then_does_not_wait_for_ever() -> None:
-    async def story() -> tuple[int, int]:
-        made = Login()
-        made.login = SessionLogin(frozenset([SITE]), made.session, made.jar, next_seconds=60)
-        asked = await made.ask("/forbidden")
-        again = await made.hear(asked, 401)
-        assert isinstance(again, Request)
-        await sent(made.login.process_request(again))
-        waiting = asyncio.ensure_future(made.hear(again, 401))
-        count = 0
-        while not waiting.done():
-            await made.hear(await made.ask(f"/gone-{count}"), 404)
-            await asyncio.sleep(0)
-            count += 1
-        with pytest.raises(VisitEnded):
-            await waiting
-        return count, made.logins
-
-    count, logins = asyncio.run(story())
-
-    assert (count < 100, logins) == (True, 2)
