@@ -204,6 +204,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._meet_stranger()
         elif state.wall == "redirect":
             self._answer(302, "", Location=f"{state.login}{'&' if '?' in state.login else '?'}next={path}")
+        elif state.wall == "refresh":
+            self._answer(200, f'<meta http-equiv="refresh" content="0; url={state.login}">One moment')
         elif state.wall == "form":
             self._show_form()
         else:

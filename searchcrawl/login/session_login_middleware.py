@@ -11,6 +11,7 @@ from scrapy.http import Response
 from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.raw_refresh import find_raw_refresh
 from searchcrawl.http.redirect_middleware import repeat_request
 from searchcrawl.http.side_requests import META_KEY, REDIRECTS
 from searchcrawl.http.visit_end import (
@@ -107,18 +108,24 @@ class SessionLogin:
 
     def _shows_lost_login(self, request: Request, response: Response) -> bool:
         status = response.status
-        if status == 401:
-            return True
         if status in REDIRECTS:
-            try:
-                target = urls.resolve((response.headers.get(b"Location") or b"").decode("latin-1"), request.url)
-            except InvalidUrl:
-                return False
-            permanent = status in _PERMANENT
-            return self._session.is_login_page(target, permanent=permanent) and not self._session.is_login_page(
-                request.url
-            )
-        return status == 200 and self._session.looks_like_login(response.body)
+            location = (response.headers.get(b"Location") or b"").decode("latin-1")
+            return self._leads_to_login(request, location, permanent=status in _PERMANENT)
+        if status != 200:
+            return status == 401
+        if self._session.looks_like_login(response.body):
+            return True
+        refresh = find_raw_refresh(response.body)
+        # It would end the visit as a move for good does.
+        return refresh is not None and self._leads_to_login(request, refresh, permanent=True)
+
+    def _leads_to_login(self, request: Request, location: str, *, permanent: bool) -> bool:
+        try:
+            target = urls.resolve(location, request.url)
+        except InvalidUrl:
+            return False
+        session = self._session
+        return session.is_login_page(target, permanent=permanent) and not session.is_login_page(request.url)
 
     def _note_opened(self, request: Request, response: Response) -> bool:
         """Whether an answer is a page that was opened, which the session is told; redirects and errors say nothing."""

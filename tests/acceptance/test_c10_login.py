@@ -144,7 +144,7 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
     assert "wr0ng" not in crawl.written()
 
 
-@pytest.mark.parametrize("wall", ["redirect", "form", "status"])
+@pytest.mark.parametrize("wall", ["redirect", "form", "status", "refresh"])
 @pytest.mark.parametrize(
     ("lasts", "closed"), [(3, {"/three.html"}), (10, {"/three.html", "/more-7.html", "/more-8.html", "/more-20.html"})]
 )

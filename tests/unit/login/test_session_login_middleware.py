@@ -160,3 +160,30 @@ def test_redirect_when_a_front_page_with_the_form_is_named_for_good_then_no_page
 
     assert isinstance(to_form, Request) is is_lost
     assert isinstance(elsewhere, Response)
+
+
+REFRESH = '<html><meta http-equiv="refresh" content="{content}"><p>One moment'
+
+
+@pytest.mark.parametrize(
+    ("body", "is_lost"),
+    [
+        (REFRESH.format(content="0; url=/enter"), True),
+        (REFRESH.format(content="1;URL='http://site.test/enter?next=/page'"), True),
+        ("<META content='0;/enter' HTTP-EQUIV = Refresh>", True),
+        (REFRESH.format(content="0; url=/enter-here"), False),
+        (REFRESH.format(content="0; url=/page-2"), False),
+        (REFRESH.format(content="0; url=http://[/enter"), False),
+        (REFRESH.format(content="60"), False),
+        ('<meta name="refresh" content="0; url=/enter">', False),
+        # The session is about to end, and has not: the page is there.
+        (REFRESH.format(content="900; url=/enter"), False),
+        (REFRESH.format(content="0; url=/enter") + "x" * 100_000, False),
+    ],
+)
+def test_page_when_it_only_sends_readers_on_to_the_login_then_the_login_is_lost(body: str, is_lost: bool) -> None:
+    async def story() -> Any:
+        made = Login()
+        return await made.hear(await made.ask("/page"), 200, body.encode())
+
+    assert isinstance(asyncio.run(story()), Request) is is_lost
