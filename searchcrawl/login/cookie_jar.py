@@ -24,8 +24,8 @@ MAX_COOKIES: Final = 100
 MAX_COOKIES_IN_ALL: Final = 3000
 #: Servers take lines of up to 8 KB, with the name of the header.
 MAX_HEADER_BYTES: Final = 8000
-#: The most cookies of one answer that are read.
-_MAX_SET_AT_ONCE: Final = 50
+#: The most new cookies that are taken of one answer, but for those of the login.
+_MAX_ADDED_AT_ONCE: Final = 50
 _FOR_EVER: Final = datetime.max.replace(tzinfo=UTC)
 _MAX_AGE_SECONDS: Final = 400 * 86_400
 
@@ -47,6 +47,7 @@ class Cookie:
     port: int
     https: bool
     expires: datetime = _FOR_EVER
+    http_only: bool = False
     of_login: bool = False
     number: int = 0
 
@@ -98,9 +99,13 @@ class CookieJar:
         parsed = urls.parse(url)
         if parsed.origin not in self._origins:
             return
-        for number, header in enumerate(headers):
-            if number < _MAX_SET_AT_ONCE:
-                self._store(_parse_cookie(parsed, header), of_login=of_login)
+        added = 0
+        for header in headers:
+            cookie = _parse_cookie(parsed, header)
+            is_known = cookie is not None and cookie.key in self._of_origin.get(parsed.origin, ())
+            if is_known or of_login or added < _MAX_ADDED_AT_ONCE:
+                self._store(cookie, of_login=of_login)
+                added += not is_known
 
     def header(self, url: str) -> str:
         """The value of the Cookie header for a request of ``url``; empty if there is no cookie to send."""
@@ -150,6 +155,8 @@ class CookieJar:
                 self._drop(cookie)
         left = [cookie for cookie in own if cookie.expires > now]
         given_up = [cookie for cookie in left if not cookie.of_login] or (left if of_login else [])
+        # Sessions are hidden from scripts, hardly anything else is.
+        given_up.sort(key=lambda one: not one.http_only)
         while is_full() and given_up:
             self._drop(given_up.pop())
         return not is_full()
@@ -192,6 +199,7 @@ def _parse_cookie(url: Url, header: str) -> Cookie | None:
         port=url.port,
         https=https,
         expires=_parse_expiry(given),
+        http_only="httponly" in given,
     )
 
 
@@ -253,10 +261,12 @@ def _without_shadows(due: Collection[Cookie], origin: str) -> Collection[Cookie]
 
 
 def _take_within_limits(cookies: Iterable[Cookie], origin: str) -> list[Cookie]:
-    """Those of ``cookies`` that one request can have: first of the login, then of ``origin``, the oldest first."""
+    """Those of ``cookies`` that one request can have: first of the login, then of ``origin``, of scripts last."""
     kept: list[Cookie] = []
     size = 0
-    for cookie in sorted(cookies, key=lambda one: (not one.of_login, one.origin != origin, one.number)):
+    for cookie in sorted(
+        cookies, key=lambda one: (not one.of_login, one.origin != origin, not one.http_only, one.number)
+    ):
         length = len(cookie.name) + len(cookie.value) + 3
         if size + length <= MAX_HEADER_BYTES and len(kept) < MAX_COOKIES:
             size += length

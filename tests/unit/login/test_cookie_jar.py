@@ -157,6 +157,31 @@ def test_session_when_the_login_itself_floods_then_the_first_cookies_stay() -> N
     assert (sent[0], len(sent)) == ("session", MAX_COOKIES)
 
 
+@pytest.mark.parametrize("place", [0, 60, 120])
+def test_session_when_one_answer_sets_very_many_cookies_then_is_still_sent(place: int) -> None:
+    flood = [f"viewed{number}=1; Path=/" for number in range(120)]
+    by_login = logged_in(*flood[:place], "session=s; Path=/", *flood[place:])
+    by_page = logged_in("session=s; Path=/")
+    by_page.store(WWW + "/", [*flood[:place], "session=turned; Path=/", *flood[place:]])
+
+    assert "session=s" in by_login.header(WWW + "/").split("; ")
+    assert "session=turned" in by_page.header(WWW + "/").split("; ")
+
+
+def test_session_when_it_is_hidden_from_scripts_then_others_go_first() -> None:
+    for of_login in (True, False):
+        made = logged_in(*(f"step{number}=1; Path=/" for number in range(MAX_COOKIES - 1)))
+        if not of_login:
+            made = logged_in()
+            for number in range(MAX_COOKIES - 1):
+                made.store(WWW + "/", [f"step{number}=1; Path=/"])
+        made.store(WWW + "/", ["session=s; Path=/; HttpOnly"], of_login=of_login)
+        for number in range(30):
+            made.store(WWW + "/", [f"late{number}=1; Path=/"], of_login=of_login)
+
+        assert "session=s" in made.header(WWW + "/").split("; ")
+
+
 @pytest.mark.parametrize("flooding", [SSO, PLAIN, PORT, "https://forum.acme.test"])
 @pytest.mark.parametrize("attributes", ["; Path=/", "; Path=/; Domain=acme.test"])
 def test_session_when_another_origin_floods_the_jar_then_is_still_sent(flooding: str, attributes: str) -> None:
