@@ -144,6 +144,7 @@ def test_password_when_it_is_wrong_then_exit_8_code_959_and_no_document_is_lost(
     assert "wr0ng" not in crawl.written()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("wall", ["redirect", "form", "status", "refresh"])
 @pytest.mark.parametrize(
     ("lasts", "closed"), [(3, {"/three.html"}), (10, {"/three.html", "/more-7.html", "/more-8.html", "/more-20.html"})]
@@ -166,6 +167,7 @@ def test_session_when_it_is_lost_again_and_again_then_is_renewed_and_all_pages_o
     assert 35 // lasts <= site.state.logins <= 35 // lasts + 8
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("wall", ["redirect", "form", "status"])
 def test_session_when_its_renewal_opens_nothing_then_exit_8_and_documents_stay_and_there_is_no_other(
     tmp_path: Path, site: LoginSite, wall: str
@@ -225,6 +227,7 @@ def test_session_when_a_site_counts_views_in_cookies_then_lasts_to_the_end(
 SCRIPT: Final = "/index.php?action=login"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("login", "action", "target"),
     [
