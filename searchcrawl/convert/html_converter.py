@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from typing import Final
 
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
@@ -14,10 +15,8 @@ _OVERSIZED_BYTES: Final = 1_000_000
 #: So are bodies with more tags. Fewer tags take less than a second, however they are nested.
 _OVERSIZED_TAGS: Final = 20_000
 _RECOGNISED_BYTES: Final = 8_192
-_BEGINNING: Final = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.{0,4000}?-->\s*|<\?xml[^>]{0,400}>\s*)*<(?:!doctype\s+html|(?:html|head|body|title)[\s>])",
-    re.IGNORECASE | re.DOTALL,
-)
+_BLANKS: Final = re.compile(rb"\s*+")
+_FIRST_TAG: Final = re.compile(rb"<(?:!doctype\s++html|(?:html|head|body|title)[\s>])", re.IGNORECASE)
 
 
 def convert_html(body: bytes, context: ConversionContext) -> Page:
@@ -40,7 +39,21 @@ def _choose_place(body: bytes) -> RunsIn:
 
 
 def _recognise(body: bytes) -> bool:
-    return _BEGINNING.match(body[:_RECOGNISED_BYTES]) is not None
+    """Whether a body begins with a tag of a page, after comments and XML declarations."""
+    head = body[:_RECOGNISED_BYTES].removeprefix(BOM_UTF8)
+    position = 0
+    while True:
+        position = _BLANKS.match(head, position).end()  # type: ignore[union-attr]  # it matches everywhere
+        if head.startswith(b"<!--", position):
+            # The dashes of a comment's beginning may be those of its end.
+            end = head.find(b"-->", position + 2) + len(b"-->")
+        elif head[position : position + 5].lower() == b"<?xml":
+            end = head.find(b">", position) + len(b">")
+        else:
+            return _FIRST_TAG.match(head, position) is not None
+        if end <= position:
+            return False
+        position = end
 
 
 HTML: Final = Converter(

@@ -20,8 +20,9 @@ _MAX_CHARACTERS: Final = 4_096
 _WORD: Final = re.compile(r"[^\s;]+")
 
 _SPACE: Final = r"[\t\n\x0c\r ]*"
-_TIME: Final = re.compile(rf"{_SPACE}(?:([0-9]+)|(?=\.))[0-9.]*(?:\Z|(?=[;,\t\n\x0c\r ]){_SPACE}[;,]?{_SPACE})")
-_URL: Final = re.compile(rf"url{_SPACE}={_SPACE}", re.IGNORECASE)
+# Whatever has been read is not given back: a number of thousands of digits would be tried at each of them.
+_TIME: Final = re.compile(rf"{_SPACE}+(?:([0-9]++)|(?=\.))[0-9.]*+(?:\Z|(?=[;,\t\n\x0c\r ]){_SPACE}+[;,]?{_SPACE}+)")
+_URL: Final = re.compile(rf"url{_SPACE}+={_SPACE}+", re.IGNORECASE)
 _MAX_SECONDS: Final = 2**31
 
 

@@ -12,8 +12,11 @@ from typing import Final
 #: The best come first.
 _HASHES: Final = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
 _MAX_HEADER: Final = 8192
-_PARAMETER: Final = re.compile(r"([A-Za-z0-9!#$%&'*+.^_`|~-]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s,\"]+))")
-_SCHEME: Final = re.compile(r"\s*,?\s*([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?=\s|,|$)(?!\s*=)")
+# A name is read from its beginning to its end: of thousands of letters each would be tried as a beginning, or an end.
+_NAME: Final = r"(?<![A-Za-z0-9!#$%&'*+.^_`|~-])([A-Za-z0-9!#$%&'*+.^_`|~-]++)"
+_PARAMETER: Final = re.compile(rf"{_NAME}\s*+=\s*+(?:\"((?:[^\"\\]|\\.)*+)\"|([^\s,\"]++))")
+_SCHEME: Final = re.compile(rf"\s*+(?:,\s*+)?+{_NAME}(?=\s|,|$)(?!\s*+=)")
+_SEPARATOR: Final = re.compile(r"[\s,]*+")
 
 
 def build_basic_header(username: str, password: str) -> str:
@@ -99,7 +102,7 @@ def _split(header: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     position = 0
     while match := _SCHEME.match(header, position):
         begin = position = match.end()
-        while parameter := re.compile(r"[\s,]*").match(header, position):
+        while parameter := _SEPARATOR.match(header, position):
             found = _PARAMETER.match(header, parameter.end())
             if found is None:
                 break

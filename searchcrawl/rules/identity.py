@@ -72,4 +72,12 @@ class Identity:
 
 
 def _build_expression(name: str) -> str:
-    return _ANY.join(re.escape(piece) for piece in name.split("*"))
+    """An expression for a name with stars, in linear time.
+
+    What stands between two stars is taken where it comes first, and is never looked for again: any later place leaves
+    less for the rest.
+    """
+    first, *others = map(re.escape, name.split("*"))
+    if not others:
+        return first
+    return first + "".join(f"(?>{_ANY}?{piece})" for piece in others[:-1] if piece) + _ANY + others[-1]

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import fnmatch
+import random
+
 import pytest
 
 from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
@@ -53,3 +56,13 @@ def test_identity_when_no_name_is_given_then_nothing_is_stripped() -> None:
     url = f"{SITE}/x;jsessionid=1?utm_source=2"
 
     assert Identity().strip(url) == url
+
+
+def test_name_when_it_has_several_stars_then_is_stripped_as_by_a_shell() -> None:
+    chance = random.Random(3)
+    for _ in range(3_000):
+        name = "".join(chance.choices("ab*", k=chance.randint(1, 6)))
+        found = "".join(chance.choices("ab", k=chance.randint(1, 6)))
+        stripped = Identity([name]).strip(f"http://a.test/?{found}=1&c=2")
+
+        assert (f"{found}=1" not in stripped) == fnmatch.fnmatchcase(found, name), (name, found)
