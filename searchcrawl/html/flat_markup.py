@@ -54,11 +54,18 @@ def flatten(text: str) -> str:
 
 
 def _drop_further(written: list[str], plain: frozenset[str], allowed: int) -> None:
-    """Leaves the first ``allowed`` of those start tags, among all that are ``written``, that have such names."""
+    """Leaves the first ``allowed`` of those start tags, among all that are ``written``, that have such names.
+
+    Where one goes, and where its element would end, a mark keeps the texts apart.
+    """
     found = {tag for tag in set(written) if tag[1:].lower() in plain}
-    if sum(map(written.count, found)) > allowed:
-        for place in [place for place, tag in enumerate(written) if tag in found][allowed:]:
-            written[place] = _NOTHING
+    if sum(map(written.count, found)) <= allowed:
+        return
+    for place in [place for place, tag in enumerate(written) if tag in found][allowed:]:
+        written[place] = BLOCK_MARK + _NOTHING
+    for place, tag in enumerate(written):
+        if tag[:2] == "</" and tag[2:].lower() in plain:
+            written[place] = BLOCK_MARK + tag
 
 
 def _rename(name: str) -> str:

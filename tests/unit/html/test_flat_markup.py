@@ -75,6 +75,12 @@ def test_r13_flattened_when_what_may_nest_is_too_much_then_the_first_stay(name: 
     assert flatten(f"<{name} a>x</{name}>" * 2_000).count(f"<{name}") == stay
 
 
+def test_r13_text_when_a_menu_is_too_long_then_stays_apart_from_it() -> None:
+    text = flatten("<select>" + "<option>x</option>" * 2_000 + "</select>after")
+
+    assert parse_page(text, url=URL).text.split("\n") == ["x"] * 2_000 + ["after"]
+
+
 def test_r13_formatting_when_it_stays_open_then_is_found() -> None:
     chance = random.Random(7)
     pieces = ["a", "=", '"', "'", " ", " ", "/", "<", ">", "\n", "a=", '="', '"x"', "<span>", "</span>", "</b ", "</b>"]
