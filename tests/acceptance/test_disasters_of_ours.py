@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import time
@@ -34,7 +33,14 @@ WAITING: Final = "fetching pauses, waiting up to"
 #: More than all of a project takes.
 ROOM: Final = 60_000
 
-of_files = pytest.mark.skipif(not backends.asks_for_default(os.environ), reason="disks and locks of files")
+of_files = pytest.mark.usefixtures("files_alone")
+
+
+@pytest.fixture
+def files_alone() -> None:
+    """For tests of disks and locks."""
+    if backends.current.postgres is not None or backends.current.solr is not None:
+        pytest.skip("the store or the index is no file")
 
 
 @pytest.fixture(scope="module", params=live_pages.SIZES, ids=str)
