@@ -85,7 +85,8 @@ class Backends:
         """Takes a project its index, as if the disk had been lost."""
         name = _name(folder)
         if self.solr is None or name not in self._cores:
-            shutil.rmtree(folder / "var" / "index")
+            if (folder / "var" / "index").exists():
+                shutil.rmtree(folder / "var" / "index")
             return
         self.solr.delete_core(name)
         self.solr.create_core(name)

@@ -241,13 +241,13 @@ class Town:
             yield from sorted(page.links)
 
     def canonicals(self, url: str) -> Iterator[str]:
-        """The URL, and those that canonical links lead to from it."""
+        """The URL, and those that canonical links and redirects lead to from it."""
         seen: set[str] = set()
         while url not in seen:
             seen.add(url)
             yield url
             page = self.pages.get(url)
-            url = url if page is None or page.canonical is None else page.canonical
+            url = url if page is None else page.canonical or page.to or url
 
 
 class Publisher:

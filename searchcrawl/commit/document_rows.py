@@ -10,6 +10,7 @@ from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import WITH_DOCUMENT, Code
 from searchcrawl.commit.decide import Group, build_key
 from searchcrawl.duplicates import resolution
+from searchcrawl.duplicates.resolution import Changes
 from searchcrawl.items import Document, Page
 from searchcrawl.rules import lifecycle
 from searchcrawl.store.batches import batch_table
@@ -114,10 +115,7 @@ def _resolve_duplicates(
     if not after:
         return set()
     found = resolution.resolve(before, after, DuplicateKeys(transaction, source_id), canonicals=canonicals)
-    duplicate_key_table.set_results(transaction, found.changes)
-    duplicate_key_table.move_duplicates(transaction, found.moved)
-    lost = set(document_table.send_again(transaction, sorted(found.resend)))
-    lost |= {change.url_id for change in found.changes if change.state == DocumentState.RECORD_LOST}
+    lost = _write_results(transaction, found)
     codes = {change.url_id: change.code for change in found.changes}
     visited = {visit.url_id for visit in group.settled}
     group.settled[:] = [
@@ -130,6 +128,30 @@ def _resolve_duplicates(
     group.counts["duplicates"] += len(found.duplicates)
     group.counts["non_indexable"] += sum(1 for code in codes.values() if code == Code.DISPLAY_URL_CLASH)
     return lost
+
+
+def _write_results(transaction: Transaction, found: Changes) -> set[int]:
+    duplicate_key_table.set_results(transaction, found.changes)
+    duplicate_key_table.move_duplicates(transaction, found.moved)
+    lost = set(document_table.send_again(transaction, sorted(found.resend)))
+    return lost | {change.url_id for change in found.changes if change.state == DocumentState.RECORD_LOST}
+
+
+def resolve_again(transaction: Transaction, source_id: int, before: Mapping[int, KeyedDocument]) -> bool:
+    """Resolves the duplicates of documents against which something was noted, or no longer, without a visit.
+
+    ``before`` is what they were. Returns whether another document is to be sent in place of one.
+    """
+    if not before:
+        return False
+    after = duplicate_key_table.load(transaction, before.keys())
+    found = resolution.resolve(before, after, DuplicateKeys(transaction, source_id))
+    lost = _write_results(transaction, found)
+    url_table.set_codes(transaction, {change.url_id: change.code for change in found.changes})
+    if lost:
+        batch_table.mark_records_lost(transaction, sorted(lost))
+        url_table.reopen(transaction, lost)
+    return bool(found.changes or found.resend)
 
 
 def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None:

@@ -13,8 +13,10 @@ from functools import partial
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import is_refusal
+from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.run import Run
+from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs.lease import BEAT_SECONDS
 from searchcrawl.store.states import REMOVALS, FetchState, Leaving
@@ -24,24 +26,27 @@ from searchcrawl.store.urls.orphan_table import NamedRow, PageLinks
 logger = logging.getLogger(__name__)
 
 
-def settle_orphans(run: Run) -> None:
+def settle_orphans(run: Run) -> bool:
     """Marks the orphans to be removed (``delete``), or has them not visited again (``keep``), after a completed run.
 
-    Drops what was noted of those that are named again. A crash in between is harmless: the next completed run does all
-    of it again, and until then no mark removes anything. Raises StoreError, LeaseLost.
+    Drops what was noted of those that are named again. Returns whether documents are to be sent: copies for which an
+    orphan stood. A crash in between is harmless: the next completed run does all of it again, and until then no mark
+    removes anything. Raises StoreError, LeaseLost.
     """
     named = _find_named(run)
     deletes = run.source.lifecycle.orphans == "delete"
     found = after = 0
+    sends = False
     while rows := run.read(partial(orphan_table.load_rows, source_id=run.source_id, after=after)):
         after = rows[-1].url_id
         back = [row.url_id for row in rows if _is_noted(row) and _is_named(row, named)]
         orphans = [row.url_id for row in rows if not _is_named(row, named) and _is_new_orphan(row, deletes=deletes)]
         found += len(orphans)
         if back or orphans:
-            run.write(partial(_write_page, run=run, back=back, orphans=orphans, deletes=deletes))
+            sends |= run.write(partial(_write_page, run=run, back=back, orphans=orphans, deletes=deletes))
     if found:
         logger.info("no page, sitemap or start list names %d documents any more", found)
+    return sends
 
 
 def release_orphans(run: Run) -> None:
@@ -53,7 +58,7 @@ def release_orphans(run: Run) -> None:
         after = rows[-1].url_id
         noted = [row.url_id for row in rows if _is_noted(row)]
         if noted:
-            run.write(partial(orphan_table.note_named, url_ids=noted, due_ms=0))
+            run.write(partial(_drop_notes, source_id=run.source_id, url_ids=noted, due_ms=0))
         # The run has only begun: nothing else renews the lease yet.
         if clock.monotonic() - beat > BEAT_SECONDS:
             run.renew_lease()
@@ -105,10 +110,29 @@ def _is_new_orphan(row: NamedRow, *, deletes: bool) -> bool:
     return row.due_ms is not None and row.fetch_state == FetchState.SETTLED
 
 
+def unmark_orphans(transaction: Transaction, *, source_id: int, url_ids: Sequence[int]) -> None:
+    """Takes away the marks of orphans whose removal is not decided: they stay, and stand for their copies again."""
+    before = duplicate_key_table.load(transaction, url_ids)
+    orphan_table.unmark(transaction, url_ids)
+    resolve_again(transaction, source_id, before)
+
+
 def _write_page(
     transaction: Transaction, *, run: Run, back: Sequence[int], orphans: Sequence[int], deletes: bool
-) -> None:
-    orphan_table.note_named(transaction, back, due_ms=run.row.horizon_ms + 1)
+) -> bool:
+    sends = _drop_notes(transaction, source_id=run.source_id, url_ids=back, due_ms=run.row.horizon_ms + 1)
     if orphans:
         orphan_table.set_orphans(transaction, run.source_id, any_left=True)
-        (orphan_table.mark if deletes else orphan_table.park)(transaction, orphans)
+        if not deletes:
+            orphan_table.park(transaction, orphans)
+        else:
+            before = duplicate_key_table.load(transaction, orphans)
+            orphan_table.mark(transaction, orphans)
+            sends |= resolve_again(transaction, run.source_id, before)
+    return sends
+
+
+def _drop_notes(transaction: Transaction, *, source_id: int, url_ids: Sequence[int], due_ms: int) -> bool:
+    before = duplicate_key_table.load(transaction, url_ids)
+    orphan_table.note_named(transaction, url_ids, due_ms=due_ms)
+    return resolve_again(transaction, source_id, before)

@@ -74,6 +74,11 @@ class DeliveryThread:
         if batch is not None:
             self._queue.put(batch)
 
+    def _send_copies(self) -> None:
+        batch = delivery_queue.seal_batch(self._run)
+        if batch is not None:
+            delivery_queue.deliver_batch(self._sender, batch)
+
     def finish(self, reason: str) -> None:
         """Sends what is left, waits for all receipts, and carries out the removals; blocks until then.
 
@@ -108,8 +113,9 @@ class DeliveryThread:
                 if run.shutdown.failure is None:
                     delivery_queue.deliver_batch(self._sender, batch)
             if run.shutdown.failure is None:
-                if self._completed and run.source.lifecycle.orphans != "check":
-                    settle_orphans(run)
+                if self._completed and run.source.lifecycle.orphans != "check" and settle_orphans(run):
+                    # Before orphans leave: one of their copies takes the place of each.
+                    self._send_copies()
                 removals.remove_documents(self._sender, completed=self._completed)
         except DeliveryError as error:
             run.delivery_failure = error

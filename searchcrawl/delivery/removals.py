@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from searchcrawl import clock
+from searchcrawl.commit.orphans import unmark_orphans
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.evidence import select_with_evidence
 from searchcrawl.failpoints import reach
@@ -19,7 +20,6 @@ from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import BatchState, Leaving
-from searchcrawl.store.urls import orphan_table
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ def _leave_orphans(run: Run, rows: list[RemovalCandidate]) -> list[RemovalCandid
     """Takes the marks of orphans away that a process left which died; returns the other candidates."""
     stale = [row.url_id for row in rows if row.leaving == Leaving.ORPHAN]
     if stale:
-        run.write(partial(orphan_table.unmark, url_ids=stale))
+        run.write(partial(unmark_orphans, source_id=run.source_id, url_ids=stale))
     return [row for row in rows if row.leaving != Leaving.ORPHAN]
 
 
