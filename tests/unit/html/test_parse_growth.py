@@ -87,11 +87,13 @@ def parse(text: str) -> object:
     return parse_page(text, url="http://a.test/")
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("build", FAMILIES)
 def test_r13_page_when_it_grows_then_its_cost_does_not_grow_faster(build: Build) -> None:
     assert_linear(parse, build, smallest=1_000, largest=32_000)
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize("build", FAMILIES)
 @pytest.mark.parametrize("size", [100, 200, 400, 1_500, 2_900, 6_000])
 def test_r13_tree_when_a_page_is_made_to_be_large_then_has_few_more_elements_than_tags(build: Build, size: int) -> None:
