@@ -40,7 +40,7 @@ class Group:
 
     ``stored`` documents are new or changed. ``unchanged`` are rows whose document is as before: they keep the code of
     the document. For unchanged documents, ``canonicals`` and ``displays`` are new keys by row id, ``new_bodies`` are
-    rows whose body may have other bytes, and ``recovered`` are rows whose last visit had failed. ``with_evidence`` are
+    rows whose body may have other bytes, and ``recovered`` are rows that came back. ``with_evidence`` are
     rows with evidence against their document, ``hidden`` those that failed in too many runs, with what is held
     against them. ``unread`` are rows whose visit brought no text. ``released`` are claims that were given back without
     a visit.
@@ -201,8 +201,13 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
         group.new_bodies.append(claim.url_id)
     group.unchanged.append(settled)
     group.counts["changed" if date_changed or shown_url_changed else "unchanged"] += 1
-    if claim.code not in WITH_DOCUMENT:
+    if _came_back(claim):
         group.recovered.append(claim.url_id)
+
+
+def _came_back(claim: Claim) -> bool:
+    """Whether the last visit failed, or the document left without one, as an orphan: copies may stand in its place."""
+    return claim.code not in WITH_DOCUMENT or not claim.is_known
 
 
 def _note_urls(document: Document, group: Group) -> bool:
@@ -245,7 +250,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     if outcome.code == 304 and not outcome.transient:
         group.unchanged.append(settled)
         group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
-        if claim.code not in WITH_DOCUMENT:
+        if _came_back(claim):
             group.recovered.append(claim.url_id)
         group.counts.update(("fetched", "not_modified"))
         return

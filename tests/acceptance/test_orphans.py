@@ -83,27 +83,6 @@ def test_orphans_when_deleted_then_they_leave_after_the_run_and_stay_away_until_
     assert is_verified(project)
 
 
-@pytest.mark.parametrize("known_first", [True, False])
-def test_orphans_when_they_stood_for_copies_then_one_of_these_is_indexed_in_the_same_run(
-    project: CrawlProject, known_first: bool
-) -> None:
-    for name in ("alpha", "beta"):
-        project.site.set_page(HOST, f"/{name}.html", page("one text for both", "/"))
-    if known_first:
-        link(project.site, "alpha", "gamma")
-        run(project)
-        link(project.site, *HUB)
-    run(project)
-    (survivor,) = left(project) & {"alpha", "beta"}
-    (copy,) = {"alpha", "beta"} - {survivor}
-    link(project.site, copy, "gamma")
-
-    run(project)
-
-    assert left(project) == {"hub", "other", "gamma", copy}
-    assert is_verified(project)
-
-
 @pytest.mark.matrix
 def test_orphans_when_kept_then_they_stay_and_are_visited_only_once_they_are_named_again(project: CrawlProject) -> None:
     project.edit(**settings(project.site, "keep"))

@@ -1,0 +1,88 @@
+"""Orphans that stood for copies: one of these is indexed in their place (D6, F2)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import HOST, is_verified
+from tests.acceptance.support_stories import page, run, source
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess
+
+NAMES = ("alpha", "beta", "gamma")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        link(site, *NAMES)
+        site.set_page(HOST, "/gamma.html", page("text of gamma", "/"))
+        for name in ("alpha", "beta"):
+            site.set_page(HOST, f"/{name}.html", page("one text for both", "/"))
+        yield new_project(tmp_path, site, **source(site, HOST), lifecycle={"orphans": "delete"})
+
+
+def link(site: SiteProcess, *names: str) -> None:
+    """What the start page links to."""
+    site.set_page(HOST, "/", page(f"start of {len(names)}", *(f"/{name}.html" for name in names)))
+
+
+def left(project: CrawlProject) -> set[str]:
+    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
+
+
+def twins(project: CrawlProject) -> tuple[str, str]:
+    """The page that stands for the other one of the same text, and that one."""
+    (survivor,) = left(project) & {"alpha", "beta"}
+    (copy,) = {"alpha", "beta"} - {survivor}
+    return survivor, copy
+
+
+@pytest.mark.parametrize("known_first", [True, False])
+def test_orphans_when_they_stood_for_copies_then_one_of_these_is_indexed_in_the_same_run(
+    project: CrawlProject, known_first: bool
+) -> None:
+    if known_first:
+        link(project.site, "alpha", "gamma")
+        run(project)
+        link(project.site, *NAMES)
+    run(project)
+    survivor, copy = twins(project)
+    link(project.site, copy, "gamma")
+
+    run(project)
+    alone = left(project)
+    link(project.site, *NAMES)
+    run(project)
+
+    assert alone == {"gamma", copy}
+    # Named again it stands for the other one as before.
+    assert left(project) == {"gamma", survivor}
+    assert is_verified(project)
+
+
+@pytest.mark.parametrize("is_named_again", [True, False])
+@pytest.mark.parametrize("point", ["batch.sealed", "batch.marked", "delete.selected", "delete.marked"])
+@pytest.mark.few(4)
+def test_orphans_when_they_stood_for_copies_and_the_run_is_killed_then_one_of_both_is_left(
+    project: CrawlProject, point: str, is_named_again: bool
+) -> None:
+    run(project)
+    survivor, copy = twins(project)
+    link(project.site, copy, "gamma")
+    number = 2 if point.startswith("batch") else 1
+    killed = COMMANDS.run(project.folder, "crawl", "demo", SEARCHCRAWL_FAILPOINT=f"{point}:{number}").returncode
+    if is_named_again:
+        link(project.site, *NAMES)
+
+    run(project)
+    run(project)
+
+    assert killed == -signal.SIGKILL
+    assert left(project) == {"gamma", survivor if is_named_again else copy}
+    assert is_verified(project)
