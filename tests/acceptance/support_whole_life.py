@@ -225,8 +225,8 @@ class Life(RuleBasedStateMachine):
 
     def _may_leave(self, url: str, row: dict[str, Any], *, completed: bool) -> bool:
         evidence = row["evidence"] or ""
-        is_copy = row["code"] in COPY and row["copy_of"] is not None
-        if is_copy:
+        # A page that fails now keeps the text that it had, and another one may have that as well.
+        if row["copy_of"] is not None and (row["code"] in COPY or evidence in {str(code) for code in COPY}):
             survivor = short(row["copy_of"])
             # The other page may have been read while it had this text, and not since.
             text = self.town.pages[url].text if url in self.town.pages else None
@@ -263,7 +263,8 @@ class Life(RuleBasedStateMachine):
         well = {url for url in visited if self.town.is_indexable(url)}
         missing = [url for url in sorted(well) if not self._is_represented(url)]
         assert not missing, [(url, rows.get(url)) for url in missing]
-        self.rejected = {url for url in self.rejected if self.town.removes(url)}
+        # A page that fails, or is not asked for, says nothing new to what was rejected.
+        self.rejected -= well
         self.kept = {url: kept for url, kept in self.kept.items() if url not in well or url not in self._named()}
         waiting = {url for url, row in rows.items() if row["document_state"] == QUARANTINED}
         stay = [url for url in (self.present & rows.keys()) - waiting if self._must_leave(url, rows[url], visited)]
