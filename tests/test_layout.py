@@ -128,6 +128,40 @@ def test_third_party_package_when_imported_then_only_where_it_belongs(package: s
     assert strays == []
 
 
+def test_output_when_written_then_by_the_one_mouth() -> None:
+    # What goes round it may steer a terminal, or tell a secret.
+    names = {
+        "sys.stdout",
+        "sys.stderr",
+        "sys.__stdout__",
+        "sys.__stderr__",
+        "print",
+        "rich.text.Text",
+        "rich.console.Console",
+    }
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()}: {ast.unparse(node)}"
+        for path in package_files()
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in names
+    } | {
+        f"{path.relative_to(PACKAGE).as_posix()}: {name}"
+        for path in package_files()
+        for name, _ in imported_names(parsed(path))
+        if name in names
+    }
+
+    strays = {stray for stray in found if not stray.startswith(("terminal.py:", "cli/output.py:"))}
+    assert strays == {
+        # Whether it is a terminal, the handler of a log, and a console that `terminal` makes.
+        "composition.py: sys.stderr",
+        "extensions/run_log.py: sys.stderr",
+        "extensions/progress_extension.py: sys.stderr",
+        # For types.
+        "cli/commands/search.py: rich.text.Text",
+    }
+
+
 def test_reactor_when_imported_then_never_at_module_level() -> None:
     # Importing it installs it, before Scrapy could choose one.
     strays = [

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from searchcrawl.cli import commands
-from searchcrawl.cli.output import error_lines, print_error
+from searchcrawl.cli.output import drop_output, guard_output, print_error, print_warnings
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.config import Source
@@ -91,6 +90,7 @@ class Command:
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Ends the process with exit code 2 for a wrong use, also for arguments that Scrapy would ignore."""
+        guard_output()
         try:
             args[:] = self.find_arguments(args)
             self.check_use(args, opts)
@@ -122,8 +122,7 @@ class Command:
         except UsageError as error:
             self._refuse(error)
         except BrokenPipeError:
-            # The reader of a pipe has ended (``| head``); nothing may be written at exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()
         except (SearchcrawlError, OSError) as error:
             print_error(error)
             self.exitcode = exit_of(error)
@@ -148,9 +147,7 @@ class Command:
         if name is not None:
             return [load_source(project, name)]
         sources, errors = load_sources(project)
-        for error in errors:
-            for line in error_lines(error):
-                print(f"warning: {line}", file=sys.stderr)
+        print_warnings(errors)
         return list(sources.values())
 
     def _apply_global_options(self, opts: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from searchcrawl import __version__
 from searchcrawl.cli import commands
+from searchcrawl.cli.output import drop_output, flush_output, guard_output, print_error, print_line, print_note
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
 
@@ -24,18 +25,21 @@ LATER: Final = frozenset({
     "apply", "delete", "optimize", "plan", "recrawl", "resume", "selftest", "serve",
     "stop", "submit", "suspend", "tick",
 })  # fmt: skip
+#: A command of Scrapy that draws on the terminal by itself.
+_SHELL: Final = "shell"
 
 
 def main(argv: list[str] | None = None) -> None:
     """Runs one command and exits with its code; ``argv`` None is that of the process."""
     argv = list(sys.argv if argv is None else argv)
+    if _SHELL not in argv[1:2]:
+        guard_output()
     try:
         sys.exit(_run(argv))
     except KeyboardInterrupt:
         sys.exit(Exit.ENDED_EARLY)
     except BrokenPipeError:
-        # The reader of a pipe has ended (``| head``); nothing may be written at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         sys.exit(Exit.DONE)
 
 
@@ -58,8 +62,6 @@ def _run(argv: list[str]) -> int:
         gc.enable()
         execute_command(argv, name)
     except SearchcrawlError as error:
-        from searchcrawl.cli.output import print_error  # noqa: PLC0415
-
         # Our commands report such errors themselves; the commands of Scrapy also meet a broken project.
         print_error(error)
         return exit_of(error)
@@ -98,15 +100,16 @@ def make_command(name: str) -> Command:
 
 def _run_without_command(options: list[str]) -> int:
     if options and options[0] == "--version":
-        print(f"searchcrawl {__version__}")
+        print_line(f"searchcrawl {__version__}")
         return Exit.DONE
     unknown = [option for option in options if option not in {"-h", "--help"}]
     if unknown:
         return _refuse(f"searchcrawl: unknown option (got {_show(unknown[0])})")
-    print("Usage: searchcrawl COMMAND [options] [arguments]\n\nCommands:")
-    for name in commands.list_names():
-        print(f"  {name:<12} {commands.describe(name)}")
-    print("\nsearchcrawl COMMAND --help says more, with an example.", flush=True)
+    described = [f"  {name:<12} {commands.describe(name)}" for name in commands.list_names()]
+    usage = ("Usage: searchcrawl COMMAND [options] [arguments]", "", "Commands:", *described, "")
+    for line in (*usage, "searchcrawl COMMAND --help says more, with an example."):
+        print_line(line)
+    flush_output()
     return Exit.DONE
 
 
@@ -131,5 +134,5 @@ def _show(text: str) -> str:
 
 
 def _refuse(message: str) -> int:
-    print(message, file=sys.stderr)
+    print_note(message)
     return Exit.WRONG_USE

@@ -15,7 +15,7 @@ from scrapy.settings import Settings
 
 from searchcrawl.cli import commands
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.sources.checking import quote_value, to_one_line
+from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.loading import find_project
 
 #: These commands make a project or need none.
@@ -55,7 +55,7 @@ def find_settings_module(root: Path) -> str:
     try:
         parser.read(root / "scrapy.cfg", encoding="utf-8")
     except (ConfigParserError, UnicodeDecodeError) as error:
-        raise ConfigurationError("scrapy.cfg", "", to_one_line(str(error))) from error
+        raise ConfigurationError("scrapy.cfg", "", str(error)) from error
     module = parser.get("settings", "default", fallback=_OWN_SETTINGS)
     if str(root) not in sys.path:
         sys.path.append(str(root))

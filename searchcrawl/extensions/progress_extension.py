@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Mapping
 from typing import Final
@@ -16,6 +17,7 @@ from searchcrawl.exceptions import StoreError
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 from searchcrawl.store.urls import url_table
+from searchcrawl.terminal import make_console
 
 _PAUSE_SECONDS: Final = 0.5
 #: Counting the queue takes at most a hundredth of the time, however long the queue is.
@@ -54,11 +56,17 @@ class ProgressExtension:
 
     def _draw(self) -> None:
         # Heavy, and needed on a terminal only.
-        from rich.console import Console  # noqa: PLC0415
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as progress:
+        with Progress(
+            *columns,
+            console=make_console(sys.stderr),
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ) as progress:
             task = progress.add_task("", total=None)
             while not self._stopped.wait(_PAUSE_SECONDS):
                 if self._run.database.outage_retry.away:

@@ -13,6 +13,7 @@ from searchcrawl.exceptions import LogError
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
+from searchcrawl.terminal import to_one_line
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -67,25 +68,33 @@ class LogFile(RotatingFileHandler):
         return LogError(f"log {self._path}: {error.strerror or error}")
 
 
-class _OneLine(logging.Formatter):
-    """Formats a record as one line without secrets, whatever a page or a URL contains (X-O3, X-O4).
+class OneLine(logging.Formatter):
+    """Formats a record, by ``inner`` if given, as one line without secrets, whatever it quotes (X-O3, X-O4).
 
     Tracebacks follow, indented.
     """
 
+    def __init__(self, form: str | None = None, *, inner: logging.Formatter | None = None) -> None:
+        super().__init__(form)
+        self._format = super().format if inner is None else inner.format
+
     def format(self, record: logging.LogRecord) -> str:
-        text = redact(super().format(record))
-        first, *rest = text.splitlines() or [""]
-        clean = ["".join(c if c.isprintable() else "?" for c in line) for line in (first, *rest)]
-        return "\n    ".join(clean)
+        return "\n    ".join(map(to_one_line, redact(self._format(record)).rstrip("\n").split("\n")))
 
 
-class _Brief(_OneLine):
+class _Brief(OneLine):
     """Formats a record without its traceback, which only the log has."""
 
     def format(self, record: logging.LogRecord) -> str:
         brief = logging.makeLogRecord({**record.__dict__, "exc_info": None, "exc_text": None, "stack_info": None})
         return super().format(brief)
+
+
+def clean_other_logs() -> None:
+    """Has what Scrapy writes into a log of its own, for a spider in Python, formatted as ours."""
+    for handler in logging.getLogger().handlers:
+        if not isinstance(handler.formatter, OneLine):
+            handler.setFormatter(OneLine(inner=handler.formatter))
 
 
 def install_run_log(
@@ -109,7 +118,7 @@ def install_run_log(
     root.handlers[:] = [*files, screen]
     for file in files:
         # Scrapy opens the root logger to everything: what is below the level has to be stopped here.
-        file.setFormatter(_OneLine(_FORMAT))
+        file.setFormatter(OneLine(_FORMAT))
         file.setLevel(level)
     for name in ("searchcrawl", "scrapy", "twisted"):
         logging.getLogger(name).setLevel(level)

@@ -14,7 +14,7 @@ from searchcrawl.index.query import find_other_prefixes
 from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
 from searchcrawl.sources.attribute_table import map_index_fields
-from searchcrawl.sources.checking import guess, to_one_line
+from searchcrawl.sources.checking import guess
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
@@ -92,7 +92,7 @@ def read_known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
             raise InvalidFile(of_name)
         broken = sorted({error.file for error in errors})
         unread = f" (not read, for errors in it: {', '.join(broken)})" if broken else ""
-        raise UnknownAttribute(f"unknown attribute: {to_one_line(name)}{guess(name, known)}{unread}")
+        raise UnknownAttribute(f"unknown attribute: {name}{guess(name, known)}{unread}")
     return known
 
 
@@ -103,7 +103,7 @@ def _translate_names(query: SearchQuery, fields: Mapping[str, str]) -> SearchQue
         try:
             return fields[name.lower()]
         except KeyError:
-            raise UnknownAttribute(f"unknown attribute: {to_one_line(name)}{guess(name, fields)}") from None
+            raise UnknownAttribute(f"unknown attribute: {name}{guess(name, fields)}") from None
 
     sort = query.sort
     if sort is not None:

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
 from searchcrawl.sources.secrets import is_reference, remove_secrets, resolve_reference
+from searchcrawl.terminal import to_one_line
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -44,11 +45,6 @@ _MESSAGES: Final = {
     "less_than_equal": "must be at most {le:.0f}",
     "literal_error": "must be {expected}",
 }
-
-
-def to_one_line(text: str) -> str:
-    """``text`` on one line: line breaks and control characters are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def read_toml(path: Path, file: str) -> dict[str, Any]:

@@ -29,7 +29,6 @@ from searchcrawl.sources.checking import (
     quote_value,
     read_known_keys,
     read_toml,
-    to_one_line,
     validate,
 )
 from searchcrawl.sources.config import STANDARD, Origin, Source
@@ -40,6 +39,7 @@ from searchcrawl.sources.project import FILE, Project
 from searchcrawl.sources.refused_settings import is_credential
 from searchcrawl.sources.rewrites import build_rewriters
 from searchcrawl.sources.secrets import find_secrets, hide, hide_password, replace_secrets
+from searchcrawl.terminal import to_one_line
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ def load_source(project: Project, name: str) -> Source:
 def _load_source(project: Project, name: str) -> Source:
     path = project.sources_dir / f"{name}.toml"
     if not _NAME.fullmatch(name) or not path.is_file():
-        raise UnknownSource(f"unknown source: {to_one_line(name)}")
+        raise UnknownSource(f"unknown source: {name}")
     file = f"sources/{name}.toml"
     own, errors = read_known_keys(
         Source, read_toml(path, file), file=file, root=project.root, later=config.LATER_KEYS, hidden=_HIDDEN
@@ -170,7 +170,7 @@ def list_source_names(project: Project) -> list[str]:
 def require_source_file(project: Project, name: str) -> str:
     """``name``, if there is a source file of this name, broken or not; raises UnknownSource."""
     if name not in list_source_names(project):
-        raise UnknownSource(f"unknown source: {to_one_line(name)}")
+        raise UnknownSource(f"unknown source: {name}")
     return name
 
 

@@ -18,16 +18,16 @@ from searchcrawl import settings as shipped
 from searchcrawl.cli.command import Command, UsageError
 from searchcrawl.cli.commands.status import count_documents
 from searchcrawl.cli.commands.urls import url_line
-from searchcrawl.cli.output import print_error, print_object, print_table
+from searchcrawl.cli.output import flush_output, print_error, print_line, print_note, print_object, print_table
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
-from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.extensions.run_log import clean_other_logs, install_run_log
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
-from searchcrawl.sources.checking import quote_value, to_one_line
+from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal_on_command_line, is_credential
@@ -73,7 +73,7 @@ class CrawlCommand(Command):
         try:
             spider = loader.load(args[0])
         except KeyError:
-            raise UnknownSource(f"unknown source: {to_one_line(args[0])}") from None
+            raise UnknownSource(f"unknown source: {args[0]}") from None
         if not issubclass(spider, SourceSpider):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         self._check_settings(opts)
@@ -131,6 +131,7 @@ class CrawlCommand(Command):
         gc.disable()
         crawler = process.create_crawler(spider)
         process.crawl(crawler, **arguments)
+        clean_other_logs()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         gc.enable()
@@ -184,8 +185,7 @@ def _leave_at_once() -> NoReturn:
     Threads that are still delivering would keep the process for as long as the index is waited for.
     """
     logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    flush_output()
     os._exit(Exit.ENDED_EARLY)
 
 
@@ -211,14 +211,14 @@ def show_summary(status: dict[str, Any]) -> None:
     title = f"{status['source']}: {run['kind']} run {run['id']}, {run['end_reason'] or 'interrupted'}"
     print_table(("", "count"), rows, title=title)
     for warning in status["warnings"]:
-        print(f"{status['source']}: {to_one_line(warning['message'])}")
+        print_line(f"{status['source']}: {warning['message']}")
 
 
 def _print_failed_logins(run: Run) -> None:
     """Says on standard error that most pages failed the login, where they did."""
     if has_mostly_failed_logins(run.counts):
         text = "most pages failed the login: searchcrawl urls {} --code 959 names them"
-        print(f"searchcrawl: {text.format(run.source.name)}", file=sys.stderr)
+        print_note(f"searchcrawl: {text.format(run.source.name)}")
 
 
 def _print_failed_starts(run: Run) -> None:
@@ -228,4 +228,4 @@ def _print_failed_starts(run: Run) -> None:
     shown = min(_STARTS_SHOWN, len(read_start_urls(run.project, run.source)))
     starts = (row for row in list_urls(run.database, run.source, UrlFilter()) if row["depth"] == 0)
     for row in islice(starts, shown):
-        print(f"searchcrawl: start URL: {url_line(row)}", file=sys.stderr)
+        print_note(f"searchcrawl: start URL: {url_line(row)}")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_object
+from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import Explanation, explain_by_all
 from searchcrawl.queries.explain_steps import describe_live_answer
-from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
@@ -44,7 +42,7 @@ class Command(BaseCommand):
             print_object(first.as_json(others))
         else:
             for line in _format_lines(first, others):
-                sys.stdout.write(f"{to_one_line(line) if line.strip() else ''}\n")
+                print_line(line)
 
     def _add_live_step(self, found: Explanation, project: Project, database: Database) -> Explanation:
         """The explanation with what the site answers now."""

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_error, print_object, progress_bar
+from searchcrawl.cli.output import print_error, print_line, print_object, progress_bar
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
@@ -70,4 +70,4 @@ def show_sent(done: Mapping[str, Any], *, as_json: bool) -> None:
         if done["to_fetch"]
         else ""
     )
-    print(f"{done['source']}: {done['documents']} documents sent{removed}{failed}{to_fetch}")
+    print_line(f"{done['source']}: {done['documents']} documents sent{removed}{failed}{to_fetch}")

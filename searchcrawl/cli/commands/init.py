@@ -9,7 +9,7 @@ from typing import Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_object
+from searchcrawl.cli.output import print_line, print_object
 
 _SCRAPY_CFG: Final = """\
 [settings]
@@ -118,5 +118,5 @@ class Command(BaseCommand):
         if opts.json:
             print_object({"project": str(root.resolve()), "files": list(_FILES)})
         else:
-            print(f"Made a project in {root}: {', '.join(_FILES)}")
-            print("Next: put your contact into searchcrawl.toml, and your site into sources/example.toml.")
+            print_line(f"Made a project in {root}: {', '.join(_FILES)}")
+            print_line("Next: put your contact into searchcrawl.toml, and your site into sources/example.toml.")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import error_lines, print_objects
+from searchcrawl.cli.output import print_line, print_objects, print_warnings
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 
 
@@ -20,10 +19,9 @@ class Command(BaseCommand):
         if loader.project_error is not None:
             raise loader.project_error
         names = sorted(loader.list())
-        for error in loader.errors:
-            for line in error_lines(error):
-                print(f"warning: {line}", file=sys.stderr)
+        print_warnings(loader.errors)
         if opts.json:
             print_objects({"name": name} for name in names)
         else:
-            sys.stdout.writelines(f"{name}\n" for name in names)
+            for name in names:
+                print_line(name)

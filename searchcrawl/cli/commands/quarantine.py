@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_object, print_objects, print_table
+from searchcrawl.cli.output import print_line, print_object, print_objects, print_table
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.operations import quarantine
@@ -79,7 +79,7 @@ def _show_list(removals: Iterator[dict[str, Any]], *, rejected: bool, as_json: b
         print_table(columns, rows)
         nothing = False
     if nothing:
-        print("no deletion was rejected" if rejected else "no deletion waits")
+        print_line("no deletion was rejected" if rejected else "no deletion waits")
 
 
 def _show(action: str, done: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ def _show(action: str, done: Mapping[str, Any]) -> None:
     if done["waiting"]:
         waiting = f"; {done['waiting']} others wait (searchcrawl quarantine list {name})"
     if action == "reject":
-        print(f"{name}: {done['documents']} documents stay in the index{waiting}")
+        print_line(f"{name}: {done['documents']} documents stay in the index{waiting}")
     else:
         failed = f", {done['failed']} refused by the index" if done["failed"] else ""
-        print(f"{name}: {done['removed']} of {done['documents']} documents removed{failed}{waiting}")
+        print_line(f"{name}: {done['removed']} of {done['documents']} documents removed{failed}{waiting}")

@@ -22,7 +22,7 @@ import orjson
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_object
+from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.exit_codes import Exit
 from searchcrawl.sources.loading import PROJECT_VARIABLE
@@ -79,11 +79,13 @@ class Command(BaseCommand):
             return exit_code
         exit_code, _ = _run(command, root, captured=False)
         where = shlex.quote(str(root))
-        print(f"The project is kept in {root}. Search it with:")
-        print(f"  cd {where} && searchcrawl search WORDS")
-        print(f"or, from anywhere:\n  {PROJECT_VARIABLE}={where} searchcrawl search WORDS")
+        print_line(f"The project is kept in {root}. Search it with:")
+        print_line(f"  cd {where} && searchcrawl search WORDS")
+        print_line("or, from anywhere:")
+        print_line(f"  {PROJECT_VARIABLE}={where} searchcrawl search WORDS")
         if exit_code not in {Exit.DONE, Exit.ENDED_EARLY}:
-            print(f"What became of each URL:\n  {PROJECT_VARIABLE}={where} searchcrawl urls {_SOURCE}")
+            print_line("What became of each URL:")
+            print_line(f"  {PROJECT_VARIABLE}={where} searchcrawl urls {_SOURCE}")
         return exit_code
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import argparse
 import logging
 import re
-import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.padding import Padding
-from rich.text import Text
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import console_for_answers, print_object, print_table
+from searchcrawl.cli.output import console_for_answers, print_note, print_object, print_table, styled
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
-from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import require_source_file
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _MAX_ROWS: Final = 1000
 _MARKED: Final = re.compile(f"{HIT_START}(.*?){HIT_END}", re.DOTALL)
@@ -79,7 +79,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
         if opts.group is not None:
-            print("searchcrawl search --group: not available yet", file=sys.stderr)
+            print_note("searchcrawl search --group: not available yet")
             return Exit.WRONG_USE
         project = self.load_project()
         query = SearchQuery(
@@ -99,7 +99,7 @@ class Command(BaseCommand):
         else:
             _show(found)
             for note in notes:
-                print(f"searchcrawl: {to_one_line(note)}", file=sys.stderr)
+                print_note(f"searchcrawl: {note}")
         return None
 
 
@@ -122,21 +122,21 @@ def _show(found: dict[str, Any]) -> None:
     console.print(f"{found['total']} hit{'' if found['total'] == 1 else 's'}{shown}")
     for number, hit in enumerate(hits, start=1):
         console.print()
-        console.print(Text(f"{number}. ").append(to_one_line(hit["title"]) or "(no title)", style="bold"))
+        console.print(styled(f"{number}. ") + styled(hit["title"] or "(no title)", style="bold"))
         # Soft wrapping, so that a URL can be copied in one piece.
-        console.print(Text(f"   {to_one_line(hit['url'])}", style="green"), soft_wrap=True)
+        console.print(styled(f"   {hit['url']}", style="green"), soft_wrap=True)
         if hit["snippet"]:
             console.print(Padding(_highlighted(hit["snippet"]), (0, 0, 0, 3), expand=False))
         if hit["duplicates"]:
-            console.print(Text(f"   also at {', '.join(map(to_one_line, hit['duplicates']))}"), soft_wrap=True)
+            console.print(styled(f"   also at {', '.join(hit['duplicates'])}"), soft_wrap=True)
     for name, counts in found["facets"].items():
         console.print()
-        print_table((to_one_line(name), "documents"), counts.items())
+        print_table((name, "documents"), counts.items())
 
 
 def _highlighted(snippet: str) -> Text:
-    """The snippet with its hits in bold; its text cannot control the terminal."""
-    text = Text()
+    """The snippet with its hits in bold."""
+    text = styled("")
     for number, part in enumerate(_MARKED.split(snippet)):
-        text.append(to_one_line(part), style="bold" if number % 2 else "")
+        text += styled(part, style="bold" if number % 2 else "")
     return text

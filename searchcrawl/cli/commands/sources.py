@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import error_lines, print_object, print_table
+from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, print_table
 from searchcrawl.exceptions import ConfigurationError, InvalidFile
 from searchcrawl.exit_codes import Exit
 from searchcrawl.sources.effective import list_effective_values
@@ -88,6 +87,6 @@ def _check() -> tuple[int, Sequence[ConfigurationError]]:
 def _print(count: int, errors: Sequence[ConfigurationError]) -> None:
     for error in errors:
         for line in error_lines(error):
-            print(line, file=sys.stderr)
+            print_note(line)
     if not errors:
-        print(f"{count} source{'' if count == 1 else 's'}, no errors")
+        print_line(f"{count} source{'' if count == 1 else 's'}, no errors")

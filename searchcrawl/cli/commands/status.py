@@ -8,10 +8,9 @@ from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_object, print_table
+from searchcrawl.cli.output import print_line, print_object, print_table
 from searchcrawl.comparison.look import FINDINGS, look_at_index
 from searchcrawl.queries.status import describe_status
-from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.store.engine.database import Database
 
@@ -70,7 +69,7 @@ def count_documents(status: Mapping[str, Any], *, doubt: str = " by the table, b
 def _show_all(found: list[dict[str, Any]]) -> None:
     """Prints a line for each source, at most 80 columns wide, and then what is unusual."""
     if not found:
-        print("no sources: put one into sources/NAME.toml")
+        print_line("no sources: put one into sources/NAME.toml")
         return
     columns = ("source", "state", "last run", "to fetch", "documents", "waiting")
     rows = [
@@ -87,7 +86,7 @@ def _show_all(found: list[dict[str, Any]]) -> None:
     print_table(columns, rows)
     for status in found:
         if status["force_recrawl"]:
-            print(f"{status['source']}: the next run visits everything again: {to_one_line(status['force_recrawl'])}")
+            print_line(f"{status['source']}: the next run visits everything again: {status['force_recrawl']}")
         _show_warnings(status)
 
 
@@ -98,4 +97,4 @@ def _minute(moment: str) -> str:
 
 def _show_warnings(status: Mapping[str, Any]) -> None:
     for warning in status["warnings"]:
-        print(f"{status['source']}: {to_one_line(warning['message'])}")
+        print_line(f"{status['source']}: {warning['message']}")

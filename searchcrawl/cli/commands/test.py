@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
@@ -13,12 +12,11 @@ from scrapy.crawler import AsyncCrawlerProcess
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_object
+from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.dry_run import build_dry_run
 from searchcrawl.queries.page import describe_page
-from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
@@ -60,24 +58,24 @@ class Command(BaseCommand):
             print_object(view)
         else:
             for line in _lines(view):
-                sys.stdout.write(f"{line}\n")
+                print_line(line)
 
 
 def _lines(view: Mapping[str, Any]) -> Iterator[str]:
     """The lines of the output: URL, code, redirects, fields, the beginning of the text, links with the rule that refuses."""
-    yield to_one_line(view["url"])
-    yield to_one_line(": ".join(filter(None, [describe_code(view["code"]), view["rule"] or view["error"]])))
+    yield view["url"]
+    yield ": ".join(filter(None, [describe_code(view["code"]), view["rule"] or view["error"]]))
     for hop in view["redirects"]:
-        yield to_one_line(f"  redirected from {hop['url']} ({hop['code']})")
+        yield f"  redirected from {hop['url']} ({hop['code']})"
     for name, value in view["fields"].items():
-        yield to_one_line(f"  {name:<14}  {value}")
+        yield f"  {name:<14}  {value}"
     if view["text"]:
         text = view["text"]
         yield ""
-        yield from (f"  {to_one_line(line)}" for line in text[:_MAX_SHOWN_CHARACTERS].splitlines())
+        yield from (f"  {line}" for line in text[:_MAX_SHOWN_CHARACTERS].splitlines())
         if len(text) > _MAX_SHOWN_CHARACTERS:
             yield f"  … {len(text)} characters in all"
     if view["links"]:
         yield ""
     for link in view["links"]:
-        yield to_one_line(f"  {link['url']}" if link["allowed"] else f"  refused: {link['url']}  ({link['rule']})")
+        yield f"  {link['url']}" if link["allowed"] else f"  refused: {link['url']}  ({link['rule']})"

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_object, progress_bar
+from searchcrawl.cli.output import print_line, print_object, progress_bar
 from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
@@ -41,9 +41,9 @@ class Command(BaseCommand):
         if opts.json:
             print_object(done)
         elif not any(done[name] for name in ("documents", "failed", "to_fetch")):
-            print(f"{source.name}: nothing that run {run_id} removed is missing")
+            print_line(f"{source.name}: nothing that run {run_id} removed is missing")
         else:
             failed = f", {done['failed']} could not be sent" if done["failed"] else ""
             to_fetch = f"; the next run fetches {done['to_fetch']} others" if done["to_fetch"] else ""
-            print(f"{source.name}: {done['documents']} documents sent{failed}{to_fetch}")
+            print_line(f"{source.name}: {done['documents']} documents sent{failed}{to_fetch}")
         return Exit.DONE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -12,9 +11,8 @@ from typing import Any
 from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_objects
+from searchcrawl.cli.output import print_line, print_objects
 from searchcrawl.queries.urls import UrlFilter, UrlState, list_urls
-from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
 
@@ -71,11 +69,11 @@ def _moment_ms(text: str) -> int:
 def _show(rows: Iterable[Mapping[str, Any]]) -> None:
     """Prints a line for each URL: a table would have to hold all of them to know its widths."""
     for row in rows:
-        sys.stdout.write(f"{url_line(row)}\n")
+        print_line(url_line(row))
 
 
 def url_line(row: Mapping[str, Any]) -> str:
     """A row of the URL table on one line: state, code, URL, and why."""
     why = row["rule"] or row["error"] or row["duplicate_of"] or ""
     kept = " (in the index)" if row["in_index"] and row["state"] != UrlState.INDEXED else ""
-    return f"{row['state']:<9} {row['code']:>4}  {to_one_line(row['url'])}  {to_one_line(why)}{kept}".rstrip()
+    return f"{row['state']:<9} {row['code']:>4}  {row['url']}  {why}{kept}".rstrip()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_object
+from searchcrawl.cli.output import print_line, print_note, print_object
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.queries.verify import list_crawled_sources, verify
-from searchcrawl.sources.checking import to_one_line
 from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.store.engine.database import Database
 
@@ -32,14 +30,14 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         if opts.repair:
-            print("searchcrawl verify --repair: not available yet", file=sys.stderr)
+            print_note("searchcrawl verify --repair: not available yet")
             return Exit.WRONG_USE
         project = self.load_project()
         only = require_source_file(project, args[0]) if args else None
         with closing(Database(project.database_url, project.root)) as database, use_index(project) as index:
             names = list_source_names(project)
             for name in list_crawled_sources(database, names if only is None else [only]):
-                print(f"warning: {name} is being crawled: what is on its way may show as a difference", file=sys.stderr)
+                print_note(f"warning: {name} is being crawled: what is on its way may show as a difference")
             found = verify(database, index, names, only=only)
         if opts.json:
             print_object(found)
@@ -51,5 +49,5 @@ class Command(BaseCommand):
 def _show(found: Mapping[str, Any]) -> None:
     for kind in _KINDS:
         for entry in found[kind]:
-            print(f"{kind:<8} {to_one_line(entry['url'] or entry['id'])}  {to_one_line(entry['why'])}")
-    print(", ".join(f"{kind} {len(found[kind])}" for kind in _KINDS))
+            print_line(f"{kind:<8} {entry['url'] or entry['id']}  {entry['why']}")
+    print_line(", ".join(f"{kind} {len(found[kind])}" for kind in _KINDS))

@@ -1,0 +1,99 @@
+"""What reaches a terminal, a pipe or a log: text that cannot steer it, whatever a page, a URL or a server wrote (X-O4).
+
+Characters that steer are escaped: controls (C0, DEL, C1), overrides and isolates of direction, separators of lines,
+invisible tags, and what is no character at all. All others stay as they are: other scripts and their marks of
+direction, joiners, blanks of all widths, emoji, flags made of tags, and characters that are newer than this Python.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: The last two characters of each plane are none.
+_NONE: Final = "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17))
+_STEERING: Final = (
+    "\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb\ufdd0-\ufdef\ud800-\udfff"
+    f"\U0001d173-\U0001d17a\U000e0000-\U000e0fff{_NONE}"
+)
+#: The flag of a region, as that of Scotland: a black flag, tags that spell its code, and the tag that ends it.
+_FLAG: Final = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
+_ONE_LINE: Final = re.compile(f"({_FLAG})|[{_STEERING}]")
+_SEVERAL_LINES: Final = re.compile(rf"({_FLAG})|(?![\n\t])[{_STEERING}]")
+
+
+def to_one_line(text: str) -> str:
+    """``text`` on one line that steers nothing: line breaks, and all characters that steer, are escaped."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _ONE_LINE.sub(_escape, text)
+
+
+def to_lines(text: str) -> str:
+    """The same for text of several lines: its line feeds and tabs stay."""
+    return _SEVERAL_LINES.sub(_escape, text)
+
+
+def escape_json(text: str) -> str:
+    """A JSON text of the same meaning that steers nothing: what would is written as its number."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _ONE_LINE.sub(_escape_in_json, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[1] or found[0].encode("unicode_escape").decode("ascii")
+
+
+def _escape_in_json(found: re.Match[str]) -> str:
+    if found[1]:
+        return found[1]
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+class GuardedStream:
+    """A text stream that what is written to it cannot steer; all else is that of the stream inside."""
+
+    def __init__(self, stream: TextIO, alter: Callable[[str], str] | None = None) -> None:
+        #: The stream inside, for what steers the terminal on purpose.
+        self.inner = stream
+        self._alter = alter
+
+    def write(self, text: str) -> int:
+        """Writes ``text``, altered first where that was asked for."""
+        self.inner.write(to_lines(text if self._alter is None else self._alter(text)))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Writes each of ``lines``."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def guard_streams(*, alter_errors: Callable[[str], str]) -> None:
+    """Guards standard output and standard error of this process, whoever writes there; once is enough.
+
+    It is also for what libraries print, for messages of argparse, warnings, and tracebacks, whose errors quote pages.
+    ``alter_errors`` changes what goes to standard error (it takes out secrets).
+    """
+    if sys.stdout is not None and not isinstance(sys.stdout, GuardedStream):
+        sys.stdout = cast(TextIO, GuardedStream(sys.stdout))
+    if sys.stderr is not None and not isinstance(sys.stderr, GuardedStream):
+        sys.stderr = cast(TextIO, GuardedStream(sys.stderr, alter_errors))
+
+
+def make_console(stream: TextIO, **options: Any) -> Console:
+    """A console that draws on ``stream``, with codes that steer a terminal: texts must be clean before."""
+    from rich.console import Console  # noqa: PLC0415  # heavy
+
+    inner = stream.inner if isinstance(stream, GuardedStream) else stream
+    return Console(file=inner, highlight=False, markup=False, emoji=False, **options)

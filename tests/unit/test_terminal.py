@@ -1,0 +1,126 @@
+"""What is written steers no terminal; other scripts, emoji and joiners stay as they are (X-O4)."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sys
+import unicodedata
+from pathlib import Path
+
+import orjson
+import pytest
+
+from searchcrawl.cli.output import guard_output, print_line, print_note, print_object, print_table
+from searchcrawl.extensions.run_log import LogFile, OneLine
+from searchcrawl.sources.secrets import hide
+from searchcrawl.terminal import GuardedStream, escape_json, make_console, to_lines, to_one_line
+
+CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
+DIRECTIONS = list("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+#: Separators of lines, marks without a picture, tags, no characters.
+OTHERS = list("\u2028\u2029\u2060\u2064\u206a\u206f\ufeff\ufff9\ufffb\ufdd0\ufffe\uffff\ud800\udfff") + list(
+    "\U0001d173\U0001fffe\U000e0001\U000e0041\U000e007f\U0010ffff"
+)
+#: Persian with ZWNJ, Hindi with ZWJ, Hebrew with RLM, Arabic with ALM, Thai with a blank of no width, a soft hyphen,
+#: a family joined by ZWJ, a heart with its variation, the flag of Scotland, and an emoji newer than Python 3.11.
+LEGITIMATE = [
+    "می\u200cخواهم",
+    "क्\u200dष",
+    "שלום\u200f!",
+    "\u061cعربي 12\u200e",
+    "ไทย\u200bไทย",
+    "Donau\u00addampf \u00a0\u2009\u202f\u3000x",
+    "👩\u200d👩\u200d👧 ❤\ufe0f 👍🏽",
+    "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
+    "\U0001fae8 \U0001fadf",
+    "蜘蛛 Ελλάδα é e\u0301 \ue001",
+]
+
+
+@pytest.mark.parametrize("character", [*CONTROLS, *DIRECTIONS, *OTHERS], ids=lambda text: f"{ord(text):x}")
+def test_line_when_a_character_steers_then_it_is_escaped(character: str) -> None:
+    written = {to_one_line(f"a{character}b"), escape_json(f'"a{character}b"')}
+
+    assert all(text.isascii() and text.isprintable() and "b" in text for text in written)
+
+
+@pytest.mark.parametrize("text", LEGITIMATE)
+def test_line_when_text_is_of_any_script_then_it_stays(text: str) -> None:
+    assert to_one_line(text) == to_lines(text) == escape_json(text) == text
+
+
+def test_line_when_tags_spell_no_flag_then_they_are_escaped() -> None:
+    hidden = "🏴" + "".join(chr(0xE0000 + ord(letter)) for letter in "ignore all that") + "\U000e007f"
+
+    assert all(unicodedata.category(character) != "Cf" for character in to_one_line(hidden))
+
+
+@pytest.mark.parametrize("text", ["\x9b31m\u202e\x7f", "\U000e0001\U0001fffe", *LEGITIMATE, "".join(CONTROLS)])
+def test_json_when_it_is_escaped_then_it_means_the_same(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_object({"title": text, text: [1]})
+
+    printed = capsys.readouterr().out
+    assert orjson.loads(printed) == json.loads(printed) == {"title": text, text: [1]}
+    assert printed == to_lines(printed)
+    assert printed.count("\n") == 1
+
+
+def test_lines_when_a_value_has_line_breaks_then_no_line_is_forged(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line("a\nok\u2028ok\x85ok\r")
+    print_note("b\nok")
+    print_table(("x\x9b", "n"), [("c\nok\x1b[2J", 1)], title="t\nok")
+
+    captured = capsys.readouterr()
+    assert captured.out.startswith("a\\nok\\u2028ok\\x85ok\\r\nt\\nok\n")
+    assert captured.err == "b\\nok\n"
+    assert to_lines(captured.out) == captured.out
+    assert "c\\nok\\x1b[2J" in captured.out
+
+
+def test_guard_when_others_write_then_nothing_steers_and_no_secret_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hide("pa55-of-the-guard")
+    guard_output()
+    guard_output()
+
+    print("page\x9b31m\u202e", "\tnext", sep="\n")
+    sys.stdout.writelines(["one\x07\n", "two\ud800\n"])
+    sys.stderr.write("bad\x1b]0;t\x07 pa55-of-the-guard\n")
+    sys.excepthook(ValueError, ValueError("title\x9b31m\npa55-of-the-guard"), None)
+
+    captured = capsys.readouterr()
+    assert captured.out == "page\\x9b31m\\u202e\n\tnext\none\\x07\ntwo\\ud800\n"
+    assert captured.err == to_lines(captured.err)
+    assert "bad\\x1b]0;t\\x07 ***\n" in captured.err
+    assert "ValueError: title\\x9b31m\n***\n" in captured.err
+
+
+def test_guard_when_it_is_asked_then_it_is_the_stream_inside() -> None:
+    inner = io.StringIO()
+    stream = GuardedStream(inner)
+
+    assert stream.write("a\x9b") == 2
+    make_console(stream, force_terminal=True).print("b", style="bold")  # type: ignore[arg-type]
+
+    assert inner.getvalue() == "a\\x9b\x1b[1mb\x1b[0m\n"
+    assert stream.closed is False
+    assert stream.isatty() is False
+
+
+def test_log_when_a_record_steers_then_it_is_one_line_that_does_not(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "demo.log")
+    log.setFormatter(OneLine("%(levelname)s %(message)s"))
+    other = LogFile(tmp_path / "other.log")
+    other.setFormatter(OneLine(inner=logging.Formatter("%(message)s")))
+    for handler in (log, other):
+        for text in ("a\x9b31m\u202e\x1b[2J\x85ERROR forged", "b\nERROR forged", *LEGITIMATE):
+            handler.handle(logging.LogRecord("x", logging.INFO, __file__, 1, "%s", (text,), None))
+        handler.close()
+
+    lines = (tmp_path / "demo.log").read_text("utf-8").split("\n")
+    assert lines[:3] == ["INFO a\\x9b31m\\u202e\\x1b[2J\\x85ERROR forged", "INFO b", "    ERROR forged"]
+    assert lines[3:-1] == [f"INFO {text}" for text in LEGITIMATE]
+    assert (tmp_path / "other.log").read_text("utf-8").split("\n") == [line.removeprefix("INFO ") for line in lines]
