@@ -1,4 +1,4 @@
-"""The only module that reads the time: aware UTC for what is stored, monotonic for what is measured."""
+"""The only module that reads the time: aware UTC for what is stored, monotonic for what is measured, and that of the machine for leases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+#: Where the system has no such clock: the one that rests while the machine sleeps.
+_BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -23,6 +25,11 @@ def now_ms() -> int:
 def monotonic() -> float:
     """Seconds that never go back, for durations and pauses within a process."""
     return time.monotonic()
+
+
+def boot_ms() -> int:
+    """Milliseconds since the machine was started, its sleep included: nobody can set it, all processes have the same."""
+    return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000
 
 
 def to_ms(moment: datetime) -> int:

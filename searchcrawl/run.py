@@ -94,8 +94,8 @@ class Run:
     limit: int = 0
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
-    #: in monotonic seconds: before it no other process takes the lease
-    lease_until: float = float("inf")
+    #: by the boot clock: before it no other process takes the lease
+    lease_until_ms: int = field(default_factory=lambda: clock.boot_ms() + leases.EXPIRY_MS)
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _saving: threading.Lock = field(default_factory=threading.Lock)
 
@@ -135,13 +135,21 @@ class Run:
         return self.database.read(work)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """Calls ``work`` in a transaction under the lease; see ``Database.write``. Raises LeaseLost."""
+        """Calls ``work`` in a transaction under the lease; see ``Database.write``. Raises LeaseLost.
 
-        def under_lease(transaction: Transaction) -> T:
+        Where the heartbeat had to wait, for this transaction or for the store, it renews the lease as well: who waits for
+        the end of it finds a living holder.
+        """
+
+        def under_lease(transaction: Transaction) -> tuple[T, int]:
             leases.check(transaction, self.lease)
-            return work(transaction)
+            result = work(transaction)
+            return result, self._beat(transaction, if_late=True)
 
-        return self.database.write(under_lease)
+        result, until_ms = self.database.write(under_lease)
+        # The heartbeat may have renewed it since.
+        self.lease_until_ms = max(self.lease_until_ms, until_ms)
+        return result
 
     def write_counted(self, work: Callable[[Transaction], Mapping[str, int]]) -> None:
         """Calls ``work`` like ``write``, and adds the counts that it returns; a crash loses none of them."""
@@ -161,13 +169,15 @@ class Run:
     def renew_lease(self) -> None:
         """Renews the lease; raises LeaseLost."""
         reach("lease.renew")
+        self.lease_until_ms = self.database.write(self._beat)
 
-        def renew(transaction: Transaction) -> float:
-            until = clock.monotonic() + leases.EXPIRY_MS / 1000
-            leases.renew(transaction, self.lease, now_ms())
-            return until
-
-        self.lease_until = self.database.write(renew)
+    def _beat(self, transaction: Transaction, *, if_late: bool = False) -> int:
+        """Renews the lease, with ``if_late`` only where a beat was missed; returns until when it lasts."""
+        until_ms = clock.boot_ms() + leases.EXPIRY_MS
+        if if_late and until_ms - self.lease_until_ms < 2 * leases.BEAT_SECONDS * 1000:
+            return self.lease_until_ms
+        leases.renew(transaction, self.lease)
+        return until_ms
 
     def end(self, reason: str, exit_code: int) -> None:
         """Writes how the run ended and gives the lease back; raises LeaseLost."""
@@ -198,7 +208,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
 
     def take(transaction: Transaction) -> tuple[int, Lease]:
         source_id = run_table.find_or_add_source(transaction, source.name)
-        return source_id, leases.take(transaction, source_id, name=source.name, now_ms=now_ms())
+        return source_id, leases.take(transaction, source_id, name=source.name)
 
     source_id, lease = database.write(take)
     reach("lease.taken")
@@ -237,7 +247,7 @@ def _hasten(database: Database, lease: Lease, current: str) -> None:
     while after is not None and (edited or before.is_later_than(moment_ms)):
 
         def hasten(transaction: Transaction, after: int = after) -> int | None:
-            leases.renew(transaction, lease, now_ms())
+            leases.renew(transaction, lease)
             return review_table.hasten(transaction, lease.source_id, after=after, now_ms=moment_ms, ahead=not edited)
 
         after = database.write(hasten)

@@ -11,14 +11,13 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from searchcrawl import clock, urls
+from searchcrawl import urls
 from searchcrawl.codes import is_refusal
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.run import Run
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs.lease import BEAT_SECONDS
 from searchcrawl.store.states import REMOVALS, FetchState, Leaving
 from searchcrawl.store.urls import orphan_table, outlink_table, url_table
 from searchcrawl.store.urls.orphan_table import NamedRow, PageLinks
@@ -53,16 +52,12 @@ def release_orphans(run: Run) -> None:
     """Has all orphans visited like other rows again, where the source file says so now (``check``)."""
     if not run.read(partial(orphan_table.has_orphans, source_id=run.source_id)):
         return
-    after, beat = 0, clock.monotonic()
+    after = 0
     while rows := run.read(partial(orphan_table.load_rows, source_id=run.source_id, after=after)):
         after = rows[-1].url_id
         noted = [row.url_id for row in rows if _is_noted(row)]
         if noted:
             run.write(partial(_drop_notes, source_id=run.source_id, url_ids=noted, due_ms=0))
-        # The run has only begun: nothing else renews the lease yet.
-        if clock.monotonic() - beat > BEAT_SECONDS:
-            run.renew_lease()
-            beat = clock.monotonic()
     run.write(partial(orphan_table.set_orphans, source_id=run.source_id, any_left=False))
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from searchcrawl import clock
 from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.commit import document_rows
@@ -22,7 +21,6 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs.lease import BEAT_SECONDS
 from searchcrawl.store.urls import review_table, url_table
 from searchcrawl.store.urls.review_table import Reviewed
 from searchcrawl.store.urls.url_table import Settled
@@ -54,7 +52,6 @@ def review(run: Run, admission: Admission) -> None:
     a later link that is allowed. Raises StoreError, LeaseLost.
     """
     after = left = 0
-    beat = clock.monotonic()
     while rows := run.read(partial(review_table.load_rows_after, source_id=run.source_id, after=after)):
         after = rows[-1].id
         # Before the transaction: a plugin may be slow.
@@ -65,9 +62,6 @@ def review(run: Run, admission: Admission) -> None:
             left += len(reviews.refused)
             run.write_counted(partial(_write, run=run, admission=admission, reviews=reviews))
             admission.note_commit()
-        if clock.monotonic() - beat > BEAT_SECONDS:
-            run.renew_lease()
-            beat = clock.monotonic()
     if left:
         logger.info("rules were edited: %d known URLs are outside now", left)
 

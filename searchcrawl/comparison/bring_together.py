@@ -28,7 +28,6 @@ from searchcrawl.store.documents import comparison_table
 from searchcrawl.store.documents.comparison_table import Indexed
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.runs.lease import BEAT_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +110,6 @@ class _Changes:
     _other: dict[int, Indexed] = field(default_factory=dict)
     _missing: list[int] = field(default_factory=list)
     _admission: Admission = field(init=False)
-    _beat: float = field(default_factory=clock.monotonic)
 
     def __post_init__(self) -> None:
         self._admission = _build_admission(self.run)
@@ -128,9 +126,6 @@ class _Changes:
             self._other[row.url_id] = _read_entry(entry)
         if len(self._unknown) + len(self._other) + len(self._missing) >= _PAGE:
             self.write()
-        if clock.monotonic() - self._beat > BEAT_SECONDS:
-            self.run.renew_lease()
-            self._beat = clock.monotonic()
 
     def write(self) -> None:
         """Writes what was gathered."""

@@ -34,6 +34,7 @@ class HeartbeatExtension:
     def __init__(self, run: Run, *, min_free_bytes: int) -> None:
         self._run = run
         self._min_free_bytes = min_free_bytes
+        self._started = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._renew_lease, name="heartbeat", daemon=True)
 
@@ -41,14 +42,22 @@ class HeartbeatExtension:
     def from_crawler(cls, crawler: Crawler) -> HeartbeatExtension:
         extension = stages_of(crawler).get(cls)
         crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
+        # Pages may be reviewed, and very many start URLs admitted, before the engine starts.
+        extension.start()
         return extension
 
-    def engine_started(self) -> None:
+    def start(self) -> None:
+        """Starts the thread."""
         self._thread.start()
+
+    def engine_started(self) -> None:
+        """From now on the run can be ended."""
+        self._started.set()
 
     def stop(self, reason: str) -> None:
         """Ends the thread; called once everything is delivered."""
         self._stopped.set()
+        self._started.set()
 
     def _renew_lease(self) -> None:
         try:
@@ -57,6 +66,7 @@ class HeartbeatExtension:
                 self._run.renew_lease()
                 self._check_disks()
         except (LeaseLost, StoreError, DiskFull) as error:
+            self._started.wait()
             logger.warning("the run ends: %s", error)
             self._run.shutdown.fail(error)
 

@@ -85,7 +85,7 @@ class Frontier:
         if self._closed or (limit and self._documents + self.window.in_flight >= limit):
             return None
         now = clock.monotonic()
-        if self._run.database.outage_retry.away or now > self._run.lease_until:
+        if self._run.database.outage_retry.away or clock.boot_ms() > self._run.lease_until_ms:
             # Pages that are fetched now could not be stored, and another process may have taken the source.
             return None
         found = self.window.pop(now)

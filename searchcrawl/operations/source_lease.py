@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from searchcrawl import clock
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
@@ -61,7 +60,7 @@ def _take(transaction: Transaction, name: str) -> tuple[Lease, RunRow] | None:
     row = None if source_id is None else run_table.find_last(transaction, source_id)
     if source_id is None or row is None:
         return None
-    return lease.take(transaction, source_id, name=name, now_ms=clock.now_ms()), row
+    return lease.take(transaction, source_id, name=name), row
 
 
 def _beat(run: Run, ended: threading.Event) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from searchcrawl import clock, urls
+from searchcrawl import urls
 from searchcrawl.queries.explain_context import Context, SourceInputs, build_context, build_inputs
 from searchcrawl.queries.explain_steps import Step, list_steps
 from searchcrawl.queries.explain_verdict import Verdict, find_verdict
@@ -67,7 +67,7 @@ def explain_by_all(
 def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanation:
     """Explains the URL ``text`` for one source; raises InvalidUrl, StoreError."""
     url = urls.resolve(text)
-    context = database.read(lambda transaction: build_context(transaction, inputs, url, now_ms=clock.now_ms()))
+    context = database.read(lambda transaction: build_context(transaction, inputs, url))
     steps = tuple(list_steps(context, asked=text))
     return Explanation(context=context, verdict=find_verdict(context), steps=steps)
 

@@ -181,7 +181,7 @@ class Context:
         ]
 
 
-def build_context(transaction: Transaction, inputs: SourceInputs, url: str, *, now_ms: int) -> Context:
+def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> Context:
     """Reads what is known of ``url``, a URL as it was found or as it is shown; raises StoreError."""
     source, project = inputs.source, inputs.project
     source_id = run_table.find_source(transaction, source.name)
@@ -193,7 +193,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str, *, n
     if source_id is not None:
         run = run_table.find_last(transaction, source_id)
         stored_fingerprint = run_table.find_fingerprint(transaction, source_id)
-        running = lease.is_held(transaction, source_id, now_ms)
+        running = lease.is_held(transaction, source_id)
     return Context(
         inputs=inputs,
         url=url,

@@ -63,7 +63,7 @@ def _read_status(
     if source_id is None or run is None:
         return _describe_new_source(source)
     totals = document_table.count_totals(transaction, source_id)
-    executing = lease.is_held(transaction, source_id, clock.now_ms())
+    executing = lease.is_held(transaction, source_id)
     refused = url_queries.count_refused_documents(transaction, source_id)
     lost = url_queries.count_indexed_without_record(transaction, source_id) if preserve else 0
     named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from searchcrawl import clock, urls
+from searchcrawl import urls
 from searchcrawl.comparison.sorted_merge import SortedRow, pair_by_id
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import IndexEntry, Receiver, SearchIndex
@@ -46,10 +46,7 @@ def list_crawled_sources(database: Database, sources: Collection[str]) -> list[s
 
     def find_held(transaction: Transaction) -> list[str]:
         names = run_table.find_source_names(transaction)
-        now_ms = clock.now_ms()
-        return sorted(
-            name for id_, name in names.items() if name in sources and lease.is_held(transaction, id_, now_ms)
-        )
+        return sorted(name for id_, name in names.items() if name in sources and lease.is_held(transaction, id_))
 
     return database.read(find_held)
 

@@ -374,6 +374,8 @@ leases = Table(
     # Machine, boot, process and its start: a later process with the same pid is another holder.
     Column("holder", Text, nullable=False),
     Column("fence", BigInteger, nullable=False),
-    # Null: released.
+    # The last beat by the clock of the store (store.engine.dialect); null: released.
     Column("renewed_ms", BigInteger),
+    # The same by the boot clock of the holder's machine (clock.boot_ms); null: its release knows none.
+    Column("beat_ms", BigInteger),
 )

@@ -23,7 +23,7 @@ from tests.small_disk import may_mount, small_disk
 from tests.solr_relay import Break, SolrRelay
 from tests.solr_server import RunningSolr, free_port
 from tests.store_outages import locked
-from tests.stored_rows import execute, is_being_written
+from tests.stored_rows import age_leases, is_being_written
 from tests.tls_relay import TlsRelay
 
 TO_THE_LAST: Final = ("-s", "SEARCHCRAWL_MIN_FREE_MB=0")
@@ -233,7 +233,7 @@ def test_documents_when_a_frozen_holder_wakes_up_then_it_changes_nothing(live: L
         running.until(lambda: len(live.site.log()) >= live.size // 4)
         running.freeze(lambda: not is_being_written(folder))
         early = live.crawl().exit_code
-        execute(folder, "UPDATE leases SET renewed_ms = renewed_ms - 31000")
+        age_leases(folder, seconds=31)
         late = live.crawl().exit_code
         taken_over = live.wrong()
         running.signal(signal.SIGCONT)

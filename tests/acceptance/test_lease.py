@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawl_forks import Forks, Running, started
+from tests.crawl_forks import CLOCK, Forks, Running, started
 from tests.final_state import inconsistencies, read_state, settled
 from tests.site.client import SiteProcess, write_project
-from tests.stored_rows import execute, is_being_written, query
+from tests.stored_rows import age_leases, execute, is_being_written, query
 
 PAGES = 60
+DAY = 86_400
 START = f"/n/{PAGES},delay=0.2/"
 #: All that a run writes.
 _TABLES = ("urls", "documents", "outlinks", "segments", "batches", "runs", "leases")
@@ -62,6 +63,34 @@ def test_second_start_when_the_first_runs_then_exit_5_and_the_first_goes_on(
     assert (len(state.index), inconsistencies(state)) == (PAGES, [])
 
 
+@pytest.mark.matrix
+@pytest.mark.parametrize("ahead", [DAY, -DAY, 31])
+def test_second_start_when_the_clock_was_set_meanwhile_then_the_first_keeps_its_source(
+    forks: Forks, project: Path, running: Running, ahead: int
+) -> None:
+    second = forks.run(project, "crawl", "demo", **{CLOCK: str(ahead)})
+    first = running.wait()
+
+    assert (second, first) == (5, 0)
+    assert query(project, "SELECT renewed_ms, fence FROM leases") == [(None, 1)]
+
+
+def test_start_when_the_machine_was_started_again_then_takes_over_at_once(
+    forks: Forks, project: Path, running: Running
+) -> None:
+    running.signal(signal.SIGKILL)
+    running.wait()
+    # The clock of that boot was further than that of this one, and another process has the number of the holder now.
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    holder = f"replace(replace(holder, '{boot}', 'earlier'), 'process {running.pid} ', 'process 1 ')"
+    age_leases(project, seconds=-10 * DAY)
+    execute(project, f"UPDATE leases SET holder = {holder}")
+
+    code = forks.run(project, "crawl", "demo")
+
+    assert (code, len(read_state(project, "demo").index)) == (0, PAGES)
+
+
 def test_start_when_the_holder_was_killed_then_takes_over_at_once(
     forks: Forks, project: Path, running: Running
 ) -> None:
@@ -83,9 +112,10 @@ def test_start_when_the_holder_is_frozen_then_takes_over_after_its_time_and_the_
     # It holds no lock on the store.
     running.freeze(lambda: not is_being_written(project))
     early = forks.run(project, "crawl", "demo")
-    execute(project, "UPDATE leases SET renewed_ms = renewed_ms - 31000")
+    age_leases(project, seconds=31)
 
-    late = forks.run(project, "crawl", "demo")
+    # By a clock that was set back, the holder has just renewed its lease.
+    late = forks.run(project, "crawl", "demo", **{CLOCK: "-31"})
     rows, state = written(project), read_state(project, "demo")
     running.signal(signal.SIGCONT)
     frozen = running.wait()

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from searchcrawl import clock
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, SourceBusy
 from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.operations import quarantine
@@ -155,7 +154,7 @@ def test_reject_when_removals_wait_then_the_documents_stay(filled: FilledStore) 
     assert filled.indexed_urls() == ["/a", "/b"]
     assert listed(filled) == []
     with filled.database.read_once() as transaction:
-        assert not lease.is_held(transaction, filled.run.source_id, clock.now_ms())
+        assert not lease.is_held(transaction, filled.run.source_id)
 
 
 def test_quarantine_when_nothing_waits_or_never_ran_then_nothing_is_done(filled: FilledStore) -> None:

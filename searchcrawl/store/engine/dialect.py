@@ -51,6 +51,10 @@ class Dialect(ABC):
         """Waits until no other process migrates this database, however long a migration takes."""
 
     @abstractmethod
+    def read_clock_ms(self, transaction: Connection) -> int:
+        """The present, in milliseconds since 1970, by the clock that all processes at this database share."""
+
+    @abstractmethod
     def find_transaction_number(self, transaction: Connection) -> str | None:
         """The number of a writing transaction; None where a transaction whose commit failed was certainly not made."""
 

@@ -104,6 +104,11 @@ class PostgresqlDialect(Dialect):
         transaction.execute(text("SET LOCAL lock_timeout = 0"))
         transaction.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
 
+    def read_clock_ms(self, transaction: Connection) -> int:
+        """The server's clock now, and not as the transaction began: it may have waited for a lock."""
+        query = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+        return int(transaction.exec_driver_sql(query).scalar_one())
+
     def find_transaction_number(self, transaction: Connection) -> str | None:
         return str(transaction.exec_driver_sql("SELECT pg_current_xact_id()::text").scalar_one())
 

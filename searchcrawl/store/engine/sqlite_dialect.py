@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from searchcrawl import clock
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
 from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
 from searchcrawl.store.statements import unindexed
@@ -53,6 +54,9 @@ class SqliteDialect(Dialect):
 
     def lock_migration(self, transaction: Connection) -> None:
         """Does nothing: a writing transaction has the file's write lock."""
+
+    def read_clock_ms(self, transaction: Connection) -> int:
+        return clock.now_ms()
 
     def find_transaction_number(self, transaction: Connection) -> str | None:
         return None

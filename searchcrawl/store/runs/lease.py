@@ -1,17 +1,21 @@
-"""A lease with a heartbeat and a fencing number: only one process at a time runs a source (X-S3)."""
+"""A lease with a heartbeat and a fencing number: only one process at a time runs a source (X-S3).
+
+A holder that has ended loses its lease at once where that can be seen, and any holder that has not renewed it for
+EXPIRY_MS. On the machine of the holder these are counted by the boot clock, which nobody can set; elsewhere by the
+clock of the store.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Row, bindparam, select, update
 
+from searchcrawl import clock
 from searchcrawl.exceptions import LeaseLost, SourceBusy
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.runs import holder
 from searchcrawl.store.schema import leases
 
 BEAT_SECONDS: Final = 5.0
@@ -28,7 +32,7 @@ class Lease(NamedTuple):
     fence: int
 
 
-def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) -> Lease:
+def take(transaction: Transaction, source_id: int, *, name: str) -> Lease:
     """Takes the lease of a source if it is free, or if its holder is dead or has stopped renewing it.
 
     Raises SourceBusy while a living process has it.
@@ -37,15 +41,13 @@ def take(transaction: Transaction, source_id: int, *, name: str, now_ms: int) ->
     statement = dialect_of(transaction).upsert(leases, ["source_id"])
     transaction.execute(statement.values(source_id=source_id, holder="", fence=0, renewed_ms=None))
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id).with_for_update()).one()
-    if row.renewed_ms is not None:
-        fresh = abs(now_ms - row.renewed_ms) < EXPIRY_MS
-        if fresh and not _is_dead(row.holder):
-            raise SourceBusy(f"source {name}: another process is running it ({_describe(row.holder)})")
+    if _is_valid(transaction, row):
+        raise SourceBusy(f"source {name}: another process is running it ({holder.describe(row.holder)})")
     fence = int(row.fence) + 1
     transaction.execute(
         update(leases)
         .where(leases.c.source_id == source_id)
-        .values(holder=_build_holder(), fence=fence, renewed_ms=now_ms)
+        .values(holder=holder.describe_own(), fence=fence, **_build_beat(transaction))
     )
     return Lease(source_id, fence)
 
@@ -61,10 +63,11 @@ def check(transaction: Transaction, lease: Lease) -> None:
         raise LeaseLost("another process took this source over; this one stops writing")
 
 
-def renew(transaction: Transaction, lease: Lease, now_ms: int) -> None:
+def renew(transaction: Transaction, lease: Lease) -> None:
     """Renews the lease; to be called every BEAT_SECONDS. Raises LeaseLost."""
     check(transaction, lease)
-    transaction.execute(update(leases).where(leases.c.source_id == lease.source_id).values(renewed_ms=now_ms))
+    statement = update(leases).where(leases.c.source_id == lease.source_id)
+    transaction.execute(statement.values(_build_beat(transaction)))
 
 
 def release(transaction: Transaction, lease: Lease) -> None:
@@ -76,42 +79,21 @@ def release(transaction: Transaction, lease: Lease) -> None:
     )
 
 
-def is_held(transaction: Transaction, source_id: int, now_ms: int) -> bool:
+def is_held(transaction: Transaction, source_id: int) -> bool:
     """Whether a living process holds the lease of a source."""
     row = transaction.execute(select(leases).where(leases.c.source_id == source_id)).one_or_none()
-    if row is None or row.renewed_ms is None:
+    return row is not None and _is_valid(transaction, row)
+
+
+def _build_beat(transaction: Transaction) -> dict[str, int]:
+    return {"renewed_ms": dialect_of(transaction).read_clock_ms(transaction), "beat_ms": clock.boot_ms()}
+
+
+def _is_valid(transaction: Transaction, row: Row[Any]) -> bool:
+    """Whether the holder lives and has renewed its lease in time; both clocks are read after the row."""
+    if row.renewed_ms is None or holder.has_ended(row.holder):
         return False
-    return abs(now_ms - row.renewed_ms) < EXPIRY_MS and not _is_dead(row.holder)
-
-
-def _build_holder() -> str:
-    return f"{socket.gethostname()} boot {_read_boot_id()} process {os.getpid()} started {_read_start(os.getpid())}"
-
-
-def _describe(holder: str) -> str:
-    words = holder.split(" ")
-    return f"process {words[4]} on {words[0]}"
-
-
-def _read_boot_id() -> str:
-    path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"
-
-
-def _read_start(pid: int) -> str:
-    """When a process started, in clock ticks since boot; empty where it is dead or this is not known."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    fields = stat[stat.rfind(")") + 2 :].split()
-    return "" if fields[0] in {"Z", "X"} else fields[19]
-
-
-def _is_dead(holder: str) -> bool:
-    """Whether the holder ran on this machine and has ended; another process may have its pid now."""
-    words = holder.split(" ")
-    if words[0] != socket.gethostname() or not Path("/proc/self/stat").exists():
-        return False
-    boot, pid, started = words[2], int(words[4]), words[6]
-    return boot != _read_boot_id() or _read_start(pid) != started
+    if row.beat_ms is not None and holder.shares_boot(row.holder):
+        return clock.boot_ms() - int(row.beat_ms) < EXPIRY_MS
+    age_ms: int = dialect_of(transaction).read_clock_ms(transaction) - row.renewed_ms
+    return abs(age_ms) < EXPIRY_MS

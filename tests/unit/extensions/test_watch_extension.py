@@ -2,13 +2,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from scrapy.extensions.memusage import MemoryUsage
 from scrapy.utils.test import get_crawler
 
 from searchcrawl.addon import SearchcrawlAddon
-from searchcrawl.extensions.watch_extension import MemoryExtension
+from searchcrawl.exceptions import LeaseLost
+from searchcrawl.extensions import watch_extension
+from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension
+from searchcrawl.store.runs import lease
+from tests.filled_store import FilledStore
+from tests.unit.store.support_store import age_leases
 
+_LIMIT_SECONDS = 20.0
 _CHILD = (
     "from scrapy.utils.test import get_crawler;"
     "from searchcrawl.extensions.watch_extension import MemoryExtension;"
@@ -40,3 +50,53 @@ def test_extensions_when_a_user_took_the_memory_limit_out_then_it_stays_out() ->
     crawler = get_crawler(settings_dict={"ADDONS": {SearchcrawlAddon: 0}, "EXTENSIONS_BASE": {}})
 
     assert crawler.extensions.middlewares == ()
+
+
+@pytest.fixture
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def heartbeat(filled: FilledStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeartbeatExtension]:
+    """A quick one that has begun; its engine has not."""
+    monkeypatch.setattr(watch_extension, "BEAT_SECONDS", 0.02)
+    heartbeat = HeartbeatExtension(filled.run, min_free_bytes=0)
+    heartbeat.start()
+    yield heartbeat
+    heartbeat.stop("finished")
+    heartbeat._thread.join()
+
+
+def until(condition: threading.Event) -> None:
+    assert condition.wait(_LIMIT_SECONDS)
+
+
+def test_heartbeat_when_the_engine_has_not_started_yet_then_renews_the_lease(
+    filled: FilledStore, heartbeat: HeartbeatExtension, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    age_leases(filled.database, lease.EXPIRY_MS)
+    renewed, renew = threading.Event(), lease.renew
+    monkeypatch.setattr(lease, "renew", lambda *arguments: (renew(*arguments), renewed.set()))
+    until(renewed)
+    heartbeat.stop("finished")
+    heartbeat._thread.join()
+
+    with filled.database.read_once() as transaction:
+        assert lease.is_held(transaction, filled.run.source_id)
+
+
+def test_heartbeat_when_the_lease_is_lost_before_the_engine_started_then_the_run_ends_once_it_has(
+    filled: FilledStore, heartbeat: HeartbeatExtension
+) -> None:
+    ended = threading.Event()
+    age_leases(filled.database, lease.EXPIRY_MS)
+    with filled.database.write_once() as transaction:
+        lease.take(transaction, filled.run.source_id, name="demo")
+    filled.run.shutdown.open(lambda reason: ended.set())
+    heartbeat.engine_started()
+    until(ended)
+
+    assert isinstance(filled.run.shutdown.failure, LeaseLost)

@@ -53,7 +53,7 @@ def frontier(filled: FilledStore) -> Iterator[Frontier]:
 def test_next_claim_when_the_lease_was_not_renewed_in_time_then_none_until_it_is(
     filled: FilledStore, frontier: Frontier
 ) -> None:
-    filled.run.lease_until = 0.0
+    filled.run.lease_until_ms = 0
     without = frontier.next_claim()
     filled.run.renew_lease()
 

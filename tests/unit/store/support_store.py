@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from searchcrawl import urls as identity
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.schema import documents, urls
+from searchcrawl.store.schema import documents, leases, urls
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl, Settled
@@ -82,6 +82,13 @@ def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> StoredDo
         "last_changed_ms": NOW_MS,
     }
     return StoredDocument(url_id=url_id, **{**given, **values})
+
+
+def age_leases(database: Database, milliseconds: int) -> None:
+    """Makes the last beats so much older, by all clocks."""
+    with database.write_once() as transaction:
+        beats = {name: leases.c[name] - milliseconds for name in ("renewed_ms", "beat_ms")}
+        transaction.execute(update(leases).values(beats))
 
 
 def row(database: Database, url_id: int) -> Any:

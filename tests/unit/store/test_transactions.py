@@ -19,7 +19,7 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
 from searchcrawl.store.urls import url_table
 from tests.postgres_server import RunningPostgres
-from tests.unit.store.support_store import NOW_MS, SOURCE, add
+from tests.unit.store.support_store import NOW_MS, SOURCE, add, age_leases
 
 PROCESSES = 4
 T = TypeVar("T")
@@ -50,9 +50,9 @@ def together(stores: list[Database], work: Callable[[Database], T]) -> list[T]:
         return list(pool.map(work, stores))
 
 
-def take(store: Database, now_ms: int = NOW_MS) -> Lease:
+def take(store: Database) -> Lease:
     with store.write_once() as transaction:
-        return lease.take(transaction, SOURCE, name="demo", now_ms=now_ms)
+        return lease.take(transaction, SOURCE, name="demo")
 
 
 def waiting_for_locks(postgres: RunningPostgres, url: str) -> int:
@@ -120,7 +120,8 @@ def test_lease_when_processes_take_it_for_the_first_time_at_once_then_one_has_it
 
 def test_lease_when_it_was_taken_over_then_the_old_holder_writes_nothing(stores: list[Database]) -> None:
     old = take(stores[0])
-    new = take(stores[1], NOW_MS + EXPIRY_MS + 1)
+    age_leases(stores[0], EXPIRY_MS)
+    new = take(stores[1])
 
     with pytest.raises(LeaseLost), stores[0].write_once() as transaction:
         lease.check(transaction, old)
@@ -134,11 +135,12 @@ def test_lease_when_its_holder_is_writing_then_a_take_over_waits_for_the_end(
     postgres: RunningPostgres, postgres_stores: list[Database], empty_postgres_url: str
 ) -> None:
     old = take(postgres_stores[0])
+    age_leases(postgres_stores[0], EXPIRY_MS)
 
     with ThreadPoolExecutor(1) as pool:
         with postgres_stores[0].write_once() as transaction:
             lease.check(transaction, old)
-            successor = pool.submit(take, postgres_stores[1], NOW_MS + EXPIRY_MS + 1)
+            successor = pool.submit(take, postgres_stores[1])
             while not waiting_for_locks(postgres, empty_postgres_url):
                 assert not successor.done()
                 time.sleep(0.01)
@@ -155,7 +157,7 @@ def test_lease_when_another_source_is_being_written_then_nobody_waits(postgres_s
     first = take(one)
     with two.write_once() as transaction:
         other = run_table.find_or_add_source(transaction, "other")
-        second = lease.take(transaction, other, name="other", now_ms=NOW_MS)
+        second = lease.take(transaction, other, name="other")
 
     with one.write_once() as transaction:
         lease.check(transaction, first)
@@ -179,19 +181,21 @@ def test_lease_when_its_holder_froze_within_a_transaction_then_it_can_be_taken_o
         with frozen.write_once() as transaction:
             run_table.find_or_add_source(transaction, "demo")
         old = take(frozen)
+        age_leases(frozen, EXPIRY_MS)
 
         with pytest.raises(StoreError):
             _freeze_within_a_transaction(frozen, old, other)
 
         with other.read_once() as transaction:
             assert run_table.find_fingerprint(transaction, SOURCE) is None
-        assert take(other, NOW_MS + 2 * EXPIRY_MS + 2).fence == old.fence + 2
+        age_leases(other, EXPIRY_MS)
+        assert take(other).fence == old.fence + 2
 
 
 def _freeze_within_a_transaction(frozen: Database, old: Lease, other: Database) -> None:
     with frozen.write_once() as transaction:
         lease.check(transaction, old)
-        assert take(other, NOW_MS + EXPIRY_MS + 1).fence == old.fence + 1
+        assert take(other).fence == old.fence + 1
         run_table.set_fingerprint(transaction, SOURCE, "too late")
 
 
