@@ -22,16 +22,18 @@ from searchcrawl.extensions.run_end_extension import RunEndExtension
 from searchcrawl.extensions.watch_extension import HeartbeatExtension
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
-from searchcrawl.http.address_guard import build_guard
+from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, SharedRateLimiter
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
+from searchcrawl.rules.targets import TargetRules
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.reading import SitemapReading
 from searchcrawl.sources.fetch_table import Fetch
+from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import Stages
 
 
@@ -80,11 +82,13 @@ def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateL
     stages.add(traps)
     stages.add(rate_limiter, RateLimiter)
     stages.add(build_guard(run.source.fetch))
+    stages.add(build_public_guard(run.source.fetch))
+    targets = stages.add(_build_targets(run))
     proxy = build_proxy_route(run.source.fetch)
     if proxy is not None:
         stages.add(proxy)
 
-    side = stages.add(SideRequests.of_crawler(crawler, rate_limiter))
+    side = stages.add(SideRequests.of_crawler(crawler, rate_limiter, targets))
     robots = run.source.robots
     if robots.obey:
         files = RobotsFiles(
@@ -117,6 +121,14 @@ def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: 
         robots.listen(sitemaps.add_origin)
     if mode == "off" or not run.source.lifecycle.trust_sitemap or run.forced:
         revisits.set()
+
+
+def _build_targets(run: Run) -> TargetRules:
+    source = run.source
+    named = [*source.start.sitemaps] if not isinstance(source.start.sitemaps, str) else []
+    if source.login.url:
+        named.append(source.login.url)
+    return TargetRules(run.boundary, starts=read_start_urls(run.project, source), named=named)
 
 
 def _build_traps(run: Run) -> TrapWatch:

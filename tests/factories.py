@@ -9,8 +9,12 @@ from itertools import count
 from typing import Any
 
 from searchcrawl.items import Claim, Document, Outcome, Page
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.targets import TargetRules
 
 _numbers = count(1)
+#: Redirects may lead anywhere.
+ANY_TARGET = TargetRules(Boundary(allow_all=True))
 
 
 def claim(url_id: int | None = None, **values: Any) -> Claim:

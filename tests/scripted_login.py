@@ -14,6 +14,7 @@ from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.login.session_login_middleware import SessionLogin
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from tests.factories import ANY_TARGET
 from tests.fetch_requests import answer, claim, visit
 
 SITE = "http://site.test"
@@ -25,7 +26,7 @@ class Login:
 
     def __init__(self, next_seconds: float = 0.01, **plan: Any) -> None:
         self.jar = CookieJar([SITE])
-        side = SideRequests(download=self.download, rate_limiter=RateLimiter())
+        side = SideRequests(download=self.download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
         self.session = LoginSession(Plan(**{"url": ENTRY, **plan}), self.jar, side)
         self.login = SessionLogin(frozenset([SITE]), self.session, self.jar, next_seconds=next_seconds)
         self.logins = 0

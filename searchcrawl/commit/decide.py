@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -67,18 +67,26 @@ class Group:
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0
     after_run: int = 0
+    edited: tuple[str, ...] = ()
 
     def copy(self) -> Group:
         """A copy with lists of its own: if a transaction is repeated, it begins with the original ones."""
         return Group(**{name: copy(getattr(self, name)) for name in Group.__slots__})
 
 
-def decide(items: Sequence[Document | Outcome], source: Source, *, horizon_ms: int = 0, after_run: int = 0) -> Group:
+def decide(
+    items: Sequence[Document | Outcome],
+    source: Source,
+    *,
+    horizon_ms: int = 0,
+    after_run: int = 0,
+    edited: Collection[str] = (),
+) -> Group:
     """Decides about the visits of a group; settled rows are due after ``horizon_ms``, the horizon of the run.
 
-    ``after_run`` is the last completed run before it.
+    ``after_run`` is the last completed run before it, ``edited`` are the keys that were edited since.
     """
-    group = Group(horizon_ms=horizon_ms, after_run=after_run)
+    group = Group(horizon_ms=horizon_ms, after_run=after_run, edited=tuple(edited))
     for item in items:
         if isinstance(item, Document):
             _decide_document(item, source, group)
@@ -245,7 +253,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
             failures=claim.failures,
             after_run=group.after_run,
         )
-    due_ms = None if outcome.code in REFUSED else _compute_due_ms(source, group, now_ms, failed_runs)
+    due_ms = None if _is_last_visit(outcome) else _compute_due_ms(source, group, now_ms, failed_runs)
     settled = _build_settled(outcome, due_ms=due_ms, failed_runs=failed_runs, failures=failures)
     if outcome.code == 304 and not outcome.transient:
         group.unchanged.append(settled)
@@ -256,13 +264,23 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         return
     group.settled.append(settled)
     group.unread.append(claim.url_id)
-    _judge_document(settled, claim, source, group)
+    _judge_document(settled, outcome, source, group)
     if outcome.links:
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
     facts = facts_of(outcome.code)
     # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
     group.counts.update(facts.counters if not failed or facts.kind is CodeClass.FAILURE else ("fetch_failures",))
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
+
+
+def _is_last_visit(outcome: Outcome) -> bool:
+    # A redirect may lead elsewhere the next time.
+    return outcome.code in REFUSED and not _leads_outside(outcome)
+
+
+def _leads_outside(outcome: Outcome) -> bool:
+    """Whether the page was requested, and leads to a URL that an exclude rule names."""
+    return outcome.code == Code.OUTSIDE_BOUNDARY and bool(outcome.redirects)
 
 
 def count_failure(
@@ -279,9 +297,12 @@ def count_failure(
     return failed_runs, known.add(kind, after_run=after_run).dump()
 
 
-def _judge_document(settled: Settled, claim: Claim, source: Source, group: Group) -> None:
+def _judge_document(settled: Settled, outcome: Outcome, source: Source, group: Group) -> None:
     """Notes whether a visit without a page says that a known document is to leave."""
-    keys = source.lifecycle
+    claim, keys = outcome.claim, source.lifecycle
+    if _leads_outside(outcome) and not (outcome.rule or "").startswith(group.edited):
+        # A page may lead to an excluded one for a while, as to a login. If the rule is new, what was read there leaves.
+        return
     confirmed = is_confirmed(
         settled.code, settled.failures, remove_on=keys.remove_on, confirmations=keys.gone_confirmations
     )
@@ -310,6 +331,6 @@ def _build_settled(
         failed_runs=claim.failed_runs if again else failed_runs,
         failures=claim.failures if again else failures,
         due_ms=due_ms,
-        fetched_ms=None if is_refusal(outcome.code, outcome.rule) else clock.now_ms(),
+        fetched_ms=None if is_refusal(outcome.code, outcome.rule) and not _leads_outside(outcome) else clock.now_ms(),
         redirects=_encode_redirects(outcome.redirects),
     )

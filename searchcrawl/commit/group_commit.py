@@ -245,8 +245,8 @@ class GroupCommit:
             self._seal()
 
     def _decide(self, items: Sequence[Document | Outcome]) -> Group:
-        row = self._run.row
-        return decide.decide(items, self._run.source, horizon_ms=row.horizon_ms, after_run=row.after_run)
+        run, row = self._run, self._run.row
+        return decide.decide(items, run.source, horizon_ms=row.horizon_ms, after_run=row.after_run, edited=run.forced)
 
     def _cut_redirect_chains(self, items: Sequence[Document | Outcome]) -> Sequence[Document | Outcome]:
         most = self._run.source.fetch.max_redirects

@@ -12,6 +12,7 @@ from searchcrawl.rules.decision import ALLOWED, Decision
 from searchcrawl.sources.fetch_table import Fetch
 
 _KEY: Final = "fetch.private_networks"
+_OUTSIDE: Final = f"outside the boundary {_KEY} counts for the ports 80, 443 and those of start.urls only"
 #: IANA's special-purpose addresses, multicast, reserved space, and a metadata service whose address looks public.
 _FORBIDDEN_V4: Final = tuple(
     (IPv4Network(cidr), name)
@@ -54,17 +55,27 @@ class AddressGuard:
     ``private_networks`` are CIDRs that may be reached besides the public ones. ``resolve`` maps
     ``host`` or ``*.host`` (the hosts below it) to the address used instead of asking DNS; that
     address is subject to ``decide`` like any other. ``proxy_host``, a name or an address, may be connected to
-    whatever its address is.
+    whatever its address is. ``reason`` is what refusals say besides the network.
     """
 
     def __init__(
-        self, *, private_networks: Iterable[object], resolve: Mapping[str, object], proxy_host: str | None = None
+        self,
+        *,
+        private_networks: Iterable[object],
+        resolve: Mapping[str, object],
+        proxy_host: str | None = None,
+        reason: str = _KEY,
     ) -> None:
+        self._reason = reason
         self._proxy_host = None if proxy_host is None else _normalise_host(proxy_host)
         self._of_proxy = set() if proxy_host is None else {proxy_host}
         self._listed = tuple(ip_network(str(cidr), strict=False) for cidr in private_networks)
         self._resolve = {_normalise_host(host): str(address) for host, address in resolve.items()}
         self._decide = lru_cache(maxsize=4096)(self._evaluate)
+
+    def explain(self, address: str) -> str:
+        """Why ``address``, which is refused, may not be reached."""
+        return f"{address} may not be reached ({self.decide(address).rule}; {self._reason})"
 
     def decide(self, address: str) -> Decision:
         """Decides whether a connection to ``address`` (an IP address as text) may be opened; names the rule."""
@@ -129,6 +140,16 @@ def build_guard(fetch: Fetch) -> AddressGuard:
     """The policy on addresses of a source."""
     host = urlsplit(fetch.proxy).hostname if fetch.proxy else None
     return AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve, proxy_host=host)
+
+
+class PublicGuard(AddressGuard):
+    """The policy for targets of redirects that may be reached at public addresses only."""
+
+
+def build_public_guard(fetch: Fetch) -> PublicGuard:
+    """The same policy as ``build_guard`` without ``fetch.private_networks``."""
+    host = urlsplit(fetch.proxy).hostname if fetch.proxy else None
+    return PublicGuard(private_networks=(), resolve=fetch.resolve, proxy_host=host, reason=_OUTSIDE)
 
 
 def _decide_v4(ip: IPv4Address) -> Decision:

@@ -8,8 +8,9 @@ from scrapy.crawler import Crawler
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import InvalidUrl
-from searchcrawl.http.visit_end import build_visit_end, find_claim, find_redirects
+from searchcrawl.http.visit_end import PUBLIC_ONLY, build_visit_end, find_claim, find_redirects
 from searchcrawl.rules.boundary import Boundary, refusal_code
+from searchcrawl.rules.targets import TargetRules
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
 
@@ -17,17 +18,19 @@ from searchcrawl.stages import stages_of
 class BoundaryMiddleware:
     """Ends visits outside the boundary (955, 1004, 961; ``rule`` is ``KEY: RULE``).
 
-    The target of a followed redirect may be on any host (C6), but must be an http or https URL.
+    The target of a followed redirect may be on any host (C6) that no exclude rule names, but must be an http or https
+    URL.
     """
 
-    def __init__(self, boundary: Boundary, traps: TrapWatch) -> None:
+    def __init__(self, boundary: Boundary, traps: TrapWatch, targets: TargetRules) -> None:
         self._boundary = boundary
         self._traps = traps
+        self._targets = targets
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BoundaryMiddleware:
         stages = stages_of(crawler)
-        return cls(stages.get(Run).boundary, stages.get(TrapWatch))
+        return cls(stages.get(Run).boundary, stages.get(TrapWatch), stages.get(TargetRules))
 
     def process_request(self, request: Request) -> None:
         claim = find_claim(request)
@@ -36,7 +39,10 @@ class BoundaryMiddleware:
         if not request.url.startswith(("http://", "https://")):
             raise build_visit_end(request, claim, Code.MALFORMED_URL, error="not an http or https URL")
         if find_redirects(request):
+            request.meta[PUBLIC_ONLY] = self._targets.is_public_only(request.url)
             return
+        # A visit that begins again has the notes of its redirects.
+        request.meta.pop(PUBLIC_ONLY, None)
         try:
             decide = self._boundary.decide_known if claim.is_known else self._boundary.decide
             decision = decide(claim.url, claim.depth)

@@ -113,7 +113,7 @@ class GuardedConnector(LimitedConnector):
 
 def build_refusal(guard: AddressGuard, address: str) -> AddressForbidden:
     """Builds the error for an address that was refused."""
-    return AddressForbidden(f"{address} may not be reached ({guard.decide(address).rule}; fetch.private_networks)")
+    return AddressForbidden(guard.explain(address))
 
 
 def _open_socket(guard: AddressGuard, address: aiohttp.AddrInfoType) -> socket.socket:

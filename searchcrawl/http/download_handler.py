@@ -30,10 +30,10 @@ from scrapy.responsetypes import responsetypes
 
 from searchcrawl import clock
 from searchcrawl.failpoints import reach
-from searchcrawl.http.address_guard import AddressGuard
+from searchcrawl.http.address_guard import AddressGuard, PublicGuard
 from searchcrawl.http.connector import AddressForbidden, GuardedConnector
 from searchcrawl.http.proxy_middleware import ProxyRoute
-from searchcrawl.http.visit_end import BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
+from searchcrawl.http.visit_end import PUBLIC_ONLY, BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.run import Run
 from searchcrawl.sources.fetch_table import TlsFiles
@@ -78,6 +78,7 @@ class GuardedHandler(BaseDownloadHandler):
         crawler: Crawler,
         *,
         guard: AddressGuard,
+        public_guard: AddressGuard,
         rate_limiter: RateLimiter,
         timeout_seconds: float,
         max_bytes: int,
@@ -87,6 +88,7 @@ class GuardedHandler(BaseDownloadHandler):
     ) -> None:
         super().__init__(crawler)
         self._guard = guard
+        self._public_guard = public_guard
         self._rate_limiter = rate_limiter
         self._timeout_seconds = timeout_seconds
         self._max_bytes = max_bytes
@@ -97,6 +99,7 @@ class GuardedHandler(BaseDownloadHandler):
         self._tls: ssl.SSLContext | None = None
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._session: aiohttp.ClientSession | None = None
+        self._public_session: aiohttp.ClientSession | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -106,6 +109,7 @@ class GuardedHandler(BaseDownloadHandler):
         return cls(
             crawler,
             guard=stages.get(AddressGuard),
+            public_guard=stages.get(PublicGuard),
             rate_limiter=stages.get(RateLimiter),
             timeout_seconds=float(fetch.timeout_seconds),
             max_bytes=fetch.max_bytes,
@@ -118,7 +122,7 @@ class GuardedHandler(BaseDownloadHandler):
         """Fetches one URL; the answer's body is as sent, codings and all."""
         meta = request.meta
         seconds: float = meta.get("download_timeout") or self._timeout_seconds
-        session = self._session or self._open()
+        session = self._choose_session(meta.get(PUBLIC_ONLY, False))
         headers = _list_headers(request.headers)
         proxy, authorization = self._choose_proxy(request)
         is_tls = request.url.startswith("https:")
@@ -148,15 +152,25 @@ class GuardedHandler(BaseDownloadHandler):
 
     async def close(self) -> None:
         """Closes all connections."""
-        if self._session is not None:
-            await self._session.close()
-            # One turn of the loop, so that the transports are closed before it is.
-            await asyncio.sleep(0)
+        for session in (self._session, self._public_session):
+            if session is not None:
+                await session.close()
+                # One turn of the loop, so that the transports are closed before it is.
+                await asyncio.sleep(0)
 
-    def _open(self) -> aiohttp.ClientSession:
-        connector = GuardedConnector(self._guard, limit=self._concurrency)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
+    def _choose_session(self, public_only: bool) -> aiohttp.ClientSession:
+        """The session for a request; those that may reach public addresses only have connections of their own."""
+        if public_only:
+            if self._public_session is None:
+                self._public_session = self._open(self._public_guard)
+            return self._public_session
+        if self._session is None:
+            self._session = self._open(self._guard)
+        return self._session
+
+    def _open(self, guard: AddressGuard) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=GuardedConnector(guard, limit=self._concurrency),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
@@ -165,7 +179,6 @@ class GuardedHandler(BaseDownloadHandler):
             max_field_size=MAX_HEADER_LINE_BYTES,
             max_headers=MAX_HEADERS,
         )
-        return self._session
 
     def _build_tls_context(self) -> ssl.SSLContext:
         # Built when it is needed: reading all certificate authorities takes time.
@@ -243,9 +256,11 @@ class PythonSpiderHandler(GuardedHandler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
+        guard = AddressGuard(private_networks=(), resolve={})
         return cls(
             crawler,
-            guard=AddressGuard(private_networks=(), resolve={}),
+            guard=guard,
+            public_guard=guard,
             rate_limiter=RateLimiter(),
             timeout_seconds=settings.getfloat("DOWNLOAD_TIMEOUT"),
             max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),

@@ -11,9 +11,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from searchcrawl import urls
-from searchcrawl.http.address_guard import AddressGuard
-from searchcrawl.http.visit_end import ForbiddenAddress
-from searchcrawl.rules.decision import ALLOWED, Decision
+from searchcrawl.http.address_guard import AddressGuard, build_guard, build_public_guard
+from searchcrawl.http.visit_end import PUBLIC_ONLY, ForbiddenAddress
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.stages import stages_of
 
@@ -27,7 +26,7 @@ class ProxyRoute:
     checked here. The proxy itself may be anywhere: its address comes from the source file.
     """
 
-    def __init__(self, url: str, guard: AddressGuard) -> None:
+    def __init__(self, url: str, guard: AddressGuard, public_guard: AddressGuard) -> None:
         parts = urlsplit(url)
         self.host = parts.hostname or ""
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -39,22 +38,25 @@ class ProxyRoute:
             secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self.authorization = "Basic " + b64encode(secret.encode()).decode("ascii")
         self._guard = guard
+        self._public_guard = public_guard
 
-    def decide(self, url: str) -> Decision:
-        """Decides whether ``url``, a normalised one, may be requested through the proxy."""
+    def find_refusal(self, url: str, *, public_only: bool = False) -> str | None:
+        """Why ``url``, a normalised one, may not be requested through the proxy; None if it may."""
+        guard = self._public_guard if public_only else self._guard
         host = urls.parse(url).host.strip("[]")
-        for address in self._guard.addresses_for(host) or _list_literal(host):
-            decision = self._guard.decide(address)
-            if not decision.allowed:
-                return decision
-        return ALLOWED
+        for address in guard.addresses_for(host) or _list_literal(host):
+            if not guard.decide(address).allowed:
+                return guard.explain(address)
+        return None
 
 
 def build_proxy_route(fetch: Fetch) -> ProxyRoute | None:
     """The proxy of a source; None where there is none."""
     if not fetch.proxy:
         return None
-    return ProxyRoute(fetch.proxy, AddressGuard(private_networks=fetch.private_networks, resolve=fetch.resolve))
+    # Without the proxy's own host, which may be anywhere.
+    plain = fetch.model_copy(update={"proxy": None})
+    return ProxyRoute(fetch.proxy, build_guard(plain), build_public_guard(plain))
 
 
 def _list_literal(host: str) -> list[str]:
@@ -84,6 +86,6 @@ class ProxyMiddleware:
         return cls(route)
 
     def process_request(self, request: Request) -> None:
-        decision = self._route.decide(request.url)
-        if not decision.allowed:
-            raise ForbiddenAddress(f"{request.url[:200]} may not be asked for ({decision.rule}; {decision.key})")
+        refusal = self._route.find_refusal(request.url, public_only=request.meta.get(PUBLIC_ONLY, False))
+        if refusal is not None:
+            raise ForbiddenAddress(f"{request.url[:200]} may not be asked for: {refusal}")

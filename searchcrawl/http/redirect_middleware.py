@@ -108,6 +108,7 @@ def _build_end(request: Request, claim: Claim, verdict: Redirect) -> VisitEnded:
     decision = verdict.decision
     rule = None if decision.allowed else f"{decision.key}: {decision.rule}"
     links = () if verdict.link is None else (verdict.link,)
-    outcome = build_visit_end(request, claim, Code.MOVED, rule=rule).outcome
+    code = Code.MOVED if verdict.code is None else verdict.code
+    outcome = build_visit_end(request, claim, code, rule=rule).outcome
     error = None if verdict.url is None else redirects.write_target(verdict.url)
     return VisitEnded(replace(outcome, links=links, redirects=verdict.hops, error=error))

@@ -23,9 +23,10 @@ from searchcrawl.codes import Code
 from searchcrawl.exceptions import HostBlocked, InvalidUrl
 from searchcrawl.http.content_coding import decode_prefix, parse_codings
 from searchcrawl.http.library_internals import is_closing
-from searchcrawl.http.visit_end import describe_failure, find_failure, join_lines
+from searchcrawl.http.visit_end import PUBLIC_ONLY, describe_failure, find_failure, join_lines
 from searchcrawl.politeness.backoff import parse_retry_after
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.targets import TargetRules
 
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 #: The code of a failure of redirects that lead nowhere.
@@ -52,7 +53,8 @@ class SidePolicy:
     """How one kind of side requests is sent.
 
     ``kind`` names it in ``Request.meta``. The body is cut after ``max_bytes``. Redirects with a status of
-    ``followed`` are followed, ``max_redirects`` at most. The source's own headers (``fetch.headers``) go to
+    ``followed`` are followed, ``max_redirects`` at most. One to what an exclude rule names fails, or is the answer if
+    ``ends_at_excluded``. The source's own headers (``fetch.headers``) go to
     ``own_origins``; None: to the first URL, and to no target of a redirect.
     """
 
@@ -60,6 +62,7 @@ class SidePolicy:
     max_bytes: int
     limits: Limits = Limits.DELAY_ONLY
     followed: frozenset[int] = REDIRECTS
+    ends_at_excluded: bool = False
     max_redirects: int = 5
     own_origins: Collection[str] | None = None
 
@@ -131,20 +134,24 @@ class SideRequests:
         *,
         download: Callable[[Request], Awaitable[Response]],
         rate_limiter: RateLimiter,
+        targets: TargetRules,
         is_closing: Callable[[], bool] = lambda: False,
     ) -> None:
         self._download = download
+        self._targets = targets
         self._rate_limiter = rate_limiter
         self._is_closing = is_closing
 
     @classmethod
-    def of_crawler(cls, crawler: Crawler, rate_limiter: RateLimiter) -> Self:
+    def of_crawler(cls, crawler: Crawler, rate_limiter: RateLimiter, targets: TargetRules) -> Self:
         """Those that the engine of a crawler sends; it may be made later."""
 
         async def download(request: Request) -> Response:
             return await crawler.engine.download_async(request)
 
-        return cls(download=download, rate_limiter=rate_limiter, is_closing=lambda: is_closing(crawler))
+        return cls(
+            download=download, rate_limiter=rate_limiter, targets=targets, is_closing=lambda: is_closing(crawler)
+        )
 
     def check_open(self) -> None:
         """Raises CrawlEnds once the spider is being closed: one more request would keep it open."""
@@ -159,11 +166,13 @@ class SideRequests:
         form: Form | None = None,
         headers: Mapping[str, str] | None = None,
         check: Callable[[str], Awaitable[None]] | None = None,
+        inside: bool = False,
     ) -> SideAnswer:
         """The answer to ``first_url`` (an identity) at the end of all redirects; raises SideRequestFailed.
 
         ``headers`` go with the first request only. ``check`` is called with each URL before it is requested,
-        and raises what this method then raises. A ``form`` is sent to its own origin only.
+        and raises what this method then raises. A ``form`` is sent to its own origin only. ``inside`` tells that a
+        page of that origin is inside the boundary.
         """
         url = first_url
         try:
@@ -171,22 +180,31 @@ class SideRequests:
                 for _ in range(policy.max_redirects + 1):
                     if check is not None:
                         await check(url)
-                    response = await self._send(_build_request(url, policy, first_url, headers, form), policy)
-                    target = _find_target(response, url, policy)
+                    request = _build_request(url, policy, first_url, headers, form)
+                    request.meta[PUBLIC_ONLY] = not inside and self._targets.is_side_public_only(url)
+                    response = await self._send(request, policy)
+                    target = self._find_target(response, url, first_url, policy)
                     if target is None:
-                        return SideAnswer(
-                            url=response.url,
-                            status=response.status,
-                            headers=response.headers,
-                            body=response.body,
-                            redirected=url != first_url,
-                        )
+                        return _build_answer(response, redirected=url != first_url)
                     form = None if form is None else _form_after(response.status, form, url, target)
-                    headers, url = None, target
+                    headers, url, inside = None, target, False
         except HostBlocked as error:
             raise SideRequestFailed(str(error), code=error.code) from error
         raise SideRequestFailed(
             f"more than {policy.max_redirects} redirects from {_shown(first_url)}", code=Code.REDIRECT_LOOP
+        )
+
+    def _find_target(self, response: Response, url: str, first_url: str, policy: SidePolicy) -> str | None:
+        """The target of a redirect that is to be followed; raises SideRequestFailed if an exclude rule names it."""
+        target = _read_target(response, url, policy)
+        refusal = None if target is None else self._targets.refuse(target, first_url)
+        if target is None or refusal is None:
+            return target
+        if policy.ends_at_excluded:
+            return None
+        raise SideRequestFailed(
+            f"{_shown(url)} redirects to {_shown(target)}, which is excluded ({refusal.text})",
+            code=Code.OUTSIDE_BOUNDARY,
         )
 
     async def _send(self, request: Request, policy: SidePolicy) -> Response:
@@ -249,7 +267,17 @@ def _build_request(
     return Request(url, method="POST", headers=sent, body=form.body, meta=meta, dont_filter=True)
 
 
-def _find_target(response: Response, url: str, policy: SidePolicy) -> str | None:
+def _build_answer(response: Response, *, redirected: bool) -> SideAnswer:
+    return SideAnswer(
+        url=response.url,
+        status=response.status,
+        headers=response.headers,
+        body=response.body,
+        redirected=redirected,
+    )
+
+
+def _read_target(response: Response, url: str, policy: SidePolicy) -> str | None:
     """The target of a redirect; None if the answer is no redirect or names no target."""
     location = response.headers.get(b"Location")
     if response.status not in policy.followed or not location:

@@ -25,6 +25,8 @@ from searchcrawl.politeness.backoff import parse_retry_after
 PAGES: Final = frozenset({200, 203})
 #: ConditionalMiddleware handles 304.
 _PASSED_ON: Final = PAGES | {304}
+#: The key of ``Request.meta`` for requests that may reach public addresses only (``rules.targets``).
+PUBLIC_ONLY: Final = "public_only"
 
 
 class VisitEnded(IgnoreRequest):

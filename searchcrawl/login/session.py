@@ -73,7 +73,12 @@ class LoginSession:
         self._jar = jar
         self._side = side
         self._policy = SidePolicy(
-            kind="login", max_bytes=_MAX_PAGE_BYTES, max_redirects=_MAX_REDIRECTS, own_origins=plan.own_origins
+            kind="login",
+            max_bytes=_MAX_PAGE_BYTES,
+            max_redirects=_MAX_REDIRECTS,
+            own_origins=plan.own_origins,
+            # After a form it often leads to a page that nobody wants to have: the cookies are set by then.
+            ends_at_excluded=True,
         )
         self._now = now
         self._task: asyncio.Task[None] | None = None

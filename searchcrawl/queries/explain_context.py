@@ -8,6 +8,7 @@ from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.codes import Code
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.queries.urls import UrlState, derive_url_state
@@ -143,6 +144,11 @@ class Context:
                     found.append(reason)
         return found if self.trap is None or url != self.url else [*found, self.trap]
 
+    def list_exclusions(self, url: str) -> list[Reason]:
+        """The exclude rules that name the target of a redirect now."""
+        decisions = self.inputs.boundary.list_exclusions(url)
+        return [build_reason("boundary", decision, self.source) for decision in decisions]
+
     def list_includes(self) -> list[Reason]:
         """The rules of the boundary that include it: without them it would be refused."""
         decisions = self.inputs.boundary.list_includes(self.url)
@@ -179,6 +185,11 @@ class Context:
             build_reason("keep", decision, self.source, decision.propose_include(values))
             for decision in build_index_filter(self.source).list_refusals(fetched, noindex=noindex)
         ]
+
+
+def leads_outside(listed: ListedUrl) -> bool:
+    """Whether the last visit was led to a URL that an exclude rule names; its error has the target."""
+    return listed.code == Code.OUTSIDE_BOUNDARY and listed.redirects is not None
 
 
 def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> Context:

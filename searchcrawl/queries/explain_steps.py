@@ -15,7 +15,7 @@ from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
-from searchcrawl.queries.explain_context import Context
+from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.redirects import read_target
@@ -106,9 +106,13 @@ def _describe_boundary(context: Context) -> Iterator[Step]:
     includes = context.list_includes()
     detail = f"inside by {', '.join(rule.text for rule in includes)}"
     yield Step("boundary", "allowed", detail, includes[0].row_rule)
-    if listed is not None and listed.rule is not None and listed.code in NEVER_REQUESTED:
+    if listed is not None and listed.rule is not None and _was_never_requested(listed):
         error = f" ({listed.error})" if listed.error else ""
         yield Step("admission", "refused", f"refused when it was found{error}", listed.rule)
+
+
+def _was_never_requested(listed: ListedUrl) -> bool:
+    return listed.code in NEVER_REQUESTED and not leads_outside(listed)
 
 
 def _describe_discovery(context: Context) -> Step:
@@ -133,7 +137,7 @@ def _describe_robots(context: Context) -> Step:
     if listed is not None and listed.code == Code.ROBOTS:
         said = "could not be had" if listed.rule == ROBOTS_UNAVAILABLE else "forbade it at the last visit"
         return Step("robots", "refused", f"{file} {said}", listed.rule)
-    if listed is not None and listed.code not in NEVER_REQUESTED and listed.last_fetched_ms is not None:
+    if listed is not None and not _was_never_requested(listed) and listed.last_fetched_ms is not None:
         return Step("robots", "allowed", f"{file} did not forbid it at the last visit")
     # The URL was never requested: the last good copy says what would happen.
     if context.robots is None:
@@ -151,7 +155,7 @@ def _describe_redirects(listed: ListedUrl) -> Iterator[Step]:
         return
     trail = " → ".join(f"{hop['url']} ({hop['code']})" for hop in hops) or listed.url
     trail += f" → {target}" if target is not None else ""
-    if listed.code not in REDIRECTS | {Code.REDIRECT_LOOP}:
+    if listed.code not in REDIRECTS | {Code.REDIRECT_LOOP} and not leads_outside(listed):
         yield Step("redirect", "followed", trail)
     else:
         yield Step("redirect", "refused" if listed.rule else "moved" if target else "failed", trail, listed.rule)

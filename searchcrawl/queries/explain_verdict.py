@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
-from searchcrawl.queries.explain_context import Context
+from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, parse_reason
 from searchcrawl.queries.urls import UrlState
 from searchcrawl.rules.boundary import refusal_code
@@ -50,7 +50,7 @@ def find_verdict(context: Context) -> Verdict:
     listed = facts.listed
     if refusals:
         return _explain_outside(context, facts, refusals)
-    if listed.code in REFUSED and listed.rule is not None:
+    if listed.code in REFUSED and listed.rule is not None and not leads_outside(listed):
         if is_changed(context.changed, listed.rule):
             return _explain_lifted(context, f"refused when it was found ({listed.rule})")
         # A rule about all URLs of the source refused it: the boundary itself lets it pass.
@@ -153,7 +153,8 @@ def _describe_presence(context: Context, facts: UrlFacts) -> str:
         return f"{_IN}, and leaves once this was seen in {keys.gone_confirmations} runs"
     if facts.leaving == Leaving.FAILED:
         return f"{_IN}, and leaves at the end of a completed run, because it failed in {facts.failed_runs} in a row"
-    if facts.leaving or is_evidence(listed.code, listed.rule, keys.remove_on):
+    # An excluded target is evidence only if its rule is new.
+    if facts.leaving or (not leads_outside(listed) and is_evidence(listed.code, listed.rule, keys.remove_on)):
         return f"{_IN}, and leaves at the end of a run"
     return f"{_IN} as it was, and the last visit brought nothing better"
 
@@ -166,7 +167,7 @@ def _describe_visit(context: Context, facts: UrlFacts) -> str:
         return "the index refuses the document"
     if listed.code in COPIES or listed.code == Code.DISPLAY_URL_CLASH:
         return f"{meaning}: {listed.duplicate_of}" if listed.duplicate_of else meaning
-    if listed.code in REDIRECTS:
+    if listed.code in REDIRECTS or leads_outside(listed):
         target = read_target(listed.error)
         return f"{meaning}: {target}" if target else meaning
     if listed.rule == ROBOTS_UNAVAILABLE:
@@ -189,7 +190,7 @@ def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason
         return [Reason(step="duplicate", rule=f"{relation} {listed.duplicate_of or 'another URL'}")]
     if listed.code == Code.DISPLAY_URL_CLASH:
         return [Reason(step="display", rule=f"shown with the URL of {listed.duplicate_of or 'another page'}")]
-    if listed.code in REDIRECTS:
+    if listed.code in REDIRECTS or leads_outside(listed):
         return _find_reasons_of_redirect(context, facts)
     step = facts_of(listed.code).step
     if listed.rule is not None and step == "keep":
@@ -208,7 +209,8 @@ def _find_reasons_of_redirect(context: Context, facts: UrlFacts) -> Sequence[Rea
     if target is None:
         # Without the target it is unknown whether the rule still holds.
         return [parse_reason(listed.rule, "boundary", context.source)]
-    return context.list_refusals(target)
+    # A redirect that is followed may lead to hosts that no rule includes.
+    return context.list_exclusions(target) if leads_outside(listed) else context.list_refusals(target)
 
 
 def _find_reasons_of_filter(context: Context, rule: str) -> Sequence[Reason]:

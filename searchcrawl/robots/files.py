@@ -148,11 +148,14 @@ class RobotsFiles:
         copy = self._copies.get(origin)
         return None if copy is None or copy.expires <= clock.monotonic() else copy
 
-    async def fetch(self, origin: str) -> RobotsCopy:
-        """Requests the robots.txt of an origin once for all who wait; returns what is known then."""
+    async def fetch(self, origin: str, *, inside: bool = False) -> RobotsCopy:
+        """Requests the robots.txt of an origin once for all who wait; returns what is known then.
+
+        ``inside`` tells that a page of the origin is inside the boundary.
+        """
         task = self._under_way.get(origin)
         if task is None:
-            task = asyncio.ensure_future(self._fetch(origin))
+            task = asyncio.ensure_future(self._fetch(origin, inside=inside))
             self._under_way[origin] = task
             task.add_done_callback(lambda _: self._under_way.pop(origin, None))
         # If one page is cancelled, the others must still get the answer.
@@ -167,10 +170,10 @@ class RobotsFiles:
             )
         return copy.file
 
-    async def _fetch(self, origin: str) -> RobotsCopy:
+    async def _fetch(self, origin: str, *, inside: bool) -> RobotsCopy:
         url = f"{origin}/robots.txt"
         try:
-            copy = await self._read(await self._side.fetch(url, _POLICY), origin)
+            copy = await self._read(await self._side.fetch(url, _POLICY, inside=inside), origin)
         except SideRequestFailed as error:
             if error.code in ENDLESS:
                 # RFC 9309 §2.3.1.2

@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl import urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
-from searchcrawl.http.visit_end import build_visit_end, find_claim
+from searchcrawl.http.visit_end import PUBLIC_ONLY, build_visit_end, find_claim
 from searchcrawl.items import Claim
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
@@ -51,7 +51,8 @@ class RobotsMiddleware:
 
     async def _check_in_turn(self, files: RobotsFiles, request: Request, claim: Claim, origin: str) -> None:
         """Checks a page whose own turn went by while the file was fetched, for it or for a sitemap."""
-        _check(request, claim, files.find(origin) or await files.fetch(origin))
+        copy = files.find(origin) or await files.fetch(origin, inside=not request.meta.get(PUBLIC_ONLY, False))
+        _check(request, claim, copy)
         files.slowed.discard(origin)
         await self._rate_limiter.wait_until_allowed(urls.host_and_port(request.url))
 

@@ -155,9 +155,26 @@ class Boundary:
         ``/docs/``. The URLs that it lists are decided like links.
         """
         decision = self.decide(url)
-        if decision.allowed or not decision.key.endswith(_ABOUT_PAGES):
+        if decision.allowed:
             return decision
-        return Decision(True, file=decision.file)
+        # All are asked: behind a missing include there may be an exclude.
+        others = (refusal for refusal in self.list_refusals(url) if not refusal.key.endswith(_ABOUT_PAGES))
+        return next(others, Decision(True, file=decision.file))
+
+    def list_exclusions(self, url: str) -> list[Decision]:
+        """Lists the exclude rules that name ``url``, whether or not any rule includes it.
+
+        They hold for the targets of redirects that are followed to hosts which no rule includes (C6).
+        """
+        return [refusal for refusal in self.list_refusals(url) if refusal.is_exclusion]
+
+    def includes_origin(self, url: str) -> bool:
+        """Whether a rule about hosts, or ``allow_all``, includes the host of ``url``, and its port is allowed.
+
+        Where only URL rules include, no host as such is included.
+        """
+        decision = self._locate(url)[0].decisions[0]
+        return decision.allowed and bool(decision.key)
 
     def list_refusals(self, url: str, depth: int | None = None) -> list[Decision]:
         """Lists all rules that refuse ``url``, in the order in which they are asked; ``decide`` returns the first.

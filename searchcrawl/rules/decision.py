@@ -24,6 +24,11 @@ class Decision:
         """A refusal as rows keep it: ``KEY: RULE``."""
         return f"{self.key}: {self.rule}" if self.key else self.rule
 
+    @property
+    def is_exclusion(self) -> bool:
+        """Whether an exclude rule refuses, and neither a limit nor a missing include."""
+        return not self.allowed and self.key.rpartition(".")[2].startswith("exclude_")
+
     def propose_include(self, values: Mapping[str, str | int]) -> Proposal | None:
         """Returns the include that would end this refusal; None for any decision that is not ``NO_INCLUDE``.
 

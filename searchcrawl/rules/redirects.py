@@ -33,6 +33,8 @@ class RedirectKind(Enum):
     FOLLOW = "follow"
     #: the row gets ``code`` 954; where ``decision`` allows it, ``url`` gets a row of its own, by ``link``
     MOVE = "move"
+    #: ``url`` is not requested: the row gets ``code`` 955, and ``decision`` is the exclude rule
+    REFUSE = "refuse"
     #: the row gets ``code`` 963 or 1003, and ``error`` as its reason
     FAIL = "fail"
 
@@ -64,7 +66,8 @@ def decide(
 ) -> Redirect:
     """Decides on the answer ``status`` of ``base_url``; ``locations`` are all its Location headers.
 
-    302, 303 and 307 are followed up to ``max_redirects`` times, whatever the boundary says of their targets.
+    302, 303 and 307 are followed up to ``max_redirects`` times, also to hosts that no rule includes, but not to what an
+    exclude rule names.
     The target of 301 and 308 is checked against the boundary, at the row's own ``depth``. A URL
     that comes a second time is a loop, whatever the statuses. Other statuses, 300 and 304 too, are no redirects.
     ``own_url`` is that of the row (default: ``base_url``): a page that moved for good to itself, with parameters
@@ -85,7 +88,9 @@ def decide(
     if len(taken) > max_redirects:
         error_text = f"more than {max_redirects} redirects"
         return Redirect(kind=RedirectKind.FAIL, hops=hops, url=target, code=Code.REDIRECT_LOOP, error=error_text)
-    return Redirect(kind=RedirectKind.FOLLOW, hops=taken, url=target)
+    # A permanent one leads to the row's own URL, which is inside.
+    exclusions = boundary.list_exclusions(target) if status in _TEMPORARY else []
+    return _build_refusal(target, taken, exclusions[0]) if exclusions else _build_follow(target, taken)
 
 
 def write_target(target: str) -> str | None:
@@ -106,6 +111,14 @@ def _build_move(
     decision = found.decision if found.code else boundary.decide(found.url, depth)
     link = found.link if decision.allowed else None
     return Redirect(kind=RedirectKind.MOVE, hops=hops, url=found.url, link=link, code=Code.MOVED, decision=decision)
+
+
+def _build_follow(target: str, hops: tuple[Hop, ...]) -> Redirect:
+    return Redirect(kind=RedirectKind.FOLLOW, hops=hops, url=target)
+
+
+def _build_refusal(target: str, hops: tuple[Hop, ...], rule: Decision) -> Redirect:
+    return Redirect(kind=RedirectKind.REFUSE, hops=hops, url=target, code=Code.OUTSIDE_BOUNDARY, decision=rule)
 
 
 def _build_loop(target: str, hops: tuple[Hop, ...]) -> Redirect:

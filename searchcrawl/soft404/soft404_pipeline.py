@@ -224,7 +224,7 @@ class PlaceholderPagePipeline:
         try:
             answer = await self._side.fetch(asked, _POLICY, check=check)
         except SideRequestFailed as error:
-            if error.code in ENDLESS:
+            if error.code in ENDLESS or error.code == Code.OUTSIDE_BOUNDARY:
                 raise _NoAnswer from None
             raise
         if answer.status not in PAGES:

@@ -122,7 +122,9 @@ class Fetch(Table):
     client_certificate: FilePath | None = Field(None, description="A PEM file with the certificate that is presented.")
     client_key: FilePath | None = Field(None, description="The key of `client_certificate` if it is in another file.")
     private_networks: Networks = Field(
-        (), description="Networks of private addresses that may be reached; all others are refused (907)."
+        (),
+        description="Networks of private addresses that may be reached; all others are refused (907). Redirects to "
+        "hosts outside the boundary reach them on the ports 80 and 443 and on those of the start URLs only.",
     )
     default_charset: Charset = Field("windows-1252", description="The charset of a page that shows none in any way.")
     default_language: Language = Field("", description="The language of a page that shows none in any way.")

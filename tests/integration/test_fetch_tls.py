@@ -15,7 +15,7 @@ from scrapy.exceptions import DownloadFailedError
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from searchcrawl.http.address_guard import build_guard
+from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.download_handler import GuardedHandler
 from searchcrawl.http.visit_end import CertificateRefused
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -41,6 +41,7 @@ def fetched(url: str, **fetch: Any) -> Response:
     spider.stages = stages = Stages()  # type: ignore[attr-defined]
     stages.add(SimpleNamespace(source=SimpleNamespace(fetch=values), project=project), Run)
     stages.add(build_guard(values))
+    stages.add(build_public_guard(values))
     stages.add(RateLimiter())
     crawler: Any = SimpleNamespace(settings=Settings(), spider=spider)
 

@@ -32,9 +32,11 @@ def fetched(request: Request, *networks: str) -> Response:
     async def fetch_once() -> Response:
         handler = PythonSpiderHandler.from_crawler(crawler)
         if networks:
+            guard = AddressGuard(private_networks=networks, resolve={})
             handler = PythonSpiderHandler(
                 crawler,
-                guard=AddressGuard(private_networks=networks, resolve={}),
+                guard=guard,
+                public_guard=guard,
                 rate_limiter=RateLimiter(),
                 timeout_seconds=5,
                 max_bytes=1_000_000,

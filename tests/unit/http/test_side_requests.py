@@ -22,7 +22,11 @@ from searchcrawl.http.side_requests import (
     SideRequestFailed,
     SideRequests,
 )
+from searchcrawl.http.visit_end import PUBLIC_ONLY
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.targets import TargetRules
+from tests.factories import ANY_TARGET
 
 URL = "http://a.test/x"
 POLICY = SidePolicy(kind="test", max_bytes=1000)
@@ -66,13 +70,20 @@ class Site(RateLimiter):
         self.steps.append(f"release host {host}")
 
 
-def get(site: Site, policy: SidePolicy = POLICY, *, is_closing: Callable[[], bool] = bool, **values: Any) -> SideAnswer:
-    side = SideRequests(download=site.download, rate_limiter=site, is_closing=is_closing)
+def get(
+    site: Site,
+    policy: SidePolicy = POLICY,
+    *,
+    is_closing: Callable[[], bool] = bool,
+    targets: TargetRules = ANY_TARGET,
+    **values: Any,
+) -> SideAnswer:
+    side = SideRequests(download=site.download, rate_limiter=site, targets=targets, is_closing=is_closing)
     return asyncio.run(side.fetch(URL, policy, **values))
 
 
 def post(site: Site) -> SideAnswer:
-    side = SideRequests(download=site.download, rate_limiter=site)
+    side = SideRequests(download=site.download, rate_limiter=site, targets=ANY_TARGET)
     return asyncio.run(side.fetch(URL, POLICY, form=Form(b"u=me", "http://a.test/form")))
 
 
@@ -186,6 +197,35 @@ def test_check_when_it_refuses_a_target_then_that_is_not_requested() -> None:
     failure = failure_of(site, check=check)
 
     assert (failure.code, [request.url for request in site.requests]) == (Code.OUTSIDE_BOUNDARY, [URL])
+
+
+EXCLUDING = TargetRules(
+    Boundary(include_hosts=["a.test"], exclude_ports=[81], exclude_urls=["*/private/*"]), named=["http://a.test:83/"]
+)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("target", ["http://a.test:81/", "/private/x", "http://b.test/%70rivate/x?key=1"])
+def test_redirect_when_an_exclude_rule_names_its_target_then_that_is_not_requested(status: int, target: str) -> None:
+    site = Site({URL: (302, "/y"), "http://a.test/y": (status, target)})
+
+    failure = failure_of(site, targets=EXCLUDING)
+    answer = get(site, SidePolicy(kind="login", max_bytes=1000, ends_at_excluded=True), targets=EXCLUDING)
+
+    assert (failure.code, failure.transient) == (Code.OUTSIDE_BOUNDARY, False)
+    assert "which is excluded (scope.exclude_" in str(failure)
+    assert "key=1" not in str(failure)
+    assert (answer.url, answer.status) == ("http://a.test/y", status)
+    assert {request.url for request in site.requests} == {URL, "http://a.test/y"}
+
+
+def test_request_when_its_host_is_outside_and_its_port_unusual_then_its_address_has_to_be_public() -> None:
+    targets = ["http://b.test:83/", "http://b.test/", "http://a.test:83/", "http://a.test:82/", "http://c.test:82/"]
+    site = Site(dict(zip([URL, *targets], [(302, target) for target in targets], strict=False)))
+
+    get(site, targets=EXCLUDING)
+
+    assert [request.meta[PUBLIC_ONLY] for request in site.requests] == [False, True, False, False, False, True]
 
 
 @pytest.mark.parametrize(("limits", "sent"), [(Limits.DELAY_ONLY, 1), (Limits.SITES, 1), (Limits.HOST_CONCURRENCY, 0)])

@@ -12,16 +12,18 @@ from searchcrawl.codes import Code
 from searchcrawl.http.boundary_middleware import BoundaryMiddleware
 from searchcrawl.http.headers_middleware import ConditionalMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
-from searchcrawl.http.visit_end import VisitEnded
+from searchcrawl.http.visit_end import PUBLIC_ONLY, VisitEnded
 from searchcrawl.items import Claim, Hop, Link
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import Rewriting
+from searchcrawl.rules.targets import TargetRules
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
 
 INSIDE = Boundary(include_hosts=["site.test"], exclude_urls=["*/private/*"], depth=2)
-BOUNDARY = BoundaryMiddleware(INSIDE, TrapWatch(1, trap_after=0, max_urls_per_pattern=0))
+TARGETS = TargetRules(INSIDE, starts=["http://site.test:8000/"])
+BOUNDARY = BoundaryMiddleware(INSIDE, TrapWatch(1, trap_after=0, max_urls_per_pattern=0), TARGETS)
 CONDITIONAL = ConditionalMiddleware()
 REDIRECT = RedirectMiddleware(
     boundary=Boundary(include_hosts=["site.test"]),
@@ -61,10 +63,24 @@ def test_boundary_when_scheme_is_not_http_then_url_is_malformed(url: str) -> Non
     assert outcome_of(ended).code == Code.MALFORMED_URL
 
 
-def test_boundary_when_redirect_was_followed_then_target_may_lie_anywhere() -> None:
-    request = visit("http://other.test/", redirects=TRAIL)
+@pytest.mark.parametrize(
+    ("url", "public_only"),
+    [("http://other.test/", False), ("http://other.test:8000/", False), ("http://other.test:8001/", True)],
+)
+def test_boundary_when_redirect_was_followed_then_target_may_lie_anywhere_with_a_public_address(
+    url: str, public_only: bool
+) -> None:
+    request = visit(url, redirects=TRAIL)
 
     assert BOUNDARY.process_request(request) is None
+    assert request.meta[PUBLIC_ONLY] is public_only
+
+
+def test_boundary_when_a_visit_begins_again_then_what_held_for_its_target_is_forgotten() -> None:
+    request = visit(redirects=(), **{PUBLIC_ONLY: True})
+
+    assert BOUNDARY.process_request(request) is None
+    assert PUBLIC_ONLY not in request.meta
 
 
 class CutPattern:
@@ -82,7 +98,7 @@ class CutPattern:
 
 
 def test_boundary_when_pattern_was_cut_since_the_claim_then_nothing_is_requested() -> None:
-    middleware, maze = BoundaryMiddleware(INSIDE, CutPattern()), "http://site.test/maze/1"
+    middleware, maze = BoundaryMiddleware(INSIDE, CutPattern(), TARGETS), "http://site.test/maze/1"
 
     with pytest.raises(VisitEnded) as ended:
         middleware.process_request(visit(maze, row=Claim(url_id=1, url=maze, host_id=1, depth=1)))

@@ -17,6 +17,7 @@ from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FormSettings, LoginFailed
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from tests.factories import ANY_TARGET
 
 HOME, LOGIN = "http://a.test/", "http://a.test/login"
 FORM = "<form method=post action='{action}'><input name=u><input type=password name=p></form>"
@@ -80,7 +81,7 @@ def session(site: Server, *, now: Callable[[], float] = lambda: 0.0, **plan: Any
 
 
 def side(site: Server) -> SideRequests:
-    return SideRequests(download=site.download, rate_limiter=RateLimiter())
+    return SideRequests(download=site.download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
 
 
 def failing(made: LoginSession) -> LoginFailed:

@@ -22,6 +22,7 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.store.engine.database import Database
+from tests.factories import ANY_TARGET
 
 RULES = b"User-agent: *\nDisallow: /private/\n"
 URL = "http://site.test/private/x"
@@ -37,7 +38,7 @@ def outcome(database: Database, answer: tuple[int, bytes] | Exception, *, horizo
         return Response(request.url, status=answer[0], body=answer[1], request=request)
 
     files = RobotsFiles(
-        SideRequests(download=download, rate_limiter=RateLimiter()),
+        SideRequests(download=download, rate_limiter=RateLimiter(), targets=ANY_TARGET),
         RateLimiter(),
         user_agent="searchcrawl",
         max_crawl_delay_seconds=None,

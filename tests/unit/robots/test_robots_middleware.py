@@ -27,6 +27,7 @@ from searchcrawl.items import Claim, Outcome
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
+from tests.factories import ANY_TARGET
 
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 7\n"
 Answer = tuple[int, bytes, dict[str, str]] | Exception
@@ -72,7 +73,7 @@ def obeying(site: Site, **values: Any) -> RobotsMiddleware:
 
 def files_of(site: Site, **values: Any) -> RobotsFiles:
     given = {"user_agent": "searchcrawl", "max_crawl_delay_seconds": 60.0, "pause_seconds": 30.0} | values
-    return RobotsFiles(SideRequests(download=site.download, rate_limiter=site), site, **given)
+    return RobotsFiles(SideRequests(download=site.download, rate_limiter=site, targets=ANY_TARGET), site, **given)
 
 
 async def judged(middleware: RobotsMiddleware, url: str) -> Outcome | None:

@@ -295,3 +295,25 @@ def test_sitemap_when_the_boundary_has_rules_then_hosts_ports_and_excludes_decid
     scope: dict[str, Any], url: str, allowed: bool
 ) -> None:
     assert boundary(**scope).decide_sitemap(url).allowed is allowed
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("http://a.test/sitemap.xml", True),
+        ("http://a.test/private/sitemap.xml", False),
+        ("http://a.test/docs/sitemap.xml.gz", False),
+        ("http://a.test/other/sitemap.xml.gz", False),
+        ("http://b.test/sitemap.xml", False),
+    ],
+)
+def test_sitemap_when_an_exclude_names_it_then_is_refused_though_an_include_is_missing_too(
+    url: str, allowed: bool
+) -> None:
+    boundary = Boundary(
+        include_hosts=["a.test"],
+        exclude_urls=["*.gz"],
+        hosts=[HostBlock(host="a.test", include_paths=("/docs/",), exclude_paths=("/private/",))],
+    )
+
+    assert boundary.decide_sitemap(url).allowed is allowed

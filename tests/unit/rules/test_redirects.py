@@ -28,6 +28,30 @@ def test_temporary_redirect_when_met_then_is_followed_wherever_it_leads(status: 
     assert redirect == Redirect(kind=RedirectKind.FOLLOW, url=target, hops=(Hop(BASE, status),))
 
 
+@pytest.mark.parametrize("status", [302, 303, 307])
+@pytest.mark.parametrize(
+    ("target", "key"),
+    [
+        ("http://a.test:81/", "scope.exclude_ports"),
+        ("http://b.test:81/", "scope.exclude_ports"),
+        ("http://deep.c.test/", "scope.exclude_hosts"),
+        ("/x.zip", "scope.exclude_urls"),
+        ("http://b.test/%78.zip", "scope.exclude_urls"),
+    ],
+)
+def test_temporary_redirect_when_an_exclude_rule_names_the_target_then_is_refused(
+    status: int, target: str, key: str
+) -> None:
+    boundary = Boundary(
+        include_hosts=["a.test"], exclude_hosts=["c.test"], exclude_ports=[81], exclude_urls=["*x.zip"], file="x"
+    )
+
+    redirect = decide(status, [target.encode()], base_url=BASE, boundary=boundary)
+
+    assert (redirect.kind, redirect.code, redirect.link) == (RedirectKind.REFUSE, Code.OUTSIDE_BOUNDARY, None)
+    assert (redirect.decision.key, redirect.hops) == (key, (Hop(BASE, status),))
+
+
 @pytest.mark.parametrize("status", [301, 308])
 def test_permanent_redirect_when_it_leads_inside_then_the_target_is_a_url_of_its_own(status: int) -> None:
     redirect = verdict(status, INSIDE.encode())

@@ -15,6 +15,7 @@ from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.sitemaps.fetching import PARTS_AHEAD, PartSender, SitemapBody, Validators, fetch_sitemap, parse
 from searchcrawl.sitemaps.queue import WantedSitemap
+from tests.factories import ANY_TARGET
 
 URL = "http://a.test/sitemap.xml"
 NO_VALIDATORS = Validators()
@@ -119,7 +120,7 @@ def fetched(
         status, headers = answers[request.url]
         return Response(request.url, status=status, headers=headers, body=b"<urlset/>", request=request)
 
-    side = SideRequests(download=download, rate_limiter=RateLimiter())
+    side = SideRequests(download=download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
     boundary = Boundary(include_hosts=["a.test"])
     return asyncio.run(fetch_sitemap(URL, validators, side=side, boundary=boundary))
 

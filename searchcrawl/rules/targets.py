@@ -1,0 +1,53 @@
+"""What the targets of redirects may be, of pages and of side requests, besides what robots.txt says (C6, L7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.decision import Decision
+
+_USUAL_PORTS: Final = frozenset(urls.DEFAULT_PORTS.values())
+
+
+class TargetRules:
+    """The rules about targets of one source; pure.
+
+    A redirect may lead to hosts that no rule includes, but not to what an exclude rule names. There, addresses of
+    ``fetch.private_networks`` are reached on ports 80 and 443, and on those of ``starts``, only. ``named`` are URLs
+    of the source file, such as ``login.url``: side requests to their origins are as good as inside.
+    """
+
+    def __init__(self, boundary: Boundary, *, starts: Iterable[str] = (), named: Iterable[str] = ()) -> None:
+        self._boundary = boundary
+        self._ports = _USUAL_PORTS | {urls.parse(url).port for url in starts}
+        self._named = frozenset(urls.origin_of(url) for url in named)
+
+    def refuse(self, url: str, first_url: str) -> Decision | None:
+        """The exclude rule that forbids a redirect from ``first_url`` to ``url``; None if none does.
+
+        A rule that names ``first_url`` as well does not count: the source asks for that one in spite of it, as for the
+        page of a login, or a robots.txt.
+        """
+        exclusions = self._boundary.list_exclusions(url)
+        if not exclusions:
+            return None
+        exempt = self._boundary.list_exclusions(first_url)
+        return next((rule for rule in exclusions if rule not in exempt), None)
+
+    def is_public_only(self, url: str) -> bool:
+        """Whether the target of a page's redirect must have a public address."""
+        return self._has_other_port(url) and not self._boundary.decide(url).allowed
+
+    def is_side_public_only(self, url: str) -> bool:
+        """Whether a side request, or the target of its redirect, must have a public address."""
+        return (
+            self._has_other_port(url)
+            and urls.origin_of(url) not in self._named
+            and not self._boundary.includes_origin(url)
+        )
+
+    def _has_other_port(self, url: str) -> bool:
+        return urls.parse(url).port not in self._ports
