@@ -1,8 +1,9 @@
 """What reaches a terminal, a pipe or a log: text that cannot steer it, whatever a page, a URL or a server wrote (X-O4).
 
-Characters that steer are escaped: controls (C0, DEL, C1), overrides and isolates of direction, separators of lines,
-invisible tags, and what is no character at all. All others stay as they are: other scripts and their marks of
-direction, joiners, blanks of all widths, emoji, flags made of tags, and characters that are newer than this Python.
+Characters that steer are escaped: controls (below U+0020, U+007F to U+009F), overrides and isolates of direction,
+separators of lines, invisible tags, and what is no character at all. All others stay as they are: other scripts and
+their marks of direction, joiners, blanks of all widths, emoji, flags made of tags, and characters that are newer than
+this Python.
 """
 
 from __future__ import annotations
