@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Sequence
 
 from scrapy.crawler import Crawler
 
@@ -29,11 +30,11 @@ from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, SharedRateLimiter
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
+from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.rules.targets import TargetRules
-from searchcrawl.run import Run
+from searchcrawl.run import Run, list_start_urls
 from searchcrawl.sitemaps.reading import SitemapReading
 from searchcrawl.sources.fetch_table import Fetch
-from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import Stages
 
 
@@ -83,7 +84,9 @@ def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateL
     stages.add(rate_limiter, RateLimiter)
     stages.add(build_guard(run.source.fetch))
     stages.add(build_public_guard(run.source.fetch))
-    targets = stages.add(_build_targets(run))
+    starts = list_start_urls(run)
+    stages.add(OwnOrigins(starts, run.source.fetch.headers_to))
+    targets = stages.add(_build_targets(run, starts))
     proxy = build_proxy_route(run.source.fetch)
     if proxy is not None:
         stages.add(proxy)
@@ -123,12 +126,12 @@ def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: 
         revisits.set()
 
 
-def _build_targets(run: Run) -> TargetRules:
+def _build_targets(run: Run, starts: Sequence[str]) -> TargetRules:
     source = run.source
     named = [*source.start.sitemaps] if not isinstance(source.start.sitemaps, str) else []
     if source.login.url:
         named.append(source.login.url)
-    return TargetRules(run.boundary, starts=read_start_urls(run.project, source), named=named)
+    return TargetRules(run.boundary, starts=starts, named=named)
 
 
 def _build_traps(run: Run) -> TrapWatch:

@@ -26,6 +26,7 @@ from searchcrawl.sources.loading import (
     build_display_map,
     build_index_filter,
     build_rewriting,
+    read_start_urls,
 )
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database, Transaction
@@ -195,6 +196,12 @@ class Run:
             leases.release(transaction, self.lease)
 
         self.write(end)
+
+
+def list_start_urls(run: Run) -> list[str]:
+    """The start URLs that may be requested, after rewriting; raises ConfigurationError for a file without them."""
+    found = [run.rewriting.normalise(url) for url in read_start_urls(run.project, run.source)]
+    return [start.url for start in found if not start.code and run.boundary.decide(start.url, 0).allowed]
 
 
 def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:

@@ -35,6 +35,7 @@ from searchcrawl.http.connector import AddressForbidden, GuardedConnector
 from searchcrawl.http.proxy_middleware import ProxyRoute
 from searchcrawl.http.visit_end import PUBLIC_ONLY, BodyTooLarge, BrokenHeader, CertificateRefused, ForbiddenAddress
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.run import Run
 from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.stages import stages_of
@@ -84,6 +85,7 @@ class GuardedHandler(BaseDownloadHandler):
         max_bytes: int,
         verify: bool,
         tls_files: TlsFiles,
+        own_origins: OwnOrigins,
         route: ProxyRoute | None = None,
     ) -> None:
         super().__init__(crawler)
@@ -94,9 +96,10 @@ class GuardedHandler(BaseDownloadHandler):
         self._max_bytes = max_bytes
         self._verify = verify
         self._tls_files = tls_files
+        self._own_origins = own_origins
         self._proxy = yarl.URL(route.url) if route is not None else None
         self._proxy_authorization = route.authorization if route is not None else None
-        self._tls: ssl.SSLContext | None = None
+        self._tls: dict[TlsFiles, ssl.SSLContext] = {}
         self._concurrency = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._session: aiohttp.ClientSession | None = None
         self._public_session: aiohttp.ClientSession | None = None
@@ -115,6 +118,7 @@ class GuardedHandler(BaseDownloadHandler):
             max_bytes=fetch.max_bytes,
             verify=fetch.verify_certificates,
             tls_files=fetch.tls_files(run.project.root),
+            own_origins=stages.get(OwnOrigins),
             route=stages.find(ProxyRoute),
         )
 
@@ -138,7 +142,7 @@ class GuardedHandler(BaseDownloadHandler):
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=seconds),
                 allow_redirects=False,
-                ssl=self._build_tls_context() if is_tls else True,
+                ssl=self._choose_tls_context(request.url) if is_tls else True,
                 proxy=proxy,
                 proxy_headers={_FOR_PROXY: authorization} if authorization is not None and is_tls else None,
             ) as answer:
@@ -180,17 +184,25 @@ class GuardedHandler(BaseDownloadHandler):
             max_headers=MAX_HEADERS,
         )
 
-    def _build_tls_context(self) -> ssl.SSLContext:
+    def _choose_tls_context(self, url: str) -> ssl.SSLContext:
+        """The context for an https URL; only the origins that get our headers see our certificate."""
+        files = self._tls_files
+        if files.client_certificate is not None and not self._own_origins.has(url):
+            files = files.without_certificate()
         # Built when it is needed: reading all certificate authorities takes time.
-        if self._tls is None:
-            context = ssl.create_default_context()
-            self._tls_files.load_into(context)
-            if not self._verify:
-                context.check_hostname = False
-                context.verify_mode = ssl.CERT_NONE
-            context.set_alpn_protocols(["http/1.1"])
-            self._tls = context
-        return self._tls
+        context = self._tls.get(files)
+        if context is None:
+            context = self._tls[files] = self._build_tls_context(files)
+        return context
+
+    def _build_tls_context(self, files: TlsFiles) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        files.load_into(context)
+        if not self._verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        context.set_alpn_protocols(["http/1.1"])
+        return context
 
     async def _read_response(self, answer: aiohttp.ClientResponse, request: Request) -> Response:
         status = answer.status
@@ -266,6 +278,7 @@ class PythonSpiderHandler(GuardedHandler):
             max_bytes=settings.getint("DOWNLOAD_MAXSIZE"),
             verify=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"),
             tls_files=TlsFiles(),
+            own_origins=OwnOrigins(()),
         )
 
     async def download_request(self, request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -10,49 +11,56 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from searchcrawl import clock, urls
+from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import NOINDEX_RULE, IndexFilter, read_last_modified
+from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
+
+logger = logging.getLogger(__name__)
 
 _ACCEPT: Final = "text/html,application/xhtml+xml,application/pdf,text/plain;q=0.9,*/*;q=0.8"
 
 
 class HeadersMiddleware:
-    """Sets the headers of each request; a redirect to another origin gets only the common ones."""
+    """Sets the headers of each request; only ``own_origins`` get those of the source."""
 
-    def __init__(self, *, user_agent: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, *, user_agent: str, headers: Mapping[str, str], own_origins: OwnOrigins) -> None:
+        self._own_origins = own_origins
         self._common = _encode({"User-Agent": user_agent, "Accept": _ACCEPT})
         self._own = self._common | _encode(headers)
         self._has_own = bool(headers)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HeadersMiddleware:
-        run = stages_of(crawler).get(Run)
-        return cls(user_agent=run.project.user_agent_header, headers=run.source.fetch.headers)
+        stages = stages_of(crawler)
+        run, origins = stages.get(Run), stages.get(OwnOrigins)
+        for origin in sorted(origins.refused):
+            logger.warning("%s gets no headers of fetch.headers: it is not https, as all start URLs are", origin)
+        return cls(user_agent=run.project.user_agent_header, headers=run.source.fetch.headers, own_origins=origins)
 
     def process_request(self, request: Request) -> None:
-        headers = self._own if self._has_own and _is_own_origin(request) else self._common
+        headers = self._own if self._has_own and self._is_for_own(request) else self._common
         # dict's own method is faster: names and values need no normalisation.
         sent = request.headers
         for name, value in headers.items():
             dict.setdefault(sent, name, [value])
 
+    def _is_for_own(self, request: Request) -> bool:
+        meta = request.meta
+        if find_claim(request) is None:
+            from_https = meta.get("from_https", False)
+            return bool(meta.get("own_headers")) and self._own_origins.has(request.url, from_https=from_https)
+        from_https = any(hop.url.startswith("https:") for hop in find_redirects(request))
+        return self._own_origins.has(request.url, from_https=from_https)
+
 
 def _encode(headers: Mapping[str, str]) -> dict[bytes, bytes]:
     return {name.title().encode("ascii"): value.encode("latin-1", "replace") for name, value in headers.items()}
-
-
-def _is_own_origin(request: Request) -> bool:
-    """Whether the request goes to the origin of its row, or to one of the source itself (a sitemap)."""
-    claim = find_claim(request)
-    if claim is None:
-        return bool(request.meta.get("own_headers"))
-    return not find_redirects(request) or urls.parse(request.url).origin == urls.parse(claim.url).origin
 
 
 class ConditionalMiddleware:

@@ -7,7 +7,7 @@ Retry-After is kept for the host (``RedirectMiddleware``). They have no row in t
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -54,8 +54,8 @@ class SidePolicy:
 
     ``kind`` names it in ``Request.meta``. The body is cut after ``max_bytes``. Redirects with a status of
     ``followed`` are followed, ``max_redirects`` at most. One to what an exclude rule names fails, or is the answer if
-    ``ends_at_excluded``. The source's own headers (``fetch.headers``) go to
-    ``own_origins``; None: to the first URL, and to no target of a redirect.
+    ``ends_at_excluded``. The source's own headers (``fetch.headers``) go along
+    with ``own_headers``, to the origins that get them.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class SidePolicy:
     followed: frozenset[int] = REDIRECTS
     ends_at_excluded: bool = False
     max_redirects: int = 5
-    own_origins: Collection[str] | None = None
+    own_headers: bool = True
 
 
 class SideRequestFailed(Exception):
@@ -174,13 +174,15 @@ class SideRequests:
         and raises what this method then raises. A ``form`` is sent to its own origin only. ``inside`` tells that a
         page of that origin is inside the boundary.
         """
-        url = first_url
+        url, from_https = first_url, False
         try:
             async with self._hold_site(policy, first_url):
                 for _ in range(policy.max_redirects + 1):
                     if check is not None:
                         await check(url)
                     request = _build_request(url, policy, first_url, headers, form)
+                    from_https = from_https or url.startswith("https:")
+                    request.meta["from_https"] = from_https
                     request.meta[PUBLIC_ONLY] = not inside and self._targets.is_side_public_only(url)
                     response = await self._send(request, policy)
                     target = self._find_target(response, url, first_url, policy)
@@ -247,11 +249,10 @@ class SideRequests:
 def _build_request(
     url: str, policy: SidePolicy, first_url: str, headers: Mapping[str, str] | None, form: Form | None
 ) -> Request:
-    own = url == first_url if policy.own_origins is None else urls.origin_of(url) in policy.own_origins
     meta: dict[str, Any] = {
         META_KEY: policy.kind,
         "asked_for": first_url,
-        "own_headers": own,
+        "own_headers": policy.own_headers,
         "download_slot": urls.host_and_port(url),
         "verbatim_url": True,
         "body_prefix_bytes": policy.max_bytes,

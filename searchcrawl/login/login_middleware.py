@@ -14,8 +14,7 @@ from searchcrawl.login.form import FormSettings
 from searchcrawl.login.http_login_middleware import BasicLogin, DigestLogin
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.login.session_login_middleware import SessionLogin
-from searchcrawl.run import Run
-from searchcrawl.sources.loading import read_start_urls
+from searchcrawl.run import Run, list_start_urls
 from searchcrawl.sources.login import Login
 from searchcrawl.stages import stages_of
 
@@ -41,7 +40,7 @@ class LoginMiddleware:
         login = run.source.login
         if login.type is None:
             raise NotConfigured
-        starts = [url for url in read_start_urls(run.project, run.source) if run.boundary.decide(url, 0).allowed]
+        starts = list_start_urls(run)
         at_start = [urls.origin_of(url) for url in starts]
         at_login = [urls.parse(login.url).origin] if login.url else at_start
         if login.type == "basic":
@@ -55,7 +54,6 @@ class LoginMiddleware:
             cookie_origins=tuple(dict.fromkeys(at_login)),
             start=starts[0] if starts else None,
             fronts=frozenset(urls.without_query(url) for url in starts),
-            own_origins=frozenset(at_start),
             default_charset=run.source.fetch.default_charset,
         )
         return cls(SessionLogin(origins, LoginSession(plan, jar, stages.get(SideRequests)), jar))

@@ -45,7 +45,7 @@ class Plan:
 
     ``start`` is a page that is another one for users who are logged in; it is requested where the login page does
     not show ``check``. ``fronts`` are the start URLs without their queries: a redirect to one of them does not mean by
-    itself that the login is lost. Requests to ``own_origins`` get the source's own headers.
+    itself that the login is lost.
     """
 
     url: str | None
@@ -55,7 +55,6 @@ class Plan:
     check: str | None = None
     start: str | None = None
     fronts: Collection[str] = ()
-    own_origins: Collection[str] = ()
     default_charset: str = "utf-8"
 
 
@@ -76,7 +75,6 @@ class LoginSession:
             kind="login",
             max_bytes=_MAX_PAGE_BYTES,
             max_redirects=_MAX_REDIRECTS,
-            own_origins=plan.own_origins,
             # After a form it often leads to a page that nobody wants to have: the cookies are set by then.
             ends_at_excluded=True,
         )

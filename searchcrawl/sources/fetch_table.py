@@ -26,6 +26,7 @@ from searchcrawl.sources.values import (
     HeaderValue,
     Language,
     Networks,
+    Origins,
     PositiveAmount,
     PositiveCount,
     ResolvedHost,
@@ -108,6 +109,11 @@ class Fetch(Table):
     headers: Mapping[HeaderName, HeaderValue] = Field(
         default_factory=dict, description="Headers that are sent to the origins of the start URLs only."
     )
+    headers_to: Origins = Field(
+        (),
+        description='Further origins, as `"https://api.example.org"`, that get `headers` and the client certificate. '
+        "Neither is sent from https down to http.",
+    )
     proxy: Annotated[Text, Check(_check_proxy, "URL of an HTTP proxy")] | None = Field(
         None, description="The proxy for all requests; proxies of the environment are not used."
     )
@@ -119,7 +125,9 @@ class Fetch(Table):
     ca_file: FilePath | None = Field(
         None, description="A PEM file of authorities to trust besides those of the machine."
     )
-    client_certificate: FilePath | None = Field(None, description="A PEM file with the certificate that is presented.")
+    client_certificate: FilePath | None = Field(
+        None, description="A PEM file with the certificate that is presented to the origins that get `headers`."
+    )
     client_key: FilePath | None = Field(None, description="The key of `client_certificate` if it is in another file.")
     private_networks: Networks = Field(
         (),
@@ -141,6 +149,10 @@ class TlsFiles(NamedTuple):
     ca_file: Path | None = None
     client_certificate: Path | None = None
     client_key: Path | None = None
+
+    def without_certificate(self) -> TlsFiles:
+        """The same without our certificate."""
+        return TlsFiles(ca_file=self.ca_file)
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Puts the files into ``context``; raises OSError, of which SSLError is one, for a file that is wrong."""

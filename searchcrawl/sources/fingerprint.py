@@ -23,7 +23,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "keep": (),
     "change": (),
     "robots": ("obey", "user_agent"),
-    "fetch": ("default_charset", "default_language", "headers"),
+    "fetch": ("default_charset", "default_language", "headers", "headers_to"),
     # Another user may see other pages.
     "login": ("type", "url", "username"),
     "attributes": (),

@@ -77,6 +77,17 @@ def _check_url(text: str) -> str:
     return text
 
 
+def _check_origin(text: str) -> str:
+    try:
+        origin = urls.parse(text).origin
+    except InvalidUrl:
+        refuse("not an http or https origin")
+    # A path, query or user in the text shows as a difference; a host may be written in other ways.
+    if set(text.partition("://")[2].removesuffix("/")) & set("/?#@"):
+        refuse('must be an origin, as "https://www.example.org"')
+    return origin
+
+
 def _check_prefix_url(text: str) -> str:
     if "#" in text:
         refuse("must have no fragment: it is no part of a URL's identity")
@@ -195,6 +206,7 @@ FilePath = Annotated[Text, Check(_check_path, "path")]
 FilePaths = Annotated[tuple[FilePath, ...], LIST]
 Texts = Annotated[tuple[Text, ...], LIST]
 WebUrl = Annotated[str, Check(_check_url, "URL")]
+Origins = Annotated[tuple[Annotated[str, Check(_check_origin, "origin")], ...], LIST]
 PrefixUrl = Annotated[WebUrl, Check(_check_prefix_url, "URL")]
 WebUrls = Annotated[tuple[WebUrl, ...], LIST]
 Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps)]

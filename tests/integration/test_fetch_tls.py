@@ -19,6 +19,7 @@ from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.download_handler import GuardedHandler
 from searchcrawl.http.visit_end import CertificateRefused
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.run import Run
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.project import Project
@@ -33,13 +34,15 @@ def server_with(certificate: Path) -> HostileServer:
     return HostileServer(tls=context)
 
 
-def fetched(url: str, **fetch: Any) -> Response:
+def fetched(url: str, *, start: str | None = None, **fetch: Any) -> Response:
+    """The answer to ``url``, of a source with the start URL ``start`` (default: ``url``)."""
     settings = {"private_networks": ["127.0.0.1/32"], "resolve": {"site.test": "127.0.0.1"}, "timeout_seconds": 5}
     spider = Spider("tls")
     values = Fetch(**settings | fetch)
     project = Project(root=Path("/nowhere"), contact="crawl@example.test")
     spider.stages = stages = Stages()  # type: ignore[attr-defined]
     stages.add(SimpleNamespace(source=SimpleNamespace(fetch=values), project=project), Run)
+    stages.add(OwnOrigins([start or url], values.headers_to))
     stages.add(build_guard(values))
     stages.add(build_public_guard(values))
     stages.add(RateLimiter())
@@ -104,7 +107,7 @@ def test_server_when_it_speaks_no_tls_then_is_no_matter_of_certificates() -> Non
     assert not isinstance(caught.value, CertificateRefused)
 
 
-def test_c10_client_certificate_when_the_server_wants_one_then_it_is_shown(tmp_path: Path) -> None:
+def test_c10_client_certificate_when_the_server_wants_one_then_own_origins_alone_are_shown_it(tmp_path: Path) -> None:
     certificate = write_certificate(tmp_path)
     ours = write_certificate(tmp_path, host="crawler.test")
     chain, _, key = ours.read_text("ascii").partition("-----BEGIN PRIVATE KEY")
@@ -121,7 +124,11 @@ def test_c10_client_certificate_when_the_server_wants_one_then_it_is_shown(tmp_p
         in_two = fetched(
             url, **files, client_certificate=str(tmp_path / "own.pem"), client_key=str(tmp_path / "own.key")
         )
+        files |= {"client_certificate": str(ours)}
+        named = fetched(url, **files, start="https://other.test/", headers_to=[f"https://SITE.test:{server.port}/"])
         with pytest.raises(DownloadFailedError):
-            fetched(url, **files)
+            fetched(url, **files, start="https://other.test/")
+        with pytest.raises(DownloadFailedError):
+            fetched(url, **files, start=f"http://site.test:{server.port}/")
 
-    assert (in_one.status, in_two.status, in_two.body) == (200, 200, PAGE)
+    assert (in_one.status, in_two.status, in_two.body, named.status) == (200, 200, PAGE, 200)

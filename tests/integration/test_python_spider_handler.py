@@ -17,6 +17,7 @@ from searchcrawl.addon import SearchcrawlAddon
 from searchcrawl.http.address_guard import AddressGuard
 from searchcrawl.http.download_handler import PythonSpiderHandler
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.sources.fetch_table import TlsFiles
 from tests.hostile_server import HostileServer, whole
 from tests.proxy_server import ProxyServer
@@ -42,6 +43,7 @@ def fetched(request: Request, *networks: str) -> Response:
                 max_bytes=1_000_000,
                 verify=True,
                 tls_files=TlsFiles(),
+                own_origins=OwnOrigins(()),
             )
         try:
             return await handler.download_request(request)

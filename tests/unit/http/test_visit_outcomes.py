@@ -29,12 +29,19 @@ from searchcrawl.http.visit_end import (
     OutcomeMiddleware,
     VisitEnded,
 )
-from searchcrawl.items import Outcome
+from searchcrawl.items import Hop, Outcome
+from searchcrawl.rules.own_origins import OwnOrigins
 from tests.fetch_requests import TRAIL, URL, answer, claim, outcome_of, robots_request, visit
 
 OUTCOME = OutcomeMiddleware()
 DECOMPRESSION = DecompressionMiddleware(max_bytes=100_000)
-HEADERS = HeadersMiddleware(user_agent="searchcrawl (+mailto:a@b.test)", headers={"x-api-key": "secret"})
+HEADERS = HeadersMiddleware(
+    user_agent="searchcrawl (+mailto:a@b.test)",
+    headers={"x-api-key": "secret"},
+    own_origins=OwnOrigins(
+        ["http://site.test/start", "https://secure.test:444/"], ["https://further.test", "http://plain.test"]
+    ),
+)
 
 
 # Outcomes
@@ -209,22 +216,50 @@ def test_headers_when_row_is_asked_for_then_own_headers_go_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "sent"),
+    ("url", "from_https", "sent"),
     [
-        ("http://site.test/other", True),
-        ("http://site.test:80/other", True),
-        ("https://site.test/", False),
-        ("http://site.test:8080/", False),
-        ("http://www.site.test/", False),
+        ("http://site.test/other", False, True),
+        ("http://site.test:80/other", False, True),
+        ("http://site.test/other", True, False),
+        ("https://site.test/", False, False),
+        ("http://site.test:8080/", False, False),
+        ("http://www.site.test/", False, False),
+        ("https://secure.test:444/", True, True),
+        ("https://secure.test:444/", False, True),
+        ("http://secure.test:444/", False, False),
+        ("https://further.test/x", True, True),
+        ("http://plain.test/", False, True),
+        ("http://plain.test/", True, False),
     ],
 )
-def test_headers_when_redirect_was_followed_then_own_ones_stay_at_the_origin(url: str, sent: bool) -> None:
-    request = visit(url, redirects=TRAIL)
+@pytest.mark.parametrize("way", ["page", "redirect", "side"])
+def test_headers_when_sent_then_own_ones_go_to_own_origins_and_never_down_to_http(
+    way: str, url: str, from_https: bool, sent: bool
+) -> None:
+    if way == "page" and from_https:
+        # Each page is asked for by itself, wherever its link was.
+        return
+    scheme = "https" if from_https else "http"
+    hops = () if way == "page" else (Hop(f"{scheme}://site.test/", 302), Hop("http://other.test/", 302))
+    request = visit(url, redirects=hops)
+    if way == "side":
+        request = Request(url, meta={"side_request": "sitemap", "own_headers": True, "from_https": from_https})
 
     HEADERS.process_request(request)
 
     assert (b"X-Api-Key" in request.headers) is sent
     assert b"User-Agent" in request.headers
+
+
+def test_headers_when_all_start_urls_are_https_then_a_plain_origin_gets_none() -> None:
+    origins = OwnOrigins(["https://site.test/"], ["http://plain.test", "https://further.test"])
+
+    assert origins.refused == {"http://plain.test"}
+    assert [origins.has(url) for url in ("https://site.test/x", "http://plain.test/", "https://further.test/")] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_headers_when_robots_is_asked_for_then_only_the_common_ones_go_along() -> None:
