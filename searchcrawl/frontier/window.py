@@ -21,10 +21,11 @@ WINDOW_ROWS: Final = 384
 
 @dataclass(slots=True, eq=False)
 class _HostClaims:
-    """A host with its claims that wait."""
+    """A host with its claims that wait; the window knows it only while it has some, or some in flight."""
 
     host: HostState
     claims: deque[Claim] = field(default_factory=deque)
+    in_flight: int = 0
     #: whether it is in ``_ready``, ``_delayed`` or ``_capped``
     scheduled: bool = False
 
@@ -64,6 +65,10 @@ class Window:
     def in_flight(self) -> int:
         """How many claims were handed out and have not ended."""
         return len(self._in_flight)
+
+    def count_hosts(self) -> int:
+        """How many hosts have claims that wait or are in flight."""
+        return len(self._by_host)
 
     def count_room(self, name: str) -> int:
         """How many more rows of a host fit into the window now; 0 if they are too few for a transaction."""
@@ -134,7 +139,9 @@ class Window:
             entry = self._in_flight.pop(url_id, None)
             if entry is not None:
                 entry.host.visited = True
+                entry.in_flight -= 1
                 self.hosts.end_request(entry.host)
+                self._drop_unused(entry)
 
     def host_of(self, url_id: int) -> str | None:
         """The host of a claim that was handed out."""
@@ -146,7 +153,7 @@ class Window:
         with self._lock:
             return [
                 (entry.host.name, entry.host.blocked_code, claim)
-                for entry in self._by_host.values()
+                for entry in list(self._by_host.values())
                 if entry.host.blocked_code is not None
                 for claim in self._clear(entry)
             ]
@@ -154,7 +161,7 @@ class Window:
     def drain(self) -> list[Claim]:
         """Takes out all claims."""
         with self._lock:
-            return [claim for entry in self._by_host.values() for claim in self._clear(entry)]
+            return [claim for entry in list(self._by_host.values()) for claim in self._clear(entry)]
 
     def _find_or_add(self, name: str) -> _HostClaims:
         entry = self._by_host.get(name)
@@ -166,12 +173,14 @@ class Window:
         self._size += count
         entry.host.has_claims = bool(entry.claims)
         self._schedule(entry)
+        self._drop_unused(entry)
 
     def _take(self, entry: _HostClaims, now: float) -> Claim:
         claim = entry.claims.popleft()
         entry.host.has_claims = bool(entry.claims)
         self._size -= 1
         self._in_flight[claim.url_id] = entry
+        entry.in_flight += 1
         self.hosts.begin_request(entry.host, now, side=False)
         self._schedule(entry, now)
         return claim
@@ -181,7 +190,13 @@ class Window:
         entry.claims.clear()
         entry.host.has_claims = False
         self._size -= len(claims)
+        self._drop_unused(entry)
         return claims
+
+    def _drop_unused(self, entry: _HostClaims) -> None:
+        # It may still be in a queue of hosts: without claims it is passed over there.
+        if not entry.claims and not entry.in_flight and self._by_host.get(entry.host.name) is entry:
+            del self._by_host[entry.host.name]
 
     def _schedule_host(self, host: HostState) -> None:
         entry = self._by_host.get(host.name)

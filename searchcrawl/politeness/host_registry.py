@@ -7,6 +7,7 @@ asks it which claim may go, and in SharedRateLimiter all other requests wait for
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
@@ -19,6 +20,11 @@ from searchcrawl.politeness.host_cap import HostCap
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.store.hosts.host_table import HostBlock, HostReport
 
+#: How many idle hosts are kept in memory, and how many of those dropped that say something for the rest of the run.
+_MOST_HOSTS: Final = 10_000
+_MOST_REMEMBERED: Final = 100_000
+#: How many hosts are looked at for each new one, as some are in use.
+_LOOKED_AT: Final = 4
 #: A slot that was not used this many seconds after its start is reserved anew: other processes count the delay from its
 #: start.
 _LATE_SECONDS: Final = 0.05
@@ -38,7 +44,7 @@ class SlotRequest(NamedTuple):
 
 
 class HostRegistry:
-    """All hosts of a run by name (``host:port``). Times are monotonic seconds.
+    """The hosts of a run by name (``host:port``): all in use, and the last used ones. Times are monotonic seconds.
 
     ``host_concurrency`` requests go to one host at once; only one where a delay is in force (C2), after a failure, and
     as long as nobody knows whether its robots.txt asks for a delay. A delay counts from the end of the answer before:
@@ -50,12 +56,22 @@ class HostRegistry:
     """
 
     def __init__(
-        self, *, delay_seconds: float, host_concurrency: int, sites: int = 0, schedule: DelaySchedule | None = None
+        self,
+        *,
+        delay_seconds: float,
+        host_concurrency: int,
+        sites: int = 0,
+        schedule: DelaySchedule | None = None,
+        most_hosts: int = _MOST_HOSTS,
     ) -> None:
         self._schedule = schedule
         self._delay_seconds = delay_seconds
         self._host_concurrency = host_concurrency
-        self._hosts: dict[str, HostState] = {}
+        #: by last use
+        self._hosts: OrderedDict[str, HostState] = OrderedDict()
+        #: hosts that were dropped from ``_hosts``, and whose delay, failures or block still count
+        self._remembered: OrderedDict[str, HostState] = OrderedDict()
+        self._most_hosts = most_hosts
         self._blocks: dict[str, HostBlock] = {}
         self._slot_requests: list[HostState] = []
         self._reporting: dict[str, HostState] = {}
@@ -78,10 +94,17 @@ class HostRegistry:
         """The host, new or known; under the lock."""
         host = self._hosts.get(name)
         if host is None:
-            host = self._hosts[name] = HostState(name)
+            self._drop_idle()
+            # Other threads find it in one of both at any moment.
+            host = self._hosts[name] = self._remembered.get(name) or HostState(name)
+            self._remembered.pop(name, None)
             if name in self._blocks:
                 self._apply_block(host)
         return host
+
+    def count_hosts(self) -> int:
+        """How many hosts are in memory."""
+        return len(self._hosts) + len(self._remembered)
 
     def update_delay(self) -> None:
         """Sets the delay of the source by the hour, where it has a schedule."""
@@ -97,7 +120,7 @@ class HostRegistry:
     def delay_seconds(self, name: str) -> float:
         """The delay in force for a host now."""
         self.update_delay()
-        return self.delay(self._hosts.get(name))
+        return self.delay(self._find(name))
 
     def set_crawl_delay(self, name: str, seconds: float) -> None:
         """Sets the delay that robots.txt asks for; it counts from now."""
@@ -107,19 +130,19 @@ class HostRegistry:
 
     def start_delay(self, name: str) -> None:
         """Starts the delay of a host, which has just answered or failed."""
-        host = self._hosts.get(name)
+        host = self._find(name)
         if host is not None and (delay := self.delay(host)):
             with self.lock:
                 host.next_at = max(host.next_at, clock.monotonic() + delay)
 
     def next_at(self, name: str) -> float:
         """The moment before which no request is sent to a host."""
-        host = self._hosts.get(name)
+        host = self._find(name)
         return 0.0 if host is None else host.next_at
 
     def blocked_code(self, name: str) -> int | None:
         """The code for which a host is blocked for the rest of the run; None where it is not blocked."""
-        host = self._hosts.get(name)
+        host = self._find(name)
         if host is None and name in self._blocks:
             with self.lock:
                 host = self.find_or_add(name)
@@ -143,7 +166,7 @@ class HostRegistry:
 
     def record_answer(self, name: str) -> None:
         """See HostState.record_answer."""
-        host = self._hosts.get(name)
+        host = self._find(name)
         if host is not None and (host.failures or host.long_pauses or not host.has_answered):
             with self.lock:
                 host.record_answer()
@@ -194,6 +217,7 @@ class HostRegistry:
     def begin_request(self, host: HostState, now: float, *, side: bool) -> None:
         """Notes that a request is sent to a host: a side request or that of a claim."""
         host.in_flight += 1
+        self._hosts.move_to_end(host.name)
         host.next_at = now + self.delay(host)
         host.side_was_last = side
         if not side:
@@ -305,6 +329,25 @@ class HostRegistry:
             for name in self._blocks:
                 if name in self._hosts:
                     self._apply_block(self._hosts[name])
+
+    def _find(self, name: str) -> HostState | None:
+        return self._hosts.get(name) or self._remembered.get(name)
+
+    def _drop_idle(self) -> None:
+        """Drops hosts that were not used for longest, where there are too many; few are looked at."""
+        now = clock.monotonic()
+        for _ in range(_LOOKED_AT):
+            if len(self._hosts) < self._most_hosts:
+                return
+            name, host = next(iter(self._hosts.items()))
+            if not host.is_idle(now):
+                self._hosts.move_to_end(name)
+                continue
+            if host.counts_later:
+                self._remembered[name] = host
+                if len(self._remembered) > _MOST_REMEMBERED:
+                    self._remembered.popitem(last=False)
+            del self._hosts[name]
 
     def _apply_block(self, host: HostState) -> None:
         block = self._blocks[host.name]

@@ -54,6 +54,16 @@ class HostState:
     #: what the host table is to be told
     report: HostReport | None = None
 
+    def is_idle(self, now: float) -> bool:
+        """Whether nothing is under way or waits, so that a new state could take its place."""
+        used = self.in_flight or self.has_claims or self.side_waiting or self.robots_requests
+        return not used and not self.slot_requested and self.report is None and self.next_at <= now
+
+    @property
+    def counts_later(self) -> bool:
+        """Whether it knows something that later requests have to respect."""
+        return bool(self.crawl_delay_seconds or self.failures or self.long_pauses or self.blocked_code)
+
     def pause(self, seconds: float, *, code: int = 0) -> None:
         """Sends nothing for this long; other processes learn of it."""
         # A side request waits at most this long, and then learns whether the host is blocked.

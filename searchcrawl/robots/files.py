@@ -146,7 +146,11 @@ class RobotsFiles:
     def find(self, origin: str) -> RobotsCopy | None:
         """The known robots.txt of an origin; None if it has to be fetched."""
         copy = self._copies.get(origin)
-        return None if copy is None or copy.expires <= clock.monotonic() else copy
+        if copy is None or copy.expires <= clock.monotonic():
+            return None
+        # Those of hosts in use are kept.
+        self._copies.move_to_end(origin)
+        return copy
 
     async def fetch(self, origin: str, *, inside: bool = False) -> RobotsCopy:
         """Requests the robots.txt of an origin once for all who wait; returns what is known then.

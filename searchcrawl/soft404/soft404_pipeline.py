@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Final
@@ -74,7 +75,10 @@ class PlaceholderPagePipeline:
         self._run = run
         self._side = side
         self._robots = robots
-        self._hosts: dict[str, _Host] = {}
+        #: by last use
+        self._hosts: OrderedDict[str, _Host] = OrderedDict()
+        #: hosts of which ``_hosts`` has no place for any more, and the table is to know
+        self._noted: list[str] = []
         self._starts = frozenset(read_start_urls(run.project, run.source))
 
     @classmethod
@@ -104,7 +108,8 @@ class PlaceholderPagePipeline:
                 return None
             host = self._hosts[origin] = _Host()
             if len(self._hosts) > _MAX_HOSTS:
-                del self._hosts[next(iter(self._hosts))]
+                self._forget(*self._hosts.popitem(last=False))
+        self._hosts.move_to_end(origin)
         unknown = 0 <= host.tries < _MAX_TRIES and self._may_be_placeholder(document)
         if host.probing is None and (unknown or self._repeats_last(host, document, page)):
             host.probing = asyncio.ensure_future(self._probe(host, document))
@@ -113,11 +118,9 @@ class PlaceholderPagePipeline:
         return self._compare(host, document, page)
 
     async def close_spider(self) -> None:
-        noted = [
-            urls.host_and_port(origin)
-            for origin, host in self._hosts.items()
-            if host.has_own_pages and not host.answers_any
-        ]
+        while self._hosts:
+            self._forget(*self._hosts.popitem())
+        noted = self._noted
         if not noted or self._run.shutdown.failure is not None:
             return
         try:
@@ -126,6 +129,10 @@ class PlaceholderPagePipeline:
             )
         except (StoreError, LeaseLost) as error:
             self._run.shutdown.fail(error)
+
+    def _forget(self, origin: str, host: _Host) -> None:
+        if host.has_own_pages and not host.answers_any:
+            self._noted.append(urls.host_and_port(origin))
 
     def _may_be_placeholder(self, document: Document) -> bool:
         if "html" not in document.mimetype and not document.mimetype.startswith("text/"):

@@ -103,3 +103,34 @@ def test_drain_when_the_run_ends_then_what_waits_comes_out_and_nothing_goes_any_
     assert (tested.size, tested.in_flight) == (0, 1)
     tested.release(1)
     assert popped(tested, 2000.0) is None
+
+
+@pytest.mark.parametrize("count", [3, 500])
+def test_hosts_when_very_many_were_visited_then_the_window_knows_those_in_use_alone(
+    now: list[float], count: int
+) -> None:
+    tested = build_window()
+    tested.fill(HOST, [claim(1)])
+    popped(tested, now[0])
+    for number in range(count):
+        met(tested, now, f"h{number}.test:80")
+
+    assert tested.count_hosts() == 1
+    assert tested.host_of(1) == HOST
+
+
+@pytest.mark.parametrize("delay_seconds", [0.0, 5.0])
+def test_host_when_it_left_the_window_while_it_waited_then_its_next_claims_go_once(
+    now: list[float], delay_seconds: float
+) -> None:
+    tested = met(build_window(delay_seconds=delay_seconds), now)
+    tested.fill(HOST, [claim(1), claim(2)])
+    drained = [one.url_id for one in tested.drain()]
+    without = tested.count_hosts()
+    tested.fill(HOST, [claim(3), claim(4)])
+    now[0] += delay_seconds
+    first = popped(tested, now[0])
+    second = popped(tested, now[0])
+
+    assert (drained, without) == ([1, 2], 0)
+    assert (first, second) == (3, None if delay_seconds else 4)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -258,3 +260,63 @@ def test_c3_sites_when_a_robots_file_is_wanted_then_it_waits_for_a_place_too(now
     free = tested.hosts.try_acquire_host(OTHER, now[0])
 
     assert (beside > 0, own, held > 0, free) == (True, 0.0, True, 0.0)
+
+
+def registry(**values: Any) -> HostRegistry:
+    """One that keeps five idle hosts in memory."""
+    return HostRegistry(**{"delay_seconds": 0.0, "host_concurrency": 2, "most_hosts": 5, **values})
+
+
+def visited(tested: Window, now: list[float], names: Iterable[str]) -> None:
+    for name in names:
+        met(tested, now, name)
+
+
+def test_hosts_when_very_many_were_visited_then_the_last_used_are_in_memory(now: list[float]) -> None:
+    tested = Window(registry())
+    visited(tested, now, (f"h{number}.test:80" for number in range(200)))
+
+    assert tested.hosts.count_hosts() == 5
+
+
+@pytest.mark.parametrize("used", ["claims wait", "in flight", "side request", "robots", "delay"])
+def test_host_when_something_is_under_way_then_it_stays_in_memory(now: list[float], used: str) -> None:
+    tested = Window(registry(delay_seconds=60.0 if used == "delay" else 0.0))
+    hosts = tested.hosts
+    if used == "claims wait":
+        tested.fill(HOST, [claim(1)])
+    elif used == "in flight":
+        tested.fill(HOST, [claim(1)])
+        tested.pop(now[0])
+    elif used == "side request":
+        hosts.announce_side_request(HOST)
+    elif used == "robots":
+        hosts.try_acquire_host(HOST, now[0])
+    else:
+        met(tested, now)
+    before = hosts.find_or_add(HOST)
+    for number in range(200):
+        hosts.find_or_add(f"h{number}.test:80")
+
+    assert hosts.find_or_add(HOST) is before
+
+
+def test_host_when_it_was_dropped_then_its_delay_its_failures_and_its_block_still_count(now: list[float]) -> None:
+    tested = Window(registry())
+    hosts = tested.hosts
+    hosts.share(lambda: None)
+    hosts.set_crawl_delay("slow.test:80", 7.0)
+    for _ in range(FAILURES_TO_BLOCK):
+        hosts.record_failure("dead.test:80", 906)
+    for _ in range(FAILURES_TO_BLOCK - 1):
+        hosts.record_failure("failing.test:80", 906)
+    hosts.take_reports()
+    now[0] += 3600
+    visited(tested, now, (f"h{number}.test:80" for number in range(50)))
+    count = hosts.count_hosts()
+    hosts.record_failure("failing.test:80", 906)
+
+    assert count == 8
+    assert hosts.delay_seconds("slow.test:80") == 7.0
+    assert hosts.blocked_code("dead.test:80") == 906
+    assert hosts.blocked_code("failing.test:80") == 906
