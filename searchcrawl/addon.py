@@ -24,6 +24,7 @@ from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
+from searchcrawl.extensions.stall_extension import StallExtension
 from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.settling_middleware import SettlingMiddleware
@@ -80,6 +81,7 @@ _EXTENSIONS: Final[_Ordered] = (
     (SitemapExtension, 50),
     (DeliveryExtension, 100),
     (HeartbeatExtension, 200),
+    (StallExtension, 250),
     (ProgressExtension, 300),
     (RunEndExtension, 900),
 )

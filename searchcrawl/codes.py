@@ -111,6 +111,7 @@ class CodeFacts:
 _pending, _copy, _excluded, _display, _redirect, _refusal, _failure = (
     partial(CodeFacts, kind) for kind in CodeClass if kind is not CodeClass.SUCCESS
 )
+_of_host = partial(_failure, retried=True, of_host=True)
 _broken, _denied = (partial(_failure, failure=kind) for kind in (FailureKind.SERVER, FailureKind.CLIENT))
 
 
@@ -127,13 +128,7 @@ class Code(IntEnum):
         return code
 
     NOT_FETCHED = _pending(0, "not yet fetched", "The URL is known and waits for its first visit.")
-    TIMEOUT = _failure(
-        902,
-        "the answer took too long",
-        "No complete answer came within fetch.timeout_seconds.",
-        retried=True,
-        of_host=True,
-    )
+    TIMEOUT = _of_host(902, "the answer took too long", "No complete answer came within fetch.timeout_seconds.")
     CONVERSION_FAILED = _failure(
         903,
         "it could not be converted",
@@ -146,26 +141,20 @@ class Code(IntEnum):
         "Converting the document took more memory or time, or gave more text, than one document may.",
         counters=("conversion_failures",),
     )
-    IO_ERROR = _failure(
+    IO_ERROR = _of_host(
         905,
         "the connection broke",
         "The connection ended before the answer was complete, or failed in a way that has no code of its own.",
-        retried=True,
-        of_host=True,
     )
-    CONNECTION_REFUSED = _failure(
+    CONNECTION_REFUSED = _of_host(
         906,
         "the host refused the connection",
         "Nothing listens at the host's address and port, or a firewall rejects the connection.",
-        retried=True,
-        of_host=True,
     )
-    ADDRESS_NOT_FOUND = _failure(
+    ADDRESS_NOT_FOUND = _of_host(
         907,
         "its host has no address, or none that may be reached",
         "The host name cannot be resolved; or all its addresses are private or forbidden, which is not tried again.",
-        retried=True,
-        of_host=True,
     )
     NO_CONVERTER = _failure(
         908, "nothing reads files of its type", "There is no converter for the media type of the body."
@@ -253,12 +242,10 @@ class Code(IntEnum):
         "whose documents are known are visited all the same.",
         revisited=False,
     )
-    CERTIFICATE = _failure(
+    CERTIFICATE = _of_host(
         962,
         "the host's certificate is refused",
         "The certificate of the host is not trusted, not valid, or another host's.",
-        retried=True,
-        of_host=True,
     )
     REDIRECT_LOOP = _broken(
         963,
@@ -278,6 +265,13 @@ class Code(IntEnum):
         "it looks like the host's answer to any URL, or like its login form",
         "The page came with status 200, but is what the host answers to any path, its login form, or a text that many "
         "of its known pages have turned into.",
+        warned=True,
+    )
+    SET_ASIDE = _failure(
+        966,
+        "set aside, because it stopped the crawler",
+        "Three times reading it took more time or memory than it may, or the life of the process. It is not visited any "
+        "more; a document that is known stays. After an edit of the source file it is tried once more.",
         warned=True,
     )
     NO_LOCATION = _broken(

@@ -20,6 +20,7 @@ from searchcrawl.commit.group_commit import Listeners, WriterQueue
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
+from searchcrawl.extensions.stall_extension import StallExtension
 from searchcrawl.extensions.watch_extension import HeartbeatExtension
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
@@ -108,7 +109,8 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtensi
     """Adds the delivery and its followers: the heartbeat, then RunEndExtension, which gives the lease back."""
     get = crawler.settings.getfloat
     heartbeat = stages.add(HeartbeatExtension(run, min_free_bytes=round(get("SEARCHCRAWL_MIN_FREE_MB") * (1 << 20))))
-    at_end = [heartbeat.stop]
+    stall = stages.add(StallExtension(run, seconds=get("SEARCHCRAWL_STALL_SECONDS")))
+    at_end = [heartbeat.stop, stall.stop]
     if sys.stderr.isatty():
         at_end.append(stages.add(ProgressExtension(run)).stop)
     at_end.append(stages.add(RunEndExtension(run)).write)

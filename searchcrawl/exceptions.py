@@ -162,5 +162,9 @@ class ConversionFailed(DocumentError):
     """The converter failed (903) or passed a limit (904)."""
 
 
+class WorkerLost(ConversionFailed):
+    """The worker process that read the document was ended by a limit, or died (904)."""
+
+
 class NoConverter(DocumentError):
     """No converter knows this type (908)."""

@@ -144,7 +144,8 @@ class Outcome:
     ``code`` is an HTTP status or a ``codes.Code``. ``transient`` failures are tried again, after
     ``retry_after_seconds`` where the server named it. ``links`` are URLs to be admitted at the
     claim's own depth (targets of 301, 308 and meta refresh). ``released``: the row is to be released
-    unchanged, because the process is stopping.
+    unchanged, because the process is stopping. ``stopped_worker``: the worker that read the page was ended by a limit,
+    or died.
     """
 
     claim: Claim
@@ -158,6 +159,7 @@ class Outcome:
     released: bool = False
     etag: str | None = None
     last_modified: str | None = None
+    stopped_worker: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

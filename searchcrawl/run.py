@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from searchcrawl import clock
 from searchcrawl.clock import now_ms
+from searchcrawl.codes import Code
 from searchcrawl.counters import select_kept
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.exceptions import ConfigurationError, LogError
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
@@ -29,15 +31,21 @@ from searchcrawl.sources.loading import (
     read_start_urls,
 )
 from searchcrawl.sources.project import Project
+from searchcrawl.stack_file import StackFile
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease as leases
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import review_table, url_table
+from searchcrawl.store.urls import review_table, suspect_table, url_table
+from searchcrawl.store.urls.suspect_table import Recovered
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_MOST_SUSPECTS_SHOWN: Final = 10
 
 
 class Shutdown:
@@ -220,7 +228,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     source_id, lease = database.write(take)
     reach("lease.taken")
     _hasten(database, lease, current)
-    row, forced = database.write(lambda transaction: _begin_or_resume(transaction, lease, current))
+    row, forced = _recover(database, lease, current, StackFile(project.logs_dir, source.name))
     run = Run(
         project=project,
         source=source,
@@ -260,11 +268,40 @@ def _hasten(database: Database, lease: Lease, current: str) -> None:
         after = database.write(hasten)
 
 
-def _begin_or_resume(transaction: Transaction, lease: Lease, current: str) -> tuple[RunRow, tuple[str, ...]]:
-    """Begins or resumes the run; returns its row, and the keys that have changed since the last run."""
+def _recover(database: Database, lease: Lease, current: str, stacks: StackFile) -> tuple[RunRow, tuple[str, ...]]:
+    """Begins or resumes the run, after a process that died, or stopped turning; see ``_begin_or_resume``."""
+    try:
+        stalled = stacks.read()
+        row, forced, recovered = database.write(
+            lambda transaction: _begin_or_resume(transaction, lease, current, stalled=bool(stalled))
+        )
+        if stalled:
+            _report_stall(recovered, stalled)
+            # Not before the rows are written: after a crash it is read once more.
+            stacks.remove()
+    except OSError as error:
+        raise LogError(f"{stacks.path}: {error.strerror or error}") from error
+    return row, forced
+
+
+def _report_stall(recovered: Recovered, stacks: str) -> None:
+    for url in recovered.set_aside:
+        logger.warning("%d: %s is set aside: it stopped the crawler again and again", Code.SET_ASIDE, url)
+    logger.warning(
+        "the run before stopped turning; URLs that it was visiting, which are visited last now, one by one: %d (%s); "
+        "its stacks:\n%s",
+        len(recovered.suspects),
+        ", ".join(recovered.suspects[:_MOST_SUSPECTS_SHOWN]) or "-",
+        stacks,
+    )
+
+
+def _begin_or_resume(
+    transaction: Transaction, lease: Lease, current: str, *, stalled: bool
+) -> tuple[RunRow, tuple[str, ...], Recovered]:
+    """Begins or resumes the run; returns its row, the keys that have changed since the last run, and what it recovers."""
     source_id = lease.source_id
     leases.check(transaction, lease)
-    url_table.recover(transaction, source_id)
     stored_fingerprint = run_table.find_fingerprint(transaction, source_id)
     before = run_table.find_last(transaction, source_id)
     if stored_fingerprint is None:
@@ -274,6 +311,17 @@ def _begin_or_resume(transaction: Transaction, lease: Lease, current: str) -> tu
         stored_fingerprint = mix_fingerprints(stored_fingerprint, before.fingerprint)
         run_table.set_fingerprint(transaction, source_id, stored_fingerprint)
     forced = tuple(find_changed_keys(stored_fingerprint or current, current))
+    if forced:
+        suspect_table.try_again(transaction, source_id)
+    recovered = suspect_table.recover(transaction, source_id, stalled=stalled)
     row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
-    return row, forced
+    return _count_failures(transaction, row, len(recovered.set_aside)), forced, recovered
+
+
+def _count_failures(transaction: Transaction, row: RunRow, failures: int) -> RunRow:
+    counts = Counter(row.counts)
+    counts["fetch_failures"] += failures
+    if failures:
+        run_table.set_counts(transaction, row.id, counts)
+    return replace(row, counts=counts)

@@ -62,3 +62,7 @@ SEARCHCRAWL_MIN_FREE_MB = 50
 
 # How long the end of a run waits for an index that cannot be reached; then its documents wait.
 SEARCHCRAWL_INDEX_PATIENCE_SECONDS = 60
+
+# A process whose reactor does not turn for so long is ended (exit 1), and the next run finds the page that stopped it.
+# 0: never, as for a debugger.
+SEARCHCRAWL_STALL_SECONDS = 60

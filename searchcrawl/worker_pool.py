@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import pebble
 
 from searchcrawl.codes import Code
-from searchcrawl.exceptions import ConversionFailed, DocumentError
+from searchcrawl.exceptions import ConversionFailed, DocumentError, WorkerLost
 
 MAX_MEMORY_BYTES: Final = 2 << 30
 TIMEOUT_SECONDS: Final = 20.0
@@ -53,7 +53,7 @@ class WorkerPool:
     def submit(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
         """Returns a future with the result of ``function(*args, **kwargs)``; all three are pickled.
 
-        It fails with the DocumentError that the function raised, or with ConversionFailed: 904
+        It fails with the DocumentError that the function raised, or with ConversionFailed: WorkerLost (904)
         where a limit was passed or the process died, 903 for any other exception. Its callbacks
         run in a thread of the pool. Does not block.
         """
@@ -83,7 +83,7 @@ class WorkerPool:
             pool.stop()  # type: ignore[no-untyped-call]  # pebble's
             pool.join()
         for future in under_way:
-            future.set_exception(_build_limit_error("stopped"))
+            future.set_exception(_build_stop())
 
     def _settle(self, future: Future[T], done: Future[Any]) -> None:
         with self._lock:
@@ -99,7 +99,7 @@ class WorkerPool:
         except pebble.ProcessExpired as error:
             future.set_exception(_build_limit_error(f"the process died (exit {error.exitcode})"))
         except CancelledError:
-            future.set_exception(_build_limit_error("stopped"))
+            future.set_exception(_build_stop())
         except Exception as error:  # noqa: BLE001 - one bad document never ends a crawl
             future.set_exception(ConversionFailed(_format_error(error), code=Code.CONVERSION_FAILED))
         else:
@@ -109,8 +109,13 @@ class WorkerPool:
                 future.set_result(result)
 
 
-def _build_limit_error(message: str) -> ConversionFailed:
-    return ConversionFailed(message, code=Code.CONVERSION_LIMIT)
+def _build_limit_error(message: str) -> WorkerLost:
+    return WorkerLost(message, code=Code.CONVERSION_LIMIT)
+
+
+def _build_stop() -> ConversionFailed:
+    # It says nothing against the document.
+    return ConversionFailed("stopped", code=Code.CONVERSION_LIMIT)
 
 
 def _format_error(error: Exception) -> str:

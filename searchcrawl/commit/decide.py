@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
@@ -91,7 +91,7 @@ def decide(
         if isinstance(item, Document):
             _decide_document(item, source, group)
         else:
-            _decide_outcome(item, source, group)
+            _decide_outcome(_count_stop(item) if item.stopped_worker else item, source, group)
     return group
 
 
@@ -275,12 +275,19 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
 
 def _is_last_visit(outcome: Outcome) -> bool:
     # A redirect may lead elsewhere the next time.
-    return outcome.code in REFUSED and not _leads_outside(outcome)
+    return outcome.code == Code.SET_ASIDE or (outcome.code in REFUSED and not _leads_outside(outcome))
 
 
 def _leads_outside(outcome: Outcome) -> bool:
     """Whether the page was requested, and leads to a URL that an exclude rule names."""
     return outcome.code == Code.OUTSIDE_BOUNDARY and bool(outcome.redirects)
+
+
+def _count_stop(outcome: Outcome) -> Outcome:
+    """The outcome of a page that its worker did not survive: it is set aside if that happens again and again."""
+    failures = Failures.parse(outcome.claim.failures).add_stop()
+    claim = replace(outcome.claim, failures=failures.dump())
+    return replace(outcome, claim=claim, code=Code.SET_ASIDE if failures.is_set_aside else outcome.code)
 
 
 def count_failure(

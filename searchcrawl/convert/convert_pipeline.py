@@ -13,7 +13,7 @@ from searchcrawl.codes import Code
 from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.convert.registry import choose_converter
-from searchcrawl.exceptions import DocumentError
+from searchcrawl.exceptions import DocumentError, WorkerLost
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, Page
@@ -109,4 +109,7 @@ class ConvertPipeline:
             logger.error("%s cannot be read", document.base_url, exc_info=error)
             self._stats.inc_value(f"searchcrawl/read_errors/{type(error).__name__}")
             code, text = Code.CONVERSION_FAILED, join_lines(f"{error!r}: {document.base_url}")
-        return Outcome(claim=document.claim, code=code, error=text, redirects=document.redirects)
+        stopped = isinstance(error, WorkerLost)
+        return Outcome(
+            claim=document.claim, code=code, error=text, redirects=document.redirects, stopped_worker=stopped
+        )

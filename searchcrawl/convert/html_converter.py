@@ -11,7 +11,7 @@ from searchcrawl.html.page import parse_html
 from searchcrawl.items import Page
 
 #: Bodies beyond this are parsed in a worker process.
-_OVERSIZED_BYTES: Final = 1_000_000
+_OVERSIZED_BYTES: Final = 200_000
 #: So are bodies with more tags. Fewer tags take less than a second, however they are nested.
 _OVERSIZED_TAGS: Final = 20_000
 _RECOGNISED_BYTES: Final = 8_192

@@ -20,7 +20,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import suspect_table, url_table
 from searchcrawl.store.urls.url_table import Settled
 
 logger = logging.getLogger(__name__)
@@ -180,7 +180,10 @@ class Claiming:
         if self._cursor:
             return 0.0
         # Rows that did not fit are claimed once the window runs low.
-        return _IDLE_SECONDS if scan.claimed or scan.held_back else self._idle_seconds(began_idle=scan.began_idle)
+        if scan.claimed or scan.held_back:
+            return _IDLE_SECONDS
+        pause = self._idle_seconds(began_idle=scan.began_idle)
+        return _IDLE_SECONDS if pause is None and self._claim_suspect() else pause
 
     def _find_hosts(self, transaction: Transaction) -> list[int]:
         run = self._run
@@ -200,6 +203,23 @@ class Claiming:
         if due_ms is None:
             return None if began_idle else _IDLE_SECONDS
         return min(max((due_ms - clock.now_ms()) / 1000, 0.001), _IDLE_SECONDS)
+
+    def _claim_suspect(self) -> bool:
+        """Claims a URL that may stop the process: nothing else is left to visit, and nothing is under way."""
+        run = self._run
+        found = run.write(
+            lambda transaction: suspect_table.claim_next(
+                transaction, run.source_id, now_ms=clock.now_ms(), forced=bool(run.forced)
+            )
+        )
+        if found is None:
+            return False
+        run.read(lambda transaction: self._find_names(transaction, [found.host_id]))
+        with self._counting:
+            self._outstanding += 1
+        self._window.fill(self._names[found.host_id], [found])
+        self._filled()
+        return True
 
     def _find_names(self, transaction: Transaction, hosts: list[int]) -> None:
         if len(self._names) > 100_000:

@@ -260,14 +260,20 @@ def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
 
 
 def _describe_next_visit(context: Context, listed: ListedUrl) -> Step:
-    if listed.fetch_state == FetchState.FETCHING and context.running:
+    if listed.fetch_state in {FetchState.FETCHING, FetchState.ALONE} and context.running:
         return Step("visit", "now", "a running process visits it")
     if context.changed:
         return Step("visit", "due", f"the next run looks at everything again: changed: {', '.join(context.changed)}")
+    if listed.fetch_state == FetchState.SUSPECT:
+        return Step(
+            "visit", "due", "with the next run, after all others: a run stopped turning while it visited the URL"
+        )
     if listed.fetch_state == FetchState.TODO:
         return Step("visit", "due", "with the next run: it is still to be visited")
     if listed.due_ms is None and listed.rule == ORPHAN_RULE:
         return Step("visit", "never", "not until a page, a sitemap or the start list names it again", listed.rule)
+    if listed.due_ms is None and listed.code == Code.SET_ASIDE:
+        return Step("visit", "never", "not until the source file is edited: it stopped the crawler again and again")
     if listed.due_ms is None:
         return Step("visit", "never", "not by itself: a rule refuses it")
     if listed.due_ms <= clock.now_ms():

@@ -109,7 +109,7 @@ def _explain_lifted(context: Context, refused: str) -> Verdict:
 
 def _explain_unvisited(context: Context, facts: UrlFacts) -> Verdict:
     code = facts.listed.code
-    now = facts.listed.fetch_state == FetchState.FETCHING and context.running
+    now = facts.listed.fetch_state in {FetchState.FETCHING, FetchState.ALONE} and context.running
     what = "being visited now" if now else "to be visited" if code == 0 else "to be visited again"
     so_far = f", so far {describe_code(code)}" if code not in (0, 200) else ""
     if context.in_index:

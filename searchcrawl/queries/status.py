@@ -12,6 +12,7 @@ from searchcrawl.codes import Code
 from searchcrawl.comparison.look import IndexLook
 from searchcrawl.counters import COUNTS, LOGIN_FAILURES, NO_START, has_mostly_failed_logins
 from searchcrawl.exit_codes import Exit
+from searchcrawl.rules.failures import MOST_STOPS
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.project import Project
@@ -27,6 +28,8 @@ from searchcrawl.store.urls.pattern_table import StoredPattern
 
 #: The most cut patterns of URLs that are named.
 _MOST_PATTERNS: Final = 500
+#: URLs that are named in one warning.
+_MOST_SHOWN: Final = 3
 #: The state of a source whose last run finished, by the exit code of the run; ``failed`` for others.
 _FINISHED_STATES: Final[Mapping[int | None, str]] = {
     Exit.DONE: "finished",
@@ -69,6 +72,7 @@ def _read_status(
     named = source.start.sitemaps if isinstance(source.start.sitemaps, tuple) else ()
     unread = sitemap_table.find_failures(transaction, source_id, [urls.resolve(url) for url in named])
     warned = url_queries.count_warned_urls(transaction, source_id)
+    aside = url_queries.find_set_aside(transaction, source_id, limit=_MOST_SHOWN) if Code.SET_ASIDE in warned else []
     resending = resend_table.find_version(transaction, source_id) is not None
     return {
         "source": source.name,
@@ -82,6 +86,7 @@ def _read_status(
             *_warn_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
             *_warn_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
             *_warn_of_urls(source.name, warned, run.counts),
+            *_warn_of_set_aside(source.name, warned.get(Code.SET_ASIDE, 0), aside),
             *_warn_of_patterns(pattern_table.find_cut(transaction, source_id)),
             *(_build_warning("sitemap", f"{url} could not be read: {error}") for url, error in unread),
         ],
@@ -191,6 +196,16 @@ def _warn_of_urls(name: str, warned: Mapping[int, int], counts: Mapping[str, int
             f"{placeholders} pages are what their host answers to any path, a login form, an error page, or a text that many "
             "of its known pages have now, and were not taken; "
             f"what was known of them stays: searchcrawl urls {name} --code 965",
+        )
+
+
+def _warn_of_set_aside(name: str, count: int, first: Sequence[str]) -> Iterator[dict[str, str]]:
+    if count:
+        yield _build_warning(
+            "set_aside",
+            f"set aside, because they stopped the crawler {MOST_STOPS} times: {count} pages ({', '.join(first)}"
+            f"{', …' if count > len(first) else ''}); once the source file is edited, they are tried again: "
+            f"searchcrawl urls {name} --code 966",
         )
 
 

@@ -73,7 +73,7 @@ _WAS_DOCUMENT: Final = WITH_DOCUMENT - {Code.DISPLAY_URL_CLASH}
 def derive_url_state(row: ListedUrl, remove_on: Collection[int]) -> UrlState:
     """The state of a row; ``remove_on`` are the statuses that remove a document of the source."""
     if row.fetch_state != FetchState.SETTLED:
-        return UrlState.TODO if row.fetch_state == FetchState.TODO else UrlState.FETCHING
+        return UrlState.TODO if row.fetch_state in {FetchState.TODO, FetchState.SUSPECT} else UrlState.FETCHING
     if row.document_state == DocumentState.REMOVING or _was_removed(row, remove_on):
         return UrlState.GONE
     by_class = _STATE_BY_CLASS.get(facts_of(row.code).kind)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
 
 import orjson
 
 from searchcrawl.codes import FailureKind
+
+#: A page that stopped the crawler, or the worker that read it, so many times is set aside.
+MOST_STOPS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,12 +19,13 @@ class Failures:
     """How many runs failed, by FailureKind.
 
     ``last`` is what failed last, ``after_run`` the last completed run at that time: a run that ended early counts as
-    one with those that continue it.
+    one with those that continue it. ``stops`` is how many visits stopped the crawler, or the worker that read the page.
     """
 
     counts: Mapping[str, int] = field(default_factory=dict)
     last: str | None = None
     after_run: int | None = None
+    stops: int = 0
 
     @classmethod
     def parse(cls, text: str | None) -> Self:
@@ -30,7 +34,8 @@ class Failures:
 
     def dump(self) -> str:
         """As a row keeps it."""
-        return orjson.dumps({"counts": self.counts, "last": self.last, "after_run": self.after_run}).decode()
+        kept = {"counts": self.counts, "last": self.last, "after_run": self.after_run}
+        return orjson.dumps(kept | {"stops": self.stops} if self.stops else kept).decode()
 
     def is_of(self, after_run: int) -> bool:
         """Whether the last failure was in the run that follows the completed run ``after_run``."""
@@ -43,7 +48,16 @@ class Failures:
             counts[self.last] -= 1
         counts[kind.value] = counts.get(kind.value, 0) + 1
         counts = {name: count for name, count in counts.items() if count}
-        return Failures(counts=counts, last=kind.value, after_run=after_run)
+        return replace(self, counts=counts, last=kind.value, after_run=after_run)
+
+    def add_stop(self) -> Failures:
+        """Adds a visit that stopped the crawler, or the worker that read the page."""
+        return replace(self, stops=self.stops + 1)
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether the page has stopped too much to be tried again by itself (966)."""
+        return self.stops >= MOST_STOPS
 
 
 def is_confirmed(code: int, failures: str | None, *, remove_on: Collection[int], confirmations: int) -> bool:

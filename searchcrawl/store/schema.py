@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from searchcrawl.codes import WARNED
 from searchcrawl.store.statements import is_one_of
-from searchcrawl.store.states import PENDING, DocumentState, FetchState
+from searchcrawl.store.states import CLAIMED, PENDING, DocumentState, FetchState
 
 #: 64 bits in all databases; in SQLite still an alias of the rowid.
 RowId = BigInteger().with_variant(Integer, "sqlite")
@@ -135,7 +135,8 @@ urls = Table(
         "fetch_state",
         sqlite_where=text(f"fetch_state = {FetchState.SETTLED} AND due_ms IS NOT NULL"),
     ),
-    Index("ix_urls_fetching", "source_id", sqlite_where=text(f"fetch_state = {FetchState.FETCHING}")),
+    # URLs that a process has claimed, or one before it that stopped turning.
+    Index("ix_urls_claimed", "source_id", sqlite_where=is_one_of("fetch_state", CLAIMED)),
     # URLs that `status` warns of.
     Index("ix_urls_warned", "source_id", "code", sqlite_where=is_one_of("code", WARNED)),
     Index("ix_urls_sitemap_id", "sitemap_id", sqlite_where=text("sitemap_id IS NOT NULL")),

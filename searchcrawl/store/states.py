@@ -45,6 +45,14 @@ class FetchState(_State):
     TODO = StateFacts(0, "to do", "The URL is to be visited once it is due.")
     FETCHING = StateFacts(1, "fetching", "The running process has claimed the URL; after a crash it is to do again.")
     SETTLED = StateFacts(2, "settled", "The last visit ended with the code of the row, or a rule refused the URL.")
+    SUSPECT = StateFacts(
+        3,
+        "to do, after all others and alone",
+        "The URL was being visited when a run stopped turning: it may be the reason.",
+    )
+    ALONE = StateFacts(
+        4, "fetching, alone", "The running process has claimed the URL, and no other: if it stops turning, this is why."
+    )
 
 
 class DocumentState(_State):
@@ -129,11 +137,16 @@ FETCH_TRANSITIONS: Final = (
     Transition((), _F.TODO, "a page, a sitemap or the start list names a new URL that may be requested", "admission"),
     Transition((), _F.SETTLED, "a new URL is refused by a rule: the row says which", "admission"),
     Transition((_F.TODO, _F.SETTLED), _F.FETCHING, "the row is due and its host has room: it is claimed", "frontier"),
-    Transition((_F.FETCHING,), _F.SETTLED, "the visit ended, and what it brought is durable", "commit"),
+    Transition((_F.SUSPECT,), _F.ALONE, "nothing else is left to visit, and nothing is under way", "frontier"),
+    Transition((_F.FETCHING, _F.ALONE), _F.SETTLED, "the visit ended, and what it brought is durable", "commit"),
     Transition((_F.FETCHING,), _F.SETTLED, "a rule or a limit on traps refuses the claimed row", "frontier"),
-    Transition((_F.FETCHING,), _F.TODO, "the visit failed and is tried again after a pause", "commit"),
+    Transition((_F.FETCHING, _F.ALONE), _F.TODO, "the visit failed and is tried again after a pause", "commit"),
     Transition((_F.FETCHING,), _F.TODO, "the run ends before the request is sent: the claim is released", "frontier"),
     Transition((_F.FETCHING,), _F.TODO, "a process died: the next run of the source releases its claims", "run"),
+    Transition((_F.FETCHING,), _F.SUSPECT, "the same, and the process had stopped turning", "run"),
+    Transition((_F.ALONE,), _F.SUSPECT, "a process died, or stopped turning, or the run ends", "run and frontier"),
+    Transition((_F.ALONE,), _F.SETTLED, "the process stopped turning, for the third time: the URL is set aside", "run"),
+    Transition((_F.SETTLED,), _F.SUSPECT, "the URL was set aside, and the source file is edited", "run"),
     Transition(
         (_F.SETTLED,),
         _F.TODO,
@@ -230,6 +243,8 @@ BATCH_TRANSITIONS: Final = (
     Transition((_B.ACKNOWLEDGED,), _B.COMMITTED, "the index has committed", "delivery"),
 )
 
+#: URLs that a process has claimed, or had when it stopped turning.
+CLAIMED: Final = frozenset({FetchState.FETCHING.value, FetchState.SUSPECT.value, FetchState.ALONE.value})
 #: Documents that wait for a delivery, or for an operator's approval.
 PENDING: Final = frozenset(state.value for state in DocumentState if state.facts.pending)
 #: Documents that belong in the index, or are copies of one that does.

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select
 
-from searchcrawl.codes import WARNED
+from searchcrawl.codes import WARNED, Code
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.schema import batches, documents, hosts, sitemaps, urls
 from searchcrawl.store.statements import is_one_of, unindexed
@@ -158,6 +158,12 @@ def count_warned_urls(transaction: Transaction, source_id: int) -> dict[int, int
     # With literals: SQLite finds the partial index by the text of its condition.
     query = select(urls.c.code, func.count()).where(urls.c.source_id == source_id, is_one_of("code", WARNED))
     return {row[0]: row[1] for row in transaction.execute(query.group_by(urls.c.code))}
+
+
+def find_set_aside(transaction: Transaction, source_id: int, *, limit: int) -> list[str]:
+    """The first URLs that were set aside, because they stopped the crawler."""
+    of_source = (urls.c.source_id == source_id, is_one_of("code", WARNED), urls.c.code == int(Code.SET_ASIDE))
+    return list(transaction.execute(select(urls.c.url).where(*of_source).order_by(urls.c.id).limit(limit)).scalars())
 
 
 def count_indexed_without_record(transaction: Transaction, source_id: int) -> int:

@@ -13,8 +13,8 @@ from searchcrawl.items import Claim
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
-from searchcrawl.store.statements import split
-from searchcrawl.store.states import AT_HAND, INDEXABLE, FetchState
+from searchcrawl.store.statements import is_one_of, split
+from searchcrawl.store.states import AT_HAND, CLAIMED, INDEXABLE, FetchState
 
 # No IN: its list cannot be expanded for many rows at once.
 _ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
@@ -24,7 +24,7 @@ _TODO: Final = text(f"urls.fetch_state = {FetchState.TODO}")
 DUE: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS NOT NULL")
 #: No row to do waits as long as this: if one would, the clock was ahead when it was to be tried again (X-S7).
 _LONGEST_WAIT_MS: Final = 3_600_000
-_FETCHING: Final = text(f"urls.fetch_state = {FetchState.FETCHING}")
+_CLAIMED: Final = is_one_of("urls.fetch_state", CLAIMED)
 
 
 class KnownUrl(NamedTuple):
@@ -211,6 +211,7 @@ _CLAIM_COLUMNS: Final = (
     documents.c.rejected_run,
     documents.c.evidence,
 )
+_CLAIMS: Final = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
 
 
 def claim(
@@ -220,16 +221,22 @@ def claim(
 
     ``forced`` claims have no validators and no body digest: everything is processed again.
     """
-    source = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
     here = and_(urls.c.source_id == source_id, urls.c.host_id == host_id)
     waits = urls.c.due_ms.between(now_ms + 1, now_ms + _LONGEST_WAIT_MS)
-    todo = source.where(_TODO, here, ~waits).order_by(urls.c.depth, urls.c.id).limit(limit)
+    todo = _CLAIMS.where(_TODO, here, ~waits).order_by(urls.c.depth, urls.c.id).limit(limit)
     rows = list(transaction.execute(todo))
     if len(rows) < limit:
-        due = source.where(DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
+        due = _CLAIMS.where(DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
         rows.extend(transaction.execute(due))
     _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
     return [_build_claim(row, forced=forced, now_ms=now_ms) for row in rows]
+
+
+def claim_alone(transaction: Transaction, url_id: int, *, now_ms: int, forced: bool) -> Claim:
+    """Claims one row, while no other is claimed."""
+    row = transaction.execute(_CLAIMS.where(urls.c.id == url_id)).one()
+    _set_fetch_state(transaction, [url_id], FetchState.ALONE)
+    return _build_claim(row, forced=forced, now_ms=now_ms)
 
 
 def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Claim:
@@ -271,15 +278,10 @@ def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: Fe
 
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Releases claimed rows: they are to do again, and unchanged otherwise."""
-    _set_fetch_state(transaction, url_ids, FetchState.TODO)
-
-
-def recover(transaction: Transaction, source_id: int) -> int:
-    """Releases the rows that a dead process had claimed; returns their number (D7)."""
-    result = transaction.execute(
-        update(urls).where(_FETCHING, urls.c.source_id == source_id).values(fetch_state=int(FetchState.TODO))
-    )
-    return result.rowcount
+    was_alone = urls.c.fetch_state == int(FetchState.ALONE)
+    state = case((was_alone, int(FetchState.SUSPECT)), else_=int(FetchState.TODO))
+    for part in split(url_ids):
+        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(fetch_state=state))
 
 
 def find_next_due_ms(transaction: Transaction, source_id: int) -> int | None:
@@ -294,7 +296,11 @@ def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int
     """How many rows are still to be visited in this run."""
     todo = select(func.count()).where(_TODO, urls.c.source_id == source_id).select_from(urls)
     due = select(func.count()).where(DUE, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms).select_from(urls)
-    return int(transaction.execute(todo).scalar_one()) + int(transaction.execute(due).scalar_one())
+    suspects = select(func.count()).where(
+        _CLAIMED, urls.c.source_id == source_id, urls.c.fetch_state == int(FetchState.SUSPECT)
+    )
+    queries = (todo, due, suspects.select_from(urls))
+    return sum(int(transaction.execute(query).scalar_one()) for query in queries)
 
 
 _SETTLE: Final = (

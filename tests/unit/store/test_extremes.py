@@ -18,7 +18,7 @@ from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState
-from searchcrawl.store.urls import outlink_table, url_table
+from searchcrawl.store.urls import outlink_table, suspect_table, url_table
 from searchcrawl.store.urls.url_table import NewUrl
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
@@ -144,14 +144,14 @@ def test_claim_when_postgresql_plans_for_any_values_then_the_partial_indexes_are
     settle(postgres_database, ids[2000:], due_ms=None)
     claim(postgres_database, limit=2)
     with postgres_database.write_once() as transaction:
-        url_table.recover(transaction, SOURCE)
+        suspect_table.recover(transaction, SOURCE, stalled=False)
         url_table.find_next_due_ms(transaction, SOURCE)
         transaction.execute(text("SELECT pg_stat_force_next_flush()"))
 
     with postgres_database.read_once() as transaction:
         query = text("SELECT indexrelname FROM pg_stat_user_indexes WHERE idx_scan > 0")
         used = set(transaction.execute(query).scalars())
-    assert {"ix_urls_todo", "ix_urls_due", "ix_urls_fetching"} <= used
+    assert {"ix_urls_todo", "ix_urls_due", "ix_urls_claimed"} <= used
 
 
 def test_sqlite_when_it_is_used_then_no_part_of_postgresql_is_loaded(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from searchcrawl.store.engine.database import Database
 from searchcrawl.store.engine.migration import HEAD, configure_alembic, migrate
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import metadata
-from searchcrawl.store.urls import url_table
+from searchcrawl.store.urls import suspect_table
 from tests.older_store import copy_to_older, opened, revision_of, tables_of
 from tests.postgres_server import PASSWORD, RunningPostgres
 from tests.site.client import ROOT
@@ -211,7 +211,7 @@ def test_older_store_when_opened_then_its_rows_are_there_and_work_goes_on(older:
 
     with closing(Database(older, tmp_path)) as database:
         with database.write_once() as transaction:
-            recovered = url_table.recover(transaction, SOURCE)
+            recovered = suspect_table.recover(transaction, SOURCE, stalled=False).claims
         fresh = add(database, ["e"])
         claimed = claim(database)
 

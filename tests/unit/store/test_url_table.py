@@ -8,7 +8,7 @@ from searchcrawl.store.documents import document_table
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.states import FetchState
-from searchcrawl.store.urls import review_table, url_table
+from searchcrawl.store.urls import review_table, suspect_table, url_table
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, document, fetch_states, row, settle, store
 
 TODO, FETCHING, SETTLED = FetchState.TODO, FetchState.FETCHING, FetchState.SETTLED
@@ -118,7 +118,7 @@ def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Dat
     settle(database, done)
 
     with database.write_once() as transaction:
-        count = url_table.recover(transaction, SOURCE)
+        count = suspect_table.recover(transaction, SOURCE, stalled=False).claims
 
     assert count == 2
     assert fetch_states(database, held + done) == [TODO, TODO, SETTLED]

@@ -1,0 +1,83 @@
+"""Part of the URL table: URLs that a process had claimed when it died, and those that may be why it stopped turning.
+
+Such a suspect is visited after all other URLs, alone: if the run stops turning again, it was this one (966).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from sqlalchemy import select, update
+
+from searchcrawl.codes import WARNED, Code
+from searchcrawl.items import Claim
+from searchcrawl.rules.failures import MOST_STOPS, Failures
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import urls
+from searchcrawl.store.statements import is_one_of
+from searchcrawl.store.states import CLAIMED, FetchState
+from searchcrawl.store.urls import url_table
+
+# The literals let the planner use the partial index.
+_CLAIMED: Final = is_one_of("fetch_state", CLAIMED)
+
+
+class Recovered(NamedTuple):
+    """What a dead process had claimed: how many rows, URLs that may have stopped it, and those that were set aside."""
+
+    claims: int
+    suspects: list[str]
+    set_aside: list[str]
+
+
+def recover(transaction: Transaction, source_id: int, *, stalled: bool) -> Recovered:
+    """Releases the rows that a dead process had claimed (D7).
+
+    ``stalled``: it ended because its reactor did not turn. Then they are suspects; a row that was alone has stopped it.
+    """
+    claimed = select(urls.c.id, urls.c.url, urls.c.fetch_state, urls.c.failures)
+    rows = list(transaction.execute(claimed.where(_CLAIMED, urls.c.source_id == source_id)))
+    _move(transaction, source_id, FetchState.ALONE, FetchState.SUSPECT)
+    _move(transaction, source_id, FetchState.FETCHING, FetchState.SUSPECT if stalled else FetchState.TODO)
+    found = Recovered(len(rows), [], [])
+    for row in rows if stalled else ():
+        failures = Failures.parse(row.failures)
+        if row.fetch_state == FetchState.ALONE:
+            failures = failures.add_stop()
+            _note_stop(transaction, row.id, failures)
+        if row.fetch_state != FetchState.SUSPECT:
+            (found.set_aside if failures.is_set_aside else found.suspects).append(row.url)
+    return found
+
+
+def _move(transaction: Transaction, source_id: int, before: FetchState, after: FetchState) -> None:
+    of_source = urls.c.source_id == source_id
+    transaction.execute(
+        update(urls).where(_CLAIMED, of_source, urls.c.fetch_state == int(before)).values(fetch_state=int(after))
+    )
+
+
+def _note_stop(transaction: Transaction, url_id: int, failures: Failures) -> None:
+    row = update(urls).where(urls.c.id == url_id)
+    transaction.execute(row.values(failures=failures.dump()))
+    if failures.is_set_aside:
+        values = {"fetch_state": int(FetchState.SETTLED), "code": int(Code.SET_ASIDE), "rule": None, "due_ms": None}
+        error = f"the crawler stopped turning {MOST_STOPS} times while it read the page"
+        transaction.execute(row.values(**values, error=error))
+
+
+def try_again(transaction: Transaction, source_id: int) -> None:
+    """Has pages that were set aside visited once more; the next stop sets them aside again."""
+    aside = (urls.c.source_id == source_id, is_one_of("code", WARNED), urls.c.code == int(Code.SET_ASIDE))
+    settled = urls.c.fetch_state == int(FetchState.SETTLED)
+    transaction.execute(update(urls).where(*aside, settled).values(fetch_state=int(FetchState.SUSPECT), due_ms=0))
+
+
+def claim_next(transaction: Transaction, source_id: int, *, now_ms: int, forced: bool) -> Claim | None:
+    """Claims the suspect that has stopped the fewest visits; None if there are none. See ``url_table.claim``."""
+    suspects = select(urls.c.id, urls.c.failures).where(_CLAIMED, urls.c.source_id == source_id)
+    rows = list(transaction.execute(suspects.where(urls.c.fetch_state == int(FetchState.SUSPECT))))
+    if not rows:
+        return None
+    first = min(rows, key=lambda row: (Failures.parse(row.failures).stops, row.id))
+    return url_table.claim_alone(transaction, first.id, now_ms=now_ms, forced=forced)
