@@ -33,6 +33,7 @@ from searchcrawl.http.decompression_middleware import DecompressionMiddleware
 from searchcrawl.http.headers_middleware import ConditionalMiddleware, HeadersMiddleware
 from searchcrawl.http.proxy_middleware import ProxyMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
+from searchcrawl.http.turn_middleware import TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.items import Document, Outcome
 from searchcrawl.login.login_middleware import LoginMiddleware
@@ -62,6 +63,8 @@ _MIDDLEWARES: Final[_Ordered] = (
     (LoginMiddleware, 800),
     (DecompressionMiddleware, 900),
     (ProxyMiddleware, 950),
+    # After the login, whose own requests take their turns first.
+    (TurnMiddleware, 990),
 )
 
 _PIPELINES: Final[_Ordered] = (

@@ -28,8 +28,9 @@ from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.proxy_middleware import build_proxy_route
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
+from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.host_registry import HostRegistry
-from searchcrawl.politeness.rate_limiter import DryRunRateLimiter, RateLimiter, SharedRateLimiter
+from searchcrawl.politeness.rate_limiter import RateLimiter, SharedRateLimiter
 from searchcrawl.robots.files import RobotsFiles, StoredRobots
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.rules.targets import TargetRules
@@ -73,7 +74,7 @@ def compose(crawler: Crawler, run: Run) -> Stages:
 def compose_dry_run(crawler: Crawler, run: Run) -> Stages:
     """The stages of a dry run, which tries one page (``test``, ``explain --live``): nothing is stored or delivered."""
     stages = Stages()
-    rate_limiter = DryRunRateLimiter(run.database, delay_seconds=run.source.fetch.delay_seconds)
+    rate_limiter = stages.add(DryRunRateLimiter(run.database, _build_hosts(run.source.fetch)))
     add_fetching(stages, crawler, run, rate_limiter, _build_traps(run))
     return stages
 
@@ -101,6 +102,7 @@ def add_fetching(stages: Stages, crawler: Crawler, run: Run, rate_limiter: RateL
             user_agent=robots.user_agent or run.project.user_agent,
             max_crawl_delay_seconds=robots.max_crawl_delay_seconds if robots.crawl_delay else None,
             stored=StoredRobots(run),
+            learns_delays=stages.find(DryRunRateLimiter) is not None,
         )
         stages.add(files)
 

@@ -86,7 +86,7 @@ class NotingRateLimiter(RateLimiter):
     async def wait_until_allowed(self, host: str) -> None:
         self.turns.append(host)
 
-    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
+    def set_crawl_delay(self, host: str, *, delay_seconds: float, starts: bool = True) -> None:
         self.delays[host] = delay_seconds
 
     def pause(self, host: str, *, seconds: float) -> None:

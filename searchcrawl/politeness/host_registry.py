@@ -122,11 +122,12 @@ class HostRegistry:
         self.update_delay()
         return self.delay(self._find(name))
 
-    def set_crawl_delay(self, name: str, seconds: float) -> None:
-        """Sets the delay that robots.txt asks for; it counts from now."""
+    def set_crawl_delay(self, name: str, seconds: float, *, starts: bool = True) -> None:
+        """Sets the delay that robots.txt asks for; it counts from now if it ``starts``."""
         with self.lock:
             self.find_or_add(name).crawl_delay_seconds = seconds
-        self.start_delay(name)
+        if starts:
+            self.start_delay(name)
 
     def start_delay(self, name: str) -> None:
         """Starts the delay of a host, which has just answered or failed."""

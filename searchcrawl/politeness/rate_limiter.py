@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import BUSY
@@ -15,9 +14,6 @@ from searchcrawl.exceptions import HostBlocked
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
-
-#: The longest wait of a dry run for a host that other processes have paused or blocked: a person waits for the result.
-_MAX_DRY_WAIT_SECONDS: Final = 30.0
 
 
 class RateLimiter:
@@ -44,8 +40,8 @@ class RateLimiter:
     def release_host(self, host: str) -> None:
         """Notes the end of the request of ``acquire_host``."""
 
-    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
-        """From now on the delay is at least this long (crawl-delay of robots.txt)."""
+    def set_crawl_delay(self, host: str, *, delay_seconds: float, starts: bool = True) -> None:
+        """From now on the delay is at least this long (crawl-delay of robots.txt); it ``starts`` now."""
 
     def start_delay(self, host: str) -> None:
         """Starts the delay of the host: a request to it has just ended."""
@@ -102,8 +98,8 @@ class SharedRateLimiter(RateLimiter):
         self._hosts.release_host(host)
         self._changed()
 
-    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
-        self._hosts.set_crawl_delay(host, delay_seconds)
+    def set_crawl_delay(self, host: str, *, delay_seconds: float, starts: bool = True) -> None:
+        self._hosts.set_crawl_delay(host, delay_seconds, starts=starts)
 
     def start_delay(self, host: str) -> None:
         self._hosts.start_delay(host)
@@ -146,41 +142,3 @@ class SharedRateLimiter(RateLimiter):
             return slot.start_ms
 
         return self._database.write(reserve)
-
-
-class DryRunRateLimiter(RateLimiter):
-    """Keeps a delay in this process only, after the slots that other processes have reserved."""
-
-    def __init__(self, database: Database, *, delay_seconds: float) -> None:
-        self._database = database
-        self._delay_seconds = delay_seconds
-        self._crawl_delays: dict[str, float] = {}
-        self._next_at: dict[str, float] = {}
-
-    async def wait_until_allowed(self, host: str) -> None:
-        if host not in self._next_at:
-            self._next_at[host] = clock.monotonic() + await asyncio.to_thread(self._read_wait_seconds, host)
-        pause = min(self._next_at[host] - clock.monotonic(), _MAX_DRY_WAIT_SECONDS)
-        if pause > 0:
-            await asyncio.sleep(pause)
-        self.start_delay(host)
-
-    async def acquire_request(self, host: str) -> None:
-        await self.wait_until_allowed(host)
-
-    def set_crawl_delay(self, host: str, *, delay_seconds: float) -> None:
-        self._crawl_delays[host] = max(delay_seconds, self._crawl_delays.get(host, 0.0))
-
-    def start_delay(self, host: str) -> None:
-        delay_seconds = max(self._delay_seconds, self._crawl_delays.get(host, 0.0))
-        self._postpone(host, delay_seconds)
-
-    def pause(self, host: str, *, seconds: float) -> None:
-        self._postpone(host, seconds)
-
-    def _postpone(self, host: str, seconds: float) -> None:
-        self._next_at[host] = max(self._next_at.get(host, 0.0), clock.monotonic() + seconds)
-
-    def _read_wait_seconds(self, host: str) -> float:
-        allowed_ms = self._database.read(lambda transaction: host_table.find_allowed_ms(transaction, host))
-        return 0.0 if allowed_ms is None else (allowed_ms - clock.now_ms()) / 1000

@@ -82,9 +82,11 @@ class StoredRobots:
         except SearchcrawlError as error:
             logger.warning("the copy of %s/robots.txt is not kept: %s", origin, error)
 
-    async def load(self, origin: str) -> bytes | None:
+    async def load(self, origin: str, *, of_any_run: bool = False) -> bytes | None:
         """The last good answer of an origin, None without one. Raises SearchcrawlError."""
-        since_ms = max(self._run.row.horizon_ms, clock.now_ms() - _MAX_STORED_MS)
+        since_ms = clock.now_ms() - _MAX_STORED_MS
+        if not of_any_run:
+            since_ms = max(self._run.row.horizon_ms, since_ms)
 
         def find(transaction: Transaction) -> bytes | None:
             return host_table.find_robots(transaction, origin, since_ms=since_ms)
@@ -110,7 +112,7 @@ class RobotsFiles:
     """Fetches and keeps the robots.txt of each origin (``scheme://host[:port]``); for the event loop.
 
     A Crawl-delay is kept up to ``max_crawl_delay_seconds``, None: it is ignored. ``stored`` outlives the
-    process.
+    process. With ``learns_delays`` the stored file of any run tells the delay before the first request.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class RobotsFiles:
         user_agent: str,
         max_crawl_delay_seconds: float | None,
         stored: StoredRobots | None = None,
+        learns_delays: bool = False,
         pause_seconds: float = _PAUSE_SECONDS,
         max_memory_bytes: int = _MAX_MEMORY_BYTES,
     ) -> None:
@@ -130,6 +133,7 @@ class RobotsFiles:
         self._max_crawl_delay_seconds = max_crawl_delay_seconds
         self._listeners: list[Callable[[str], None]] = []
         self._stored = stored
+        self._learns_delays = learns_delays
         self._pause_seconds = pause_seconds
         self._max_memory_bytes = max_memory_bytes
         self._copies: OrderedDict[str, RobotsCopy] = OrderedDict()
@@ -176,6 +180,9 @@ class RobotsFiles:
 
     async def _fetch(self, origin: str, *, inside: bool) -> RobotsCopy:
         url = f"{origin}/robots.txt"
+        if self._stored is not None and self._learns_delays:
+            known = await self._stored.load(origin, of_any_run=True)
+            self._keep_delay(origin, await self._parse_body(known or b"", url), starts=False)
         try:
             copy = await self._read(await self._side.fetch(url, _POLICY, inside=inside), origin)
         except SideRequestFailed as error:
@@ -233,18 +240,22 @@ class RobotsFiles:
         return replace(await self._parse(body, origin), expires=failed.expires)
 
     async def _parse(self, body: bytes, origin: str) -> RobotsCopy:
-        url = f"{origin}/robots.txt"
+        file = await self._parse_body(body, f"{origin}/robots.txt")
+        self._keep_delay(origin, file)
+        return RobotsCopy(expires=clock.monotonic() + _FRESH_SECONDS, file=file)
+
+    async def _parse_body(self, body: bytes, url: str) -> RobotsFile:
         if len(body) < _THREAD_FROM_BYTES:
-            file = RobotsFile.parse(body, self._user_agent, url=url)
-        else:
-            # One file at a time, because parsing takes many times the memory of the file.
-            async with self._parsing:
-                file = await asyncio.to_thread(lambda: RobotsFile.parse(body, self._user_agent, url=url).prepare())
+            return RobotsFile.parse(body, self._user_agent, url=url)
+        # One file at a time, because parsing takes many times the memory of the file.
+        async with self._parsing:
+            return await asyncio.to_thread(lambda: RobotsFile.parse(body, self._user_agent, url=url).prepare())
+
+    def _keep_delay(self, origin: str, file: RobotsFile, *, starts: bool = True) -> None:
         if file.crawl_delay_seconds and self._max_crawl_delay_seconds is not None:
             seconds = min(file.crawl_delay_seconds, self._max_crawl_delay_seconds)
-            self._rate_limiter.set_crawl_delay(urls.host_and_port(url), delay_seconds=seconds)
+            self._rate_limiter.set_crawl_delay(urls.host_and_port(origin), delay_seconds=seconds, starts=starts)
             self.slowed.add(origin)
-        return RobotsCopy(expires=clock.monotonic() + _FRESH_SECONDS, file=file)
 
     def _keep(self, origin: str, copy: RobotsCopy) -> None:
         old = self._copies.pop(origin, None)

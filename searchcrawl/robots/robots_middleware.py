@@ -12,6 +12,7 @@ from searchcrawl import urls
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code
 from searchcrawl.http.visit_end import PUBLIC_ONLY, build_visit_end, find_claim
 from searchcrawl.items import Claim
+from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.robots.files import RobotsCopy, RobotsFiles
 from searchcrawl.stages import stages_of
@@ -24,10 +25,11 @@ class RobotsMiddleware:
 
     If it answers 5xx or 429, all visits of that origin end with 951 and ``robots.unavailable``. If the host cannot be
     reached, they end with the code of that failure. In both cases robots.txt is requested again after a pause.
-    ``files`` is None if robots.txt is not obeyed.
+    ``files`` is None if robots.txt is not obeyed, and
+    ``rate_limiter`` where pages wait for their turn later.
     """
 
-    def __init__(self, files: RobotsFiles | None, rate_limiter: RateLimiter) -> None:
+    def __init__(self, files: RobotsFiles | None, rate_limiter: RateLimiter | None) -> None:
         self._files = files
         self._rate_limiter = rate_limiter
         if files is None:
@@ -36,7 +38,8 @@ class RobotsMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RobotsMiddleware:
         stages = stages_of(crawler)
-        return cls(stages.find(RobotsFiles), stages.get(RateLimiter))
+        waits_later = stages.find(DryRunRateLimiter) is not None
+        return cls(stages.find(RobotsFiles), None if waits_later else stages.get(RateLimiter))
 
     def process_request(self, request: Request) -> Awaitable[None] | None:
         files, claim = self._files, find_claim(request)
@@ -54,7 +57,8 @@ class RobotsMiddleware:
         copy = files.find(origin) or await files.fetch(origin, inside=not request.meta.get(PUBLIC_ONLY, False))
         _check(request, claim, copy)
         files.slowed.discard(origin)
-        await self._rate_limiter.wait_until_allowed(urls.host_and_port(request.url))
+        if self._rate_limiter is not None:
+            await self._rate_limiter.wait_until_allowed(urls.host_and_port(request.url))
 
 
 def _check(request: Request, claim: Claim, copy: RobotsCopy) -> None:

@@ -16,7 +16,6 @@ from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.frontier.scheduler import build_request
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.operations.dry_run import DryRun
-from searchcrawl.politeness.rate_limiter import RateLimiter
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.spider_loader import find_spider_class
 
@@ -41,11 +40,9 @@ class PageSpider(SourceSpider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Yields the one request."""
-        host = urls.host_and_port(self.claim.url)
-        if not self.source.robots.obey:
-            # Otherwise the request for robots.txt waits.
-            await self.stages.get(RateLimiter).wait_until_allowed(host)
-        yield build_request(self.claim, host, callback=self.handle_response, errback=self.handle_failure)
+        yield build_request(
+            self.claim, urls.host_and_port(self.claim.url), callback=self.handle_response, errback=self.handle_failure
+        )
 
     def _keep_item(self, item: object, response: Response | None) -> None:
         if isinstance(item, Document | Outcome):

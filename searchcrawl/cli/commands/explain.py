@@ -54,7 +54,9 @@ class Command(BaseCommand):
 
         context = found.context
         run = build_dry_run(project, context.source, database)
-        seen = visit_page(AsyncCrawlerProcess(self.load_settings()), run, context.url, depth=context.depth or 0)
+        run.rewriting.open(context.source.name)
+        with closing(run.rewriting):
+            seen = visit_page(AsyncCrawlerProcess(self.load_settings()), run, context.url, depth=context.depth or 0)
         return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
 
 

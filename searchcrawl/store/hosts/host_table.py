@@ -144,6 +144,22 @@ def find_blocks(transaction: Transaction, now_ms: int) -> list[HostBlock]:
     return [HostBlock(*row) for row in transaction.execute(query)]
 
 
+def find_allowed_ms(transaction: Transaction, name: str) -> int:
+    """The moment from which no process has reserved ``host:port``; 0 for a host that none knows."""
+    query = select(hosts.c.next_allowed_ms).where(hosts.c.name == name[:_MAX_NAME_CHARACTERS])
+    return transaction.execute(query).scalar() or 0
+
+
+def find_block(transaction: Transaction, name: str, now_ms: int) -> HostBlock | None:
+    """The pause in which ``host:port`` gets no request from any process now; None where there is none."""
+    query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(
+        hosts.c.name == name[:_MAX_NAME_CHARACTERS],
+        hosts.c.closed_until_ms.between(now_ms + 1, now_ms + MAX_BLOCK_MS),
+    )
+    row = transaction.execute(query).one_or_none()
+    return None if row is None else HostBlock(*row)
+
+
 def answers_any(transaction: Transaction, name: str) -> bool:
     """Whether a host is known to answer any path with a page, even a path that cannot exist (L9)."""
     query = select(hosts.c.answers_any).where(hosts.c.name == name[:_MAX_NAME_CHARACTERS])
@@ -154,13 +170,6 @@ def note_answers_any(transaction: Transaction, names: Sequence[str]) -> None:
     """Notes that these hosts answer any path with a page."""
     for host_id in sorted(find_or_add(transaction, names).values()):
         transaction.execute(update(hosts).where(hosts.c.id == host_id).values(answers_any=1))
-
-
-def find_allowed_ms(transaction: Transaction, name: str) -> int | None:
-    """The moment from which ``host:port`` may get a request; None for a host that no process knows."""
-    query = select(hosts.c.next_allowed_ms, hosts.c.closed_until_ms).where(hosts.c.name == name)
-    found = transaction.execute(query).one_or_none()
-    return None if found is None else max(found)
 
 
 def save_robots(transaction: Transaction, origin: str, body: bytes, fetched_ms: int) -> None:
