@@ -34,12 +34,14 @@ class DeliveryExtension:
         self._at_end = at_end
         self._retry_seconds = retry_seconds
         self._delivery: DeliveryThread | None = None
+        self._ended: asyncio.Event | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DeliveryExtension:
         extension = stages_of(crawler).get(cls)
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        crawler.signals.connect(extension.engine_stopped, signal=signals.engine_stopped)
         return extension
 
     def submit(self, batch: SealedBatch) -> None:
@@ -52,6 +54,7 @@ class DeliveryExtension:
         return self._delivery is None or self._delivery.has_room()
 
     async def spider_opened(self, spider: Spider) -> None:
+        self._ended = asyncio.Event()
         try:
             self._delivery = await asyncio.to_thread(self._open)
         except SearchcrawlError as error:
@@ -64,6 +67,18 @@ class DeliveryExtension:
             return
 
     async def spider_closed(self, spider: Spider, reason: str) -> None:
+        try:
+            await self._finish(reason)
+        finally:
+            if self._ended is not None:
+                self._ended.set()
+
+    async def engine_stopped(self) -> None:
+        """Waits for the delivery: the engine does not, if a first signal to stop comes while the crawl ends (X-I1)."""
+        if self._ended is not None:
+            await self._ended.wait()
+
+    async def _finish(self, reason: str) -> None:
         if self._delivery is None and self._run.shutdown.failure is None:
             # Another error kept the crawl from beginning: the next run continues this one.
             return
