@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from searchcrawl import urls
-from searchcrawl.codes import is_refusal
+from searchcrawl.codes import Code, is_refusal
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.run import Run
@@ -83,7 +83,9 @@ def _counts(page: PageLinks, remove_on: Sequence[int]) -> bool:
     """Whether the links of a page count: not of one that is gone, refused, or was removed as an orphan itself."""
     if page.indexed_version is not None:
         return True
-    return not (page.code in remove_on or is_refusal(page.code, page.rule) or page.rule == ORPHAN_RULE)
+    # One that leads to an excluded URL may do so for a while, as to a login.
+    refused = is_refusal(page.code, page.rule) and not (page.code == Code.OUTSIDE_BOUNDARY and page.redirected)
+    return not (page.code in remove_on or refused or page.rule == ORPHAN_RULE)
 
 
 def _is_named(row: NamedRow, named: bytearray) -> bool:

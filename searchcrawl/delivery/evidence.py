@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, CodeClass, facts_of
+from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code, CodeClass, facts_of
 from searchcrawl.rules.failures import is_confirmed
-from searchcrawl.rules.lifecycle import is_evidence
+from searchcrawl.rules.lifecycle import describe_evidence, is_evidence
 from searchcrawl.sources.config import Lifecycle
 from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Transaction
@@ -31,7 +31,7 @@ def select_with_evidence(
     """
     candidates = [row for row in candidates if _is_allowed(row, lifecycle, completed=completed)]
     results = {
-        row.url_id: VisitResult(row.code, row.rule, row.failures)
+        row.url_id: VisitResult(row.code, row.rule, row.failures, row.redirected and not _is_noted(row))
         for row in candidates
         if row.leaving == Leaving.EVIDENCE
     }
@@ -40,6 +40,11 @@ def select_with_evidence(
     kept = {url_id for url_id in moved if url_id not in ends or not _lets_leave(ends[url_id], lifecycle)}
     kept |= {url_id for url_id, result in results.items() if not _holds(result, lifecycle)}
     return [row for row in candidates if row.url_id not in kept]
+
+
+def _is_noted(row: RemovalCandidate) -> bool:
+    """Whether what the last visit brought was noted against the document, and nothing earlier."""
+    return row.evidence == describe_evidence(row.code, row.rule)
 
 
 def _leads_on(result: VisitResult) -> bool:
@@ -55,6 +60,9 @@ def _is_allowed(row: RemovalCandidate, lifecycle: Lifecycle, *, completed: bool)
 
 
 def _is_evidence(result: VisitResult, lifecycle: Lifecycle) -> bool:
+    if result.code == Code.OUTSIDE_BOUNDARY and result.redirected:
+        # It leads to an excluded URL, perhaps for a while.
+        return False
     return is_evidence(result.code, result.rule, lifecycle.remove_on) and is_confirmed(
         result.code, result.failures, remove_on=lifecycle.remove_on, confirmations=lifecycle.gone_confirmations
     )

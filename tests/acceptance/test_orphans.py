@@ -83,6 +83,23 @@ def test_orphans_when_deleted_then_they_leave_after_the_run_and_stay_away_until_
     assert is_verified(project)
 
 
+def test_orphans_when_the_page_that_names_them_leads_to_an_excluded_login_then_they_stay(project: CrawlProject) -> None:
+    site = project.site
+    tables = settings(site, "delete")
+    tables["scope"] = {**tables.get("scope", {}), "exclude_urls": ["*/login*"]}
+    project.edit(**tables)
+    noindex = '<meta name="robots" content="noindex">'
+    site.set_page(HOST, "/hub.html", page("hub", *(f"/{name}.html" for name in HUB), head=noindex))
+    run(project)
+    before = left(project)
+
+    site.set_page(HOST, "/hub.html", "", status=302, headers={"Location": "/login?back=hub"})
+    after = run(project)
+
+    assert before == left(project) == {"other", *HUB}
+    assert after.codes[f"{HOST}/hub.html"] == 955
+
+
 @pytest.mark.matrix
 def test_orphans_when_kept_then_they_stay_and_are_visited_only_once_they_are_named_again(project: CrawlProject) -> None:
     project.edit(**settings(project.site, "keep"))

@@ -27,7 +27,10 @@ _IS_COPY: Final = documents.c.duplicate_of.is_not(None)
 
 
 class RemovalCandidate(NamedTuple):
-    """A document to be removed, and why: what its last visit brought, or else ``leaving``; 0 for a copy."""
+    """A document to be removed, and why: what its last visit brought, or else ``leaving``; 0 for a copy.
+
+    ``evidence`` is what was noted against it, perhaps by an earlier visit.
+    """
 
     url_id: int
     url: str
@@ -36,6 +39,8 @@ class RemovalCandidate(NamedTuple):
     leaving: int = Leaving.EVIDENCE
     failures: str | None = None
     failed_runs: int = 0
+    redirected: bool = False
+    evidence: str | None = None
 
 
 #: A copy leaves for another document, whatever became of its last visit.
@@ -47,6 +52,8 @@ COLUMNS: Final = (
     documents.c.leaving,
     urls.c.failures,
     urls.c.failed_runs,
+    and_(~_IS_COPY, urls.c.redirects.is_not(None)).label("redirected"),
+    documents.c.evidence,
 )
 ROWS: Final = documents.join(urls, urls.c.id == documents.c.url_id)
 _survivor, _end = documents.alias("survivor"), documents.alias("end")

@@ -20,12 +20,13 @@ _PAGES_OF_LINKS: Final = 1000
 
 
 class PageLinks(NamedTuple):
-    """The encoded links of a page (``outlink_table``), and what became of the page."""
+    """The encoded links of a page (``outlink_table``), and what became of the page; ``redirected``: by redirects."""
 
     url_id: int
     links: bytes
     code: int
     rule: str | None
+    redirected: bool
     indexed_version: int | None
 
 
@@ -52,8 +53,9 @@ def find_last_id(transaction: Transaction) -> int:
 
 def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[PageLinks]:
     """The links of the next pages, by rising id."""
+    columns = outlinks.c.url_id, outlinks.c.links, urls.c.code, urls.c.rule, urls.c.redirects.is_not(None)
     query = (
-        select(outlinks.c.url_id, outlinks.c.links, urls.c.code, urls.c.rule, documents.c.indexed_version)
+        select(*columns, documents.c.indexed_version)
         .select_from(
             outlinks.join(urls, urls.c.id == outlinks.c.url_id).outerjoin(
                 documents, documents.c.url_id == outlinks.c.url_id

@@ -356,11 +356,12 @@ def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:
 
 
 class VisitResult(NamedTuple):
-    """How the last visit of a row ended, or which rule refuses the row."""
+    """How the last visit of a row ended, also by redirects that were followed, or which rule refuses the row."""
 
     code: int
     rule: str | None
     failures: str | None = None
+    redirected: bool = False
 
 
 def find_results(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, VisitResult]:
@@ -368,7 +369,8 @@ def find_results(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, 
     found: dict[int, VisitResult] = {}
     for part in split(url_ids):
         settled = urls.c.fetch_state == int(FetchState.SETTLED)
-        query = select(urls.c.id, urls.c.code, urls.c.rule, urls.c.failures).where(urls.c.id.in_(part), settled)
+        columns = urls.c.id, urls.c.code, urls.c.rule, urls.c.failures, urls.c.redirects.is_not(None)
+        query = select(*columns).where(urls.c.id.in_(part), settled)
         found.update({row[0]: VisitResult._make(row[1:]) for row in transaction.execute(query)})
     return found
 

@@ -42,12 +42,19 @@ def lead(database: Database, *ids: int, last: int | None = None) -> None:
 
 
 def leave(
-    database: Database, *ids: int, leaving: Leaving = Leaving.EVIDENCE, completed: bool = True, **lifecycle: Any
+    database: Database,
+    *ids: int,
+    leaving: Leaving = Leaving.EVIDENCE,
+    completed: bool = True,
+    evidence: str | None = None,
+    **lifecycle: Any,
 ) -> list[int]:
     """Those of the rows whose documents may leave now."""
     with database.read_once() as transaction:
         candidates = [
-            RemovalCandidate(one, "", row.code, row.rule, leaving, row.failures, row.failed_runs)
+            RemovalCandidate(
+                one, "", row.code, row.rule, leaving, row.failures, row.failed_runs, row.redirects is not None, evidence
+            )
             for one in ids
             for row in [store.row(database, one)]
         ]
@@ -127,6 +134,18 @@ def test_document_when_a_later_visit_failed_then_stays_in_spite_of_earlier_evide
     store.settle(database, ids[1:], code=404)
 
     assert leave(database, *ids) == ids[1:]
+
+
+def test_document_when_its_page_leads_to_an_excluded_url_then_leaves_only_for_that_rule(database: Database) -> None:
+    ids = store.add(database, ["own", "moved", "end"])
+    rule, trail = "scope.exclude_urls: */login", '[{"url": "http://a.test/", "code": 302}]'
+    for led_away in (ids[0], ids[2]):
+        store.settle(database, [led_away], code=int(Code.OUTSIDE_BOUNDARY), rule=rule, redirects=trail)
+    lead(database, ids[1], last=ids[2])
+
+    # For a while it may lead to a login, whatever an earlier visit brought.
+    assert leave(database, *ids[:2], evidence="404") == []
+    assert leave(database, *ids[:2], evidence=f"955 {rule}") == [ids[0]]
 
 
 def test_chains_when_there_are_many_then_each_hop_takes_a_few_statements(database: Database) -> None:
