@@ -8,6 +8,7 @@ this Python.
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Callable
@@ -90,6 +91,23 @@ def guard_streams(*, alter_errors: Callable[[str], str]) -> None:
         sys.stdout = cast(TextIO, GuardedStream(sys.stdout))
     if sys.stderr is not None and not isinstance(sys.stderr, GuardedStream):
         sys.stderr = cast(TextIO, GuardedStream(sys.stderr, alter_errors))
+
+
+def guard_logs(*, alter: Callable[[str], str]) -> None:
+    """Has every log of this process clean, whoever formats and writes it; ``alter`` is applied before."""
+
+    def clean(text: str) -> str:
+        return to_lines(alter(text))
+
+    class CleanRecord(logging.LogRecord):
+        def getMessage(self) -> str:
+            return clean(super().getMessage())
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            # Formatters set the text of a traceback.
+            super().__setattr__(name, clean(value) if name in {"exc_text", "stack_info"} and value else value)
+
+    logging.setLogRecordFactory(CleanRecord)
 
 
 def make_console(stream: TextIO, **options: Any) -> Console:

@@ -12,7 +12,7 @@ import orjson
 
 from searchcrawl.exceptions import ConfigurationError, IndexMisconfigured, InvalidFile
 from searchcrawl.sources.secrets import redact
-from searchcrawl.terminal import escape_json, guard_streams, make_console, to_one_line
+from searchcrawl.terminal import escape_json, guard_logs, guard_streams, make_console, to_one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,8 +23,9 @@ _WIDTH_IN_PIPES: Final = 10_000
 
 
 def guard_output() -> None:
-    """Guards what this process writes from now on, also what libraries write; once is enough."""
+    """Guards what this process writes from now on, also what libraries print and log; once is enough."""
     guard_streams(alter_errors=redact)
+    guard_logs(alter=redact)
 
 
 def drop_output() -> None:

@@ -69,17 +69,10 @@ class LogFile(RotatingFileHandler):
 
 
 class OneLine(logging.Formatter):
-    """Formats a record, by ``inner`` if given, as one line without secrets, whatever it quotes (X-O3, X-O4).
-
-    Tracebacks follow, indented.
-    """
-
-    def __init__(self, form: str | None = None, *, inner: logging.Formatter | None = None) -> None:
-        super().__init__(form)
-        self._format = super().format if inner is None else inner.format
+    """Formats a record as one line without secrets, whatever it quotes (X-O3, X-O4); tracebacks follow, indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n    ".join(map(to_one_line, redact(self._format(record)).rstrip("\n").split("\n")))
+        return "\n    ".join(map(to_one_line, redact(super().format(record)).rstrip("\n").split("\n")))
 
 
 class _Brief(OneLine):
@@ -88,13 +81,6 @@ class _Brief(OneLine):
     def format(self, record: logging.LogRecord) -> str:
         brief = logging.makeLogRecord({**record.__dict__, "exc_info": None, "exc_text": None, "stack_info": None})
         return super().format(brief)
-
-
-def clean_other_logs() -> None:
-    """Has what Scrapy writes into a log of its own, for a spider in Python, formatted as ours."""
-    for handler in logging.getLogger().handlers:
-        if not isinstance(handler.formatter, OneLine):
-            handler.setFormatter(OneLine(inner=handler.formatter))
 
 
 def install_run_log(

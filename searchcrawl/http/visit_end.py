@@ -21,10 +21,13 @@ from scrapy.http import Response
 from searchcrawl.codes import Code, is_retried
 from searchcrawl.items import Claim, Hop, Outcome
 from searchcrawl.politeness.backoff import parse_retry_after
+from searchcrawl.sources.secrets import redact
 
 PAGES: Final = frozenset({200, 203})
 #: ConditionalMiddleware handles 304.
 _PASSED_ON: Final = PAGES | {304}
+#: So much of a text is looked through for secrets.
+_READ_CHARACTERS: Final = 10_000
 #: The key of ``Request.meta`` for requests that may reach public addresses only (``rules.targets``).
 PUBLIC_ONLY: Final = "public_only"
 
@@ -90,8 +93,9 @@ def find_failure(exception: Exception) -> NetworkFailure | None:
 
 
 def join_lines(text: object) -> str:
-    """``text`` without line breaks and other controls, at most 300 characters, for rows and logs."""
-    line = "".join(character if character.isprintable() else " " for character in str(text)[:600])
+    """``text`` without secrets, line breaks and other controls, at most 300 characters, for rows and logs."""
+    known = redact(str(text)[:_READ_CHARACTERS])
+    line = "".join(character if character.isprintable() else " " for character in known[:600])
     return " ".join(line.split())[:300]
 
 

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, model_validator
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.index_fields import FIELDS, LANGUAGE_PREFIXES, SUFFIXES
 from searchcrawl.sources.checking import join_key
+from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import LIST, Check, Table, refuse
 
 #: The values that every document has: all spellings, and the field of the index (A6).
@@ -49,7 +50,7 @@ def _check_attribute_name(text: str) -> str:
     return text
 
 
-AttributeName = Annotated[str, Check(_check_attribute_name, "name of an attribute")]
+AttributeName = Annotated[str, Privacy.PUBLIC, Check(_check_attribute_name, "name of an attribute")]
 AttributeNames = Annotated[tuple[AttributeName, ...], LIST]
 AttributeType = Literal["string", "text", "number", "date"]
 

@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin
@@ -16,16 +16,22 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from searchcrawl.exceptions import ConfigurationError, NotAvailableYet
-from searchcrawl.sources.secrets import is_reference, remove_secrets, resolve_reference
+from searchcrawl.sources.privacy import Privacy, mask, privacy_below, privacy_of, show_name
+from searchcrawl.sources.secrets import HIDDEN, is_reference, resolve_reference
 from searchcrawl.terminal import to_one_line
 
 M = TypeVar("M", bound=BaseModel)
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+#: What names of keys are made of.
+_WORD: Final = re.compile(r"[A-Za-z_-]{1,40}")
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _MAX_SHOWN: Final = 100
-#: The values of these keys are credentials: messages never show them, not even wrong ones.
-_UNSHOWN: Final = re.compile(r"(.*\.)?login\.(password|fields)(\..*)?")
+#: Names that the parser of TOML quotes: in place of one there may be a credential.
+_QUOTED: Final = re.compile(
+    r"(?<=^duplicate inline table key) .*|(?<=^cannot mutate immutable namespace) .*|(?<=^cannot declare) .*(?= twice)",
+    re.DOTALL,
+)
 _MESSAGES: Final = {
     "missing": "is required",
     "string_type": "must be a string",
@@ -76,7 +82,7 @@ def _syntax_error(text: str, content: bytes) -> tuple[str, str]:
     message = _POSITION.sub("", text)
     last_line = content.rstrip(b"\n").count(b"\n") + 1
     where = f"line {position[1] or last_line}" if position else ""
-    return where, to_one_line(message[:1].lower() + message[1:])
+    return where, to_one_line(_QUOTED.sub("", message[:1].lower() + message[1:]))
 
 
 def read_known_keys(
@@ -95,7 +101,7 @@ def read_known_keys(
     """
     errors: list[ConfigurationError] = []
     keys = _KeyCheck(file=to_one_line(file), root=root, later=later, errors=errors)
-    return keys.known(model, raw, _TOP, hidden), errors
+    return keys.known(model, raw, _TOP, hidden=hidden), errors
 
 
 def validate(
@@ -109,7 +115,7 @@ def validate(
     try:
         return model.model_validate({**tables, **extra}), []
     except ValidationError as invalid:
-        return None, [_error_of(details, file) for details in invalid.errors(include_url=False)]
+        return None, [_error_of(details, file, model) for details in invalid.errors(include_url=False)]
 
 
 def join_errors(errors: list[ConfigurationError], more: list[ConfigurationError]) -> list[ConfigurationError]:
@@ -145,9 +151,18 @@ class _KeyCheck:
     errors: list[ConfigurationError]
 
     def known(
-        self, model: type[BaseModel], raw: Mapping[str, Any], above: _Place, hidden: Collection[str] = ()
+        self,
+        model: type[BaseModel],
+        raw: Mapping[str, Any],
+        above: _Place,
+        *,
+        hidden: Collection[str] = (),
+        privacy: Privacy = Privacy.PUBLIC,
     ) -> dict[str, Any]:
-        """The keys of ``raw`` that the model has, also in inner tables; ``hidden`` fields of the model are not keys."""
+        """The keys of ``raw`` that the model has, also in inner tables; ``hidden`` fields of the model are not keys.
+
+        ``privacy`` is that of the table.
+        """
         fields = {key: field for key, field in _keys(model).items() if key not in hidden}
         found: dict[str, Any] = {}
         for name, value in raw.items():
@@ -155,46 +170,64 @@ class _KeyCheck:
             if place.pattern in self.later:
                 self.errors.append(NotAvailableYet(self.file, place.key, "not available yet"))
             elif name in fields:
-                found[name] = self._inner(fields[name].annotation, value, place)
+                field = fields[name]
+                found[name] = self._inner(field.annotation, value, place, privacy_of(model, _field_name(model, name)))
             elif ":" in name and model.model_config.get("extra") == "allow":
                 # A key of the user's choosing, beside those of the table.
-                found[name] = self._without_references(value, place)
+                found[name] = self._without_references(value, place, Privacy.PUBLIC)
             else:
+                shown = _show_unknown(name, value, fields, privacy)
                 message = f"unknown key{guess(name, fields)}"
-                self.errors.append(ConfigurationError(self.file, place.key, message))
+                self.errors.append(ConfigurationError(self.file, above.at(shown).key, message))
         return found
 
-    def _inner(self, annotation: Any, value: Any, place: _Place) -> Any:
+    def _inner(self, annotation: Any, value: Any, place: _Place, privacy: Privacy) -> Any:
         """The value of a field. Its type decides whether a table is a reference or has entries of its own."""
         model = _table_of(annotation)
         if isinstance(value, dict) and _is_mapping(annotation):
-            return {name: self._entry(model, inner, place.at(name, any_name=True)) for name, inner in value.items()}
+            return {
+                name: self._entry(model, inner, place.at(name, any_name=True), privacy) for name, inner in value.items()
+            }
         if model is not None and isinstance(value, list | tuple):
-            return [self._entry(model, item, place.item(number)) for number, item in enumerate(value)]
-        return self._entry(model, value, place)
+            return [self._entry(model, item, place.item(number), privacy) for number, item in enumerate(value)]
+        return self._entry(model, value, place, privacy)
 
-    def _entry(self, model: type[BaseModel] | None, value: Any, place: _Place) -> Any:
+    def _entry(self, model: type[BaseModel] | None, value: Any, place: _Place, privacy: Privacy) -> Any:
         if model is not None and isinstance(value, dict):
-            return self.known(model, value, place)
-        return self._without_references(value, place)
+            return self.known(model, value, place, privacy=privacy)
+        return self._without_references(value, place, privacy)
 
-    def _without_references(self, value: Any, place: _Place) -> Any:
+    def _without_references(self, value: Any, place: _Place, privacy: Privacy) -> Any:
         if is_reference(value):
+            public = privacy is Privacy.PUBLIC
             try:
-                return resolve_reference(value, root=self.root, file=self.file, key=place.key)
+                return resolve_reference(value, root=self.root, file=self.file, key=place.key, public=public)
             except ConfigurationError as error:
                 self.errors.append(error)
                 return None
         if isinstance(value, dict):
-            return {name: self._without_references(inner, place.at(name)) for name, inner in value.items()}
+            return {name: self._without_references(inner, place.at(name), privacy) for name, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [self._without_references(item, place) for item in value]
+            return [self._without_references(item, place, privacy) for item in value]
         return value
 
 
 def _keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
     """The fields of a model by their names in the file (``from`` can be no name in Python)."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _show_unknown(name: str, value: Any, known: Collection[str], privacy: Privacy) -> str:
+    """The name of a key that there is none of, or stars where a credential may have got into its place."""
+    is_swapped = isinstance(value, str) and value in known
+    if is_swapped or (privacy is not Privacy.PUBLIC and not _WORD.fullmatch(name)):
+        return HIDDEN
+    return show_name(name, value, Privacy.BY_NAME)
+
+
+def _field_name(model: type[BaseModel], key: str) -> str:
+    """The name in the model of a key of the file."""
+    return next(name for name, field in model.model_fields.items() if (field.alias or name) == key)
 
 
 def _is_mapping(annotation: Any) -> bool:
@@ -224,28 +257,72 @@ def join_key(at: Iterable[str | int]) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            shown = part if _BARE_KEY.fullmatch(part) else to_one_line(json.dumps(part, ensure_ascii=False))
+            shown = (
+                part
+                if _BARE_KEY.fullmatch(part) or part == HIDDEN
+                else to_one_line(json.dumps(part, ensure_ascii=False))
+            )
             text += f".{shown}" if text else shown
     return text
 
 
-def _error_of(details: ErrorDetails, file: str) -> ConfigurationError:
+def _error_of(details: ErrorDetails, file: str, model: type[BaseModel]) -> ConfigurationError:
     at, value = details["loc"], details["input"]
     context = details.get("ctx", {})
     # For the name of an entry, or an item of a list, the value in the message shows which one it is.
     while at and (isinstance(at[-1], int) or at[-1] == "[key]") and not context.get("key"):
         at = at[:-1]
-    if details["loc"][-1:] == ("[key]",):
+    of_name = details["loc"][-1:] == ("[key]",)
+    if of_name:
         at = at[:-1]
     if context.get("key"):
         at = (*at, context["key"])
         value = value.get(context["key"]) if isinstance(value, Mapping) else None
-    key = join_key(("", *at))
+    privacy = _find_privacy(model, at)
+    key = join_key(("", *_show_names(model, at, value)))
+    if of_name:
+        (*_, value), privacy = _show_names(model, (*at, str(value)), None), Privacy.PUBLIC
+    got = f" (got {quote_value(value, privacy)})"
     if details["type"] == "not_available":
-        return NotAvailableYet(file, key, "not available yet" + f" (got {quote_value(value)})")
-    silent = details["type"] == "missing" or value is None or _UNSHOWN.fullmatch(key)
-    got = "" if silent else f" (got {quote_value(value)})"
-    return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + got)
+        return NotAvailableYet(file, key, "not available yet" + got)
+    silent = details["type"] == "missing" or value is None or privacy is Privacy.SILENT
+    return ConfigurationError(file, key, _message(details["type"], context, details["msg"]) + ("" if silent else got))
+
+
+def _walk(model: type[BaseModel], at: Iterable[str | int]) -> Iterator[tuple[str | int, Privacy | None, bool]]:
+    """Each part of a place, with the privacy of the key that it is; None for names of entries and numbers of items.
+
+    The third value says whether it is a key of tables.
+    """
+    current: type[BaseModel] | None = model
+    named = False
+    for part in at:
+        name = None
+        if current is not None and not named and isinstance(part, str) and part in _keys(current):
+            name = _field_name(current, part)
+        if name is None or current is None:
+            named = False
+            yield part, None, False
+            continue
+        annotation = current.model_fields[name].annotation
+        below = _table_of(annotation)
+        yield part, privacy_of(current, name), below is not None
+        current, named = below, _is_mapping(annotation)
+
+
+def _find_privacy(model: type[BaseModel], at: Iterable[str | int]) -> Privacy:
+    found = Privacy.PUBLIC
+    for part, privacy, _ in _walk(model, at):
+        found = privacy_below(found, str(part)) if privacy is None else privacy
+    return found
+
+
+def _show_names(model: type[BaseModel], at: Iterable[str | int], value: Any) -> Iterator[str | int]:
+    """The parts of a place; stars for the name of an entry that may be a credential. Names of tables are none."""
+    above = Privacy.PUBLIC
+    for part, privacy, of_table in _walk(model, at):
+        above = above if privacy is None else Privacy.PUBLIC if of_table else privacy
+        yield show_name(part, value, above) if privacy is None and isinstance(part, str) else part
 
 
 def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
@@ -259,7 +336,7 @@ def _message(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
     return text.format_map(context) if text else otherwise[:1].lower() + otherwise[1:]
 
 
-def quote_value(value: Any) -> str:
+def quote_value(value: Any, privacy: Privacy = Privacy.PUBLIC) -> str:
     """A value as messages show it: on one line, at most 100 characters, without secrets."""
-    text = to_one_line(json.dumps(remove_secrets(value), ensure_ascii=False, default=str))
+    text = to_one_line(json.dumps(mask(value, privacy), ensure_ascii=False, default=str))
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"

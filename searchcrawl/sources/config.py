@@ -16,6 +16,7 @@ from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.sources.attribute_table import Attributes
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.login import Login
+from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.refused_settings import find_refusal
 from searchcrawl.sources.rewrites import ParameterNames, Rewrites
 from searchcrawl.sources.values import (
@@ -33,9 +34,9 @@ from searchcrawl.sources.values import (
     Ports,
     PositiveCount,
     PrefixUrl,
+    Rules,
     Sitemaps,
     Table,
-    Texts,
     WebUrls,
     check_no_repeats,
     refuse,
@@ -91,8 +92,8 @@ class Scope(Table):
     allow_all: bool = Field(False, description="Allow every host that no other rule refuses.")
     include_hosts: HostRules = Field((), description="The hosts that may be requested.")
     exclude_hosts: HostRules = Field((), description="Hosts that are refused, even if another rule includes them.")
-    include_urls: Texts = Field((), description="URL rules; hosts of URLs that match one may be requested as well.")
-    exclude_urls: Texts = Field((), description="URL rules; a URL that matches one is refused.")
+    include_urls: Rules = Field((), description="URL rules; hosts of URLs that match one may be requested as well.")
+    exclude_urls: Rules = Field((), description="URL rules; a URL that matches one is refused.")
     include_ports: Ports = Field((), description="The only ports that are allowed; not together with `exclude_ports`.")
     exclude_ports: Ports = Field((), description="Ports that are refused, on every host.")
     host: Annotated[tuple[HostBlock, ...], LIST] = Field(
@@ -147,7 +148,7 @@ class Robots(Table):
     """How robots.txt is read (C5)."""
 
     obey: bool = Field(True, description="Obey robots.txt; `status` warns of a source that does not.")
-    user_agent: HeaderText | None = Field(
+    user_agent: Annotated[HeaderText, Privacy.PUBLIC] | None = Field(
         None, description="The name whose group of rules counts; without it `user_agent` of the project."
     )
     crawl_delay: bool = Field(True, description="Keep the delay that robots.txt asks for if it is the longer one.")
@@ -203,15 +204,15 @@ class Lifecycle(Table):
 class Keep(Table):
     """What of the fetched pages is indexed (B8–B10); the others are 952, and their links are followed."""
 
-    mime_types: Texts = Field((), description="The only MIME types that are indexed; `*` is any text.")
-    exclude_mime_types: Texts = Field((), description="MIME types that are not indexed.")
+    mime_types: Rules = Field((), description="The only MIME types that are indexed; `*` is any text.")
+    exclude_mime_types: Rules = Field((), description="MIME types that are not indexed.")
     min_bytes: Count = Field(0, description="The smallest decoded body that is indexed; 0 is no limit.")
     max_bytes: Count = Field(0, description="The largest decoded body that is indexed; 0 is no limit.")
     max_age_days: Amount = Field(0.0, description="The greatest age of a page by its last modification; 0 is no limit.")
-    include_urls: Texts = Field((), description="URL rules; only pages that match one are indexed.")
-    exclude_urls: Texts = Field((), description="URL rules; pages that match one are not indexed.")
-    include_names: Texts = Field((), description="File names, with `*`; only pages that match one are indexed.")
-    exclude_names: Texts = Field((), description="File names, with `*`; pages that match one are not indexed.")
+    include_urls: Rules = Field((), description="URL rules; only pages that match one are indexed.")
+    exclude_urls: Rules = Field((), description="URL rules; pages that match one are not indexed.")
+    include_names: Rules = Field((), description="File names, with `*`; only pages that match one are indexed.")
+    exclude_names: Rules = Field((), description="File names, with `*`; pages that match one are not indexed.")
     meta_robots: bool = Field(True, description="Obey `noindex` and `nofollow` of pages and of X-Robots-Tag headers.")
 
     @model_validator(mode="after")
@@ -272,7 +273,7 @@ class Tables(Table):
         (), description="URLs that are shown differently from how they are fetched."
     )
     rewrite: Rewrites = Field((), description="What becomes of links, in this order, before any rule is asked.")
-    settings: Annotated[Mapping[str, Any], AfterValidator(_check_settings)] = Field(
+    settings: Annotated[Mapping[str, Any], AfterValidator(_check_settings), Privacy.BY_NAME] = Field(
         default_factory=dict, description="Settings of Scrapy for this source; those that break a promise are refused."
     )
 
@@ -280,9 +281,13 @@ class Tables(Table):
 class SourceFile(Tables):
     """All keys of a source file."""
 
-    type: Annotated[str, Check(_check_type, '`"web"`')] = Field("web", description="The kind of source.")
-    title: str = Field("", description="A name of the source for people.")
-    parameters: str = Field(STANDARD, description="The set of `[parameters.NAME]` in searchcrawl.toml that it takes.")
+    type: Annotated[str, Privacy.PUBLIC, Check(_check_type, '`"web"`')] = Field(
+        "web", description="The kind of source."
+    )
+    title: Annotated[str, Privacy.PUBLIC] = Field("", description="A name of the source for people.")
+    parameters: Annotated[str, Privacy.PUBLIC] = Field(
+        STANDARD, description="The set of `[parameters.NAME]` in searchcrawl.toml that it takes."
+    )
 
 
 class Origin(NamedTuple):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+from pydantic import BaseModel
 
 from searchcrawl.sources.checking import join_key
 from searchcrawl.sources.config import Origin, Source, SourceFile
+from searchcrawl.sources.privacy import Privacy, Reference, mask, privacy_of, show_name
 from searchcrawl.sources.project import FILE, Project
-from searchcrawl.sources.refused_settings import is_credential
-from searchcrawl.sources.secrets import HIDDEN, Secret, remove_secrets
+from searchcrawl.sources.secrets import Secret, hide
 
 BUILT_IN: Final = "built-in"
 
-#: Request headers whose values are credentials.
-_CREDENTIAL_HEADER: Final = re.compile(r"authorization|cookie|token|secret|passw|key|session", re.IGNORECASE)
 #: If a layer has one key of such a pair, the other key is not taken from lower layers.
 _PAIRS: Final = {"include_ports": "exclude_ports", "exclude_ports": "include_ports"}
 
@@ -78,7 +77,7 @@ def _walk_references(value: Any, place: str) -> Iterator[tuple[str, dict[str, st
 def show_references(value: Any, place: str, references: Mapping[str, Mapping[str, str]]) -> Any:
     """``value``, whose place is ``place``, with the reference of each secret instead of the secret."""
     if place in references:
-        return dict(references[place])
+        return Reference(references[place])
     if isinstance(value, Mapping):
         return {name: show_references(inner, f"{place}.{name}", references) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -100,7 +99,8 @@ def list_effective_values(project: Project, source: Source) -> dict[str, dict[st
         found[name] = _build_entry(source, name, dumped.pop(name))
     for name, value in dumped.items():
         for key, inner in _list_keys(name, value):
-            found[join_key((name, key)) if key else name] = _build_entry(
+            shown = show_name(key, inner, Privacy.BY_NAME) if name == "settings" else key
+            found[join_key((name, shown)) if key else name] = _build_entry(
                 source, f"{name}.{key}" if key else name, inner
             )
     return found
@@ -116,20 +116,32 @@ def _list_keys(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _build_entry(source: Source, key: str, value: Any) -> dict[str, Any]:
     origin = source.origins.get(key)
-    shown = remove_secrets(show_references(value, key, source.references))
-    if key == "fetch.headers":
-        shown = {
-            name: _replace_by_stars(text) if _CREDENTIAL_HEADER.search(name) else text for name, text in shown.items()
-        }
-    if key == "login.fields":
-        shown = {name: _replace_by_stars(text) for name, text in shown.items()}
-    if key == "login.password":
-        shown = _replace_by_stars(shown)
-    if key.startswith("settings.") and is_credential(key.removeprefix("settings.")):
-        shown = _replace_by_stars(shown)
+    table, _, name = key.partition(".")
+    model = getattr(source, table)
+    with_references = show_references(value, key, source.references)
+    if table == "settings":
+        shown = next(iter(mask({name: with_references}, Privacy.BY_NAME).values()))
+    else:
+        privacy = privacy_of(type(model), name) if isinstance(model, BaseModel) else privacy_of(type(source), table)
+        shown = mask(with_references, privacy)
     return {"value": shown, "origin": BUILT_IN if origin is None else str(origin)}
 
 
-def _replace_by_stars(value: Any) -> Any:
-    """Replaces a plain text by stars; a reference is not secret and stays."""
-    return HIDDEN if isinstance(value, str) else value
+def hide_plain_secrets(model: BaseModel, *, of_file: type[BaseModel]) -> None:
+    """Lets ``redact`` remove the credentials that were written into a file itself, whose keys are those of ``of_file``."""
+    for text in _find_hidden(model, of_file.model_fields):
+        hide(text)
+
+
+def _find_hidden(model: BaseModel, names: Iterable[str]) -> set[str]:
+    hidden: set[str] = set()
+    for name in names:
+        value = getattr(model, name)
+        inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else [value]
+        tables = [each for each in inner if isinstance(each, BaseModel)]
+        for table in tables:
+            hidden |= _find_hidden(table, type(table).model_fields)
+        privacy = privacy_of(type(model), name)
+        if not tables and privacy is not Privacy.PUBLIC:
+            mask(value, privacy, hidden)
+    return hidden

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from searchcrawl import urls
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.schedule import Window
 from searchcrawl.sources.values import (
     LIST,
@@ -29,6 +30,7 @@ from searchcrawl.sources.values import (
     Origins,
     PositiveAmount,
     PositiveCount,
+    PublicText,
     ResolvedHost,
     Table,
     Text,
@@ -91,7 +93,7 @@ class Fetch(Table):
     windows: Annotated[tuple[FetchWindow, ...], LIST] = Field(
         (), description="Other delays by weekday and time of day."
     )
-    timezone: Annotated[Text, Check(_check_zone, "time zone of IANA")] | None = Field(
+    timezone: Annotated[PublicText, Check(_check_zone, "time zone of IANA")] | None = Field(
         None, description="The time zone of `windows`; without it that of the machine."
     )
     timeout_seconds: PositiveAmount = Field(
@@ -114,7 +116,7 @@ class Fetch(Table):
         description='Further origins, as `"https://api.example.org"`, that get `headers` and the client certificate. '
         "Neither is sent from https down to http.",
     )
-    proxy: Annotated[Text, Check(_check_proxy, "URL of an HTTP proxy")] | None = Field(
+    proxy: Annotated[Text, Privacy.SHOWN, Check(_check_proxy, "URL of an HTTP proxy")] | None = Field(
         None, description="The proxy for all requests; proxies of the environment are not used."
     )
     resolve: Mapping[ResolvedHost, Address] = Field(

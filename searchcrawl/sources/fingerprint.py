@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from searchcrawl.sources.config import Source, Tables
 from searchcrawl.sources.effective import show_references
-from searchcrawl.sources.secrets import is_public
+from searchcrawl.sources.privacy import Privacy, privacy_of
+from searchcrawl.sources.values import Table
 
 #: The tables, or single keys of a table, that decide which documents there are and what they contain.
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -56,7 +57,7 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
         for key in wanted or dumped[table]:
             # A key at its built-in value is left out, so that a release with a new key changes nothing.
             if dumped[table][key] != built_in[table].get(key):
-                values[f"{table}.{key}"] = _without_secrets(dumped[table][key], f"{table}.{key}", source)
+                values[f"{table}.{key}"] = _without_secrets(dumped[table][key], table, key, source)
     if source.display:
         values["display"] = dumped["display"]
     if source.rewrite:
@@ -82,8 +83,10 @@ def mix_fingerprints(stored: str, tried: str) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
-def _without_secrets(value: Any, key: str, source: Source) -> Any:
-    return value if is_public(key) else show_references(value, key, source.references)
+def _without_secrets(value: Any, table: str, key: str, source: Source) -> Any:
+    model: type[Table] = type(getattr(source, table))
+    public = privacy_of(model, key) is Privacy.PUBLIC
+    return value if public else show_references(value, f"{table}.{key}", source.references)
 
 
 def _digest(value: Any) -> str:

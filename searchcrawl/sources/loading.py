@@ -31,14 +31,13 @@ from searchcrawl.sources.checking import (
     read_toml,
     validate,
 )
-from searchcrawl.sources.config import STANDARD, Origin, Source
-from searchcrawl.sources.effective import find_references, list_layers, merge_layers
+from searchcrawl.sources.config import STANDARD, Origin, Source, SourceFile
+from searchcrawl.sources.effective import find_references, hide_plain_secrets, list_layers, merge_layers
 from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.sources.login import find_login_errors
-from searchcrawl.sources.project import FILE, Project
-from searchcrawl.sources.refused_settings import is_credential
+from searchcrawl.sources.project import FILE, Project, ProjectFile
 from searchcrawl.sources.rewrites import build_rewriters
-from searchcrawl.sources.secrets import find_secrets, hide, hide_password, replace_secrets
+from searchcrawl.sources.secrets import find_secrets, replace_secrets
 from searchcrawl.terminal import to_one_line
 
 T = TypeVar("T")
@@ -79,8 +78,7 @@ def load_project(root: Path) -> Project:
     )
     loaded, more = validate(Project, tables, file=project.FILE, extra={"root": root, "written": tables})
     checked = _require_no_errors(loaded, join_errors(errors, more + (_find_unknown_sources(loaded) if loaded else [])))
-    for url in (checked.store.url, checked.index.url):
-        hide_password(url or "")
+    hide_plain_secrets(checked, of_file=ProjectFile)
     return checked
 
 
@@ -131,12 +129,7 @@ def _load_source(project: Project, name: str) -> Source:
             for error in _find_errors(project, loaded)
         ]
     source = _require_no_errors(loaded, errors)
-    hide_password(source.fetch.proxy or "")
-    for setting, value in source.settings.items():
-        if is_credential(setting) and isinstance(value, str):
-            hide(value)
-    for value in (source.login.password, *source.login.fields.values()):
-        hide(value or "")
+    hide_plain_secrets(source, of_file=SourceFile)
     return source
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import Check, Table, Text, WebUrl, refuse
 
 #: For each type, the keys that it requires, and further keys that it may have.
@@ -24,6 +25,9 @@ _COOKIE_BREAKS: Final = frozenset('\x7f",;\\ ')
 _NAME_BREAKS: Final = _COOKIE_BREAKS | frozenset("=()<>@:/[]?{}")
 
 
+ShownText = Annotated[Text, Privacy.SHOWN]
+
+
 def _check_selector(text: str) -> str:
     # Imported here: most sources have no form, and every command reads this module.
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415
@@ -39,19 +43,25 @@ class Login(Table):
     """How the crawler logs in; ``type`` is None if there is no login."""
 
     type: Literal["basic", "digest", "form", "cookies"] | None = Field(None, description="The kind of login.")
-    url: WebUrl | None = Field(
+    url: Annotated[WebUrl, Privacy.SHOWN] | None = Field(
         None,
         description="The page with the form, or one that sets cookies; of `basic` and `digest` only its origin counts.",
     )
-    username: Text | None = Field(None, description="The name to log in with.")
-    password: Text | None = Field(None, description="The password, best as `{env = …}` or `{file = …}`.")
-    form: Annotated[Text, Check(_check_selector, "CSS selector")] | None = Field(
+    username: ShownText | None = Field(None, description="The name to log in with.")
+    password: Annotated[Text, Privacy.SILENT] | None = Field(
+        None, description="The password, best as `{env = …}` or `{file = …}`."
+    )
+    form: Annotated[ShownText, Check(_check_selector, "CSS selector")] | None = Field(
         None, description="The form; without it the first one that has a password field."
     )
-    username_field: Text | None = Field(None, description="The field of the name; without it found by its type.")
-    password_field: Text | None = Field(None, description="The field of the password; without it found by its type.")
-    fields: Mapping[str, str] = Field(default_factory=dict, description="More values of the form, or the cookies.")
-    check: Text | None = Field(None, description="A text that only pages for logged-in users have.")
+    username_field: ShownText | None = Field(None, description="The field of the name; without it found by its type.")
+    password_field: ShownText | None = Field(
+        None, description="The field of the password; without it found by its type."
+    )
+    fields: Annotated[Mapping[str, str], Privacy.SILENT] = Field(
+        default_factory=dict, description="More values of the form, or the cookies."
+    )
+    check: ShownText | None = Field(None, description="A text that only pages for logged-in users have.")
 
 
 def find_login_errors(login: Login) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl import __version__
 from searchcrawl.sources.config import LATER_KEYS as LATER_SOURCE_KEYS
 from searchcrawl.sources.config import Tables
+from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.schedule import Schedule, check_name, check_schedules
 from searchcrawl.sources.values import (
     Check,
@@ -74,13 +75,13 @@ def _check_index_url(text: str) -> str:
     return text.rstrip("/")
 
 
-SetName = Annotated[str, AfterValidator(check_name)]
+SetName = Annotated[str, Privacy.PUBLIC, AfterValidator(check_name)]
 
 
 class Store(Table):
     """Where the URL table is."""
 
-    url: Annotated[str, AfterValidator(_check_store_url)] = Field(
+    url: Annotated[str, Privacy.SHOWN, AfterValidator(_check_store_url)] = Field(
         "sqlite:///var/searchcrawl.db",
         description="`sqlite:///` and the path of a file, or `postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`.",
     )
@@ -94,7 +95,7 @@ class Cache(Table):
         250.0, description="When decoded bodies that are not yet in the index reach this size, they are sent."
     )
     preserve: bool = Field(True, description="Keep documents in the cache after the index has them.")
-    location: Annotated[str, Check(_check_cache_location, '`"files"`')] = Field(
+    location: Annotated[str, Privacy.PUBLIC, Check(_check_cache_location, '`"files"`')] = Field(
         "files", description="Where documents are kept."
     )
     max_gb: PositiveAmount = Field(
@@ -122,7 +123,7 @@ class Index(Table):
 
     type: Literal["local", "solr"] = Field("local", description="The embedded index, or a Solr server.")
     path: FilePath = Field("var/index", description="The folder of the embedded index.")
-    url: Annotated[WebUrl, AfterValidator(_check_index_url)] | None = Field(
+    url: Annotated[WebUrl, Privacy.SHOWN, AfterValidator(_check_index_url)] | None = Field(
         None, description="The URL of the Solr server; it ends in the name of a core, a collection or an alias."
     )
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from searchcrawl.sources.privacy import is_credential
 from searchcrawl.sources.secrets import Concealed
 
 _NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -89,8 +90,6 @@ _OF_PROJECT: Final = frozenset({
 
 #: Lists of components to which a source may add its own.
 _COMPONENTS: Final = frozenset({"DOWNLOADER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES"})
-#: Values of settings with such names are never shown: Scrapy itself writes them into its log.
-_CREDENTIAL: Final = re.compile(r"(^|_)(PASS|PASSWORD|SECRET|TOKEN|KEY|ACCESS_KEY_ID)(_|$)")
 
 
 def find_refusal(name: str, value: Any) -> str | None:
@@ -134,16 +133,19 @@ def find_changed_promise(ours: Mapping[str, Any], effective: Mapping[str, Any]) 
 
 def conceal_credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a source for Scrapy, which prints settings: credentials in them have no readable ``repr``."""
-    return {
-        # Scrapy breaks long texts at blanks, and a filter of its log would not find a broken credential.
-        name: Concealed(value) if type(value) is str and is_credential(name) else value
-        for name, value in settings.items()
-    }
+    return {name: _conceal(value, of_credential=is_credential(name)) for name, value in settings.items()}
 
 
-def is_credential(name: str) -> bool:
-    """Whether a setting of this name holds something that is to be kept secret."""
-    return _CREDENTIAL.search(name) is not None
+def _conceal(value: Any, *, of_credential: bool) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            name: _conceal(inner, of_credential=of_credential or is_credential(str(name)))
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_conceal(item, of_credential=of_credential) for item in value]
+    # Scrapy breaks long texts at blanks, and a filter of its log would not find a broken credential.
+    return Concealed(value) if of_credential and type(value) is str else value
 
 
 def _wrong_components(value: Any) -> str | None:

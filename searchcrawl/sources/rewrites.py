@@ -13,7 +13,8 @@ from pydantic import Field, model_validator
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.rewriting import PatternRewriter, PluginRewriter, Rewriter, parse_replacement, re2_options
-from searchcrawl.sources.values import LIST, Check, Table, Text, refuse
+from searchcrawl.sources.privacy import Privacy
+from searchcrawl.sources.values import LIST, Check, PublicText, Table, refuse
 
 _METHODS: Final = ("open", "rewrite", "close")
 #: Characters that separate parameters or end a path or a query.
@@ -43,17 +44,19 @@ def _check_parameter(text: str) -> str:
     return text
 
 
-ParameterNames = Annotated[tuple[Annotated[Text, Check(_check_parameter, "name of a parameter")], ...], LIST]
+ParameterNames = Annotated[tuple[Annotated[PublicText, Check(_check_parameter, "name of a parameter")], ...], LIST]
 
 
 class Rewrite(Table):
     """One ``[[rewrite]]``: an expression and its replacement, or a plugin (UrlRewriter) as ``module:Class``."""
 
-    match: Annotated[Text, Check(_check_expression, "RE2 expression")] | None = Field(
+    match: Annotated[PublicText, Check(_check_expression, "RE2 expression")] | None = Field(
         None, description="An expression that is searched anywhere in the URL."
     )
-    replace: str | None = Field(None, description=r"What the match is replaced by; `\1` is its first group.")
-    plugin: Annotated[Text, Check(_check_plugin, "`module:Class`")] | None = Field(
+    replace: Annotated[str, Privacy.PUBLIC] | None = Field(
+        None, description=r"What the match is replaced by; `\1` is its first group."
+    )
+    plugin: Annotated[PublicText, Check(_check_plugin, "`module:Class`")] | None = Field(
         None, description="A class with the methods of `UrlRewriter`, in place of `match` and `replace`."
     )
 

@@ -11,12 +11,13 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, model_validator
 
+from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import (
     LIST,
     Check,
     PositiveAmount,
+    PublicText,
     Table,
-    Text,
     check_no_repeats,
     refuse,
     refuse_until_later,
@@ -60,13 +61,13 @@ def _check_mode(text: str) -> str:
 class Window(Table):
     """A time of the week: days, and two times of the day."""
 
-    days: Annotated[str, Check(_check_days, "days of the week")] = Field(
+    days: Annotated[str, Privacy.PUBLIC, Check(_check_days, "days of the week")] = Field(
         "mon-sun", description='The days, as `"mon-fri"` or `"sat,sun"`.'
     )
-    from_: Annotated[str, Check(_check_time, "time of day")] = Field(
+    from_: Annotated[str, Privacy.PUBLIC, Check(_check_time, "time of day")] = Field(
         alias="from", description='The begin, as `"08:00"`.'
     )
-    to: Annotated[str, Check(_check_time, "time of day")] = Field(
+    to: Annotated[str, Privacy.PUBLIC, Check(_check_time, "time of day")] = Field(
         description="The end; one that is before the begin is on the next day."
     )
 
@@ -74,15 +75,17 @@ class Window(Table):
 class Schedule(Table):
     """Some sources, and when they are due: at the moments of ``cron``, or ``every_minutes`` after the last start."""
 
-    sources: Annotated[tuple[Text, ...], LIST, AfterValidator(check_no_repeats)] = Field(
+    sources: Annotated[tuple[PublicText, ...], LIST, AfterValidator(check_no_repeats)] = Field(
         description="The sources; a source is in one schedule only."
     )
-    cron: Annotated[str, Check(_check_cron, "cron expression")] | None = Field(
+    cron: Annotated[str, Privacy.PUBLIC, Check(_check_cron, "cron expression")] | None = Field(
         None, description="When the sources are due; not together with `every_minutes`."
     )
     every_minutes: PositiveAmount | None = Field(None, description="The time from one start to the next.")
     window: Window | None = Field(None, description="The only time of the week in which a run may begin.")
-    mode: Annotated[str, Check(_check_mode, '`"accept"`')] = Field("accept", description="What a run does.")
+    mode: Annotated[str, Privacy.PUBLIC, Check(_check_mode, '`"accept"`')] = Field(
+        "accept", description="What a run does."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Schedule:

@@ -20,19 +20,9 @@ HIDDEN: Final = "***"
 
 _KINDS: Final = frozenset({"env", "file"})
 _MAX_BYTES: Final = 64 * 1024
-#: Shorter values are parts of ordinary words and are not searched for.
-_LEAST_CHARACTERS: Final = 4
-#: The values of these keys are public (sent to every host, or shown in every answer), wherever they come from.
-_PUBLIC: Final = re.compile(
-    r"(contact|user_agent|title|type|parameters"
-    r"|(.*\.)?(start|scope|display|rewrite|robots|keep|change|lifecycle)(\..*|\[.*|$)"
-    r"|(.*\.)?fetch\.(resolve|private_networks|default_charset|default_language|ca_file|client_|windows|timezone).*"
-    r"|(cache|logs)\..*|index\.path|schedules\..*)"
-)
-#: A password in a URL, also in one without its scheme, and one as its parameter.
-_PASSWORD: Final = re.compile(
-    r'((?:://|^(?![a-z0-9+.-]+://))[^/?#\s:@"]*:)[^\s"]+@|(\w*password=)[^&\s"]+', re.IGNORECASE
-)
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: Shorter values are parts of ordinary words: they are not searched for.
+LEAST_CHARACTERS: Final = 4
 
 
 class Secret(str):
@@ -73,10 +63,10 @@ def is_reference(value: object) -> bool:
     return isinstance(value, Mapping) and len(value) == 1 and set(value) <= _KINDS
 
 
-def resolve_reference(reference: Mapping[str, Any], *, root: Path, file: str, key: str) -> Secret:
+def resolve_reference(reference: Mapping[str, Any], *, root: Path, file: str, key: str, public: bool) -> Secret:
     """The value of a reference; raises ConfigurationError, which never shows the value.
 
-    Line ends at its end are removed. Paths start at ``root``; a file has at most 64 KB.
+    From now on ``redact`` removes it, unless it is ``public``. Line ends at its end are removed. Paths start at ``root``; a file has at most 64 KB.
     """
     ((kind, source),) = reference.items()
     if not isinstance(source, str) or not source or not source.isprintable():
@@ -91,27 +81,9 @@ def resolve_reference(reference: Mapping[str, Any], *, root: Path, file: str, ke
         raise ConfigurationError(file, key, f"{_named(kind, source)} is not UTF-8") from None
     if not value:
         raise ConfigurationError(file, key, f"{_named(kind, source)} is empty")
-    if not is_public(key):
+    if not public:
         hide(value)
     return Secret.of(value, kind=kind, source=source)
-
-
-def is_public(key: str) -> bool:
-    """Whether the value of this key is public, such as ``contact`` and ``start.urls``."""
-    return _PUBLIC.fullmatch(key) is not None
-
-
-def remove_secrets(value: Any) -> Any:
-    """``value`` with each secret replaced by its reference, and passwords in URLs by stars."""
-    if isinstance(value, Secret):
-        return value.reference
-    if isinstance(value, str):
-        return _PASSWORD.sub(lambda found: f"{found[1]}{HIDDEN}@" if found[1] else f"{found[2]}{HIDDEN}", value)
-    if isinstance(value, Mapping):
-        return {key: remove_secrets(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [remove_secrets(item) for item in value]
-    return value
 
 
 def find_secrets(value: Any) -> Iterator[Secret]:
@@ -127,7 +99,7 @@ def replace_secrets(text: str, secrets: Iterable[Secret]) -> str:
     """``text`` with the reference of each of ``secrets`` instead of its value, as messages quote it."""
     for secret in secrets:
         text = text.replace(json.dumps(secret, ensure_ascii=False), json.dumps(secret.reference, ensure_ascii=False))
-        if len(secret) >= _LEAST_CHARACTERS:
+        if len(secret) >= LEAST_CHARACTERS:
             text = text.replace(secret, HIDDEN)
     return text
 
@@ -137,7 +109,10 @@ class _Unreadable(Exception):
 
 
 def _named(kind: str, source: str) -> str:
-    return f"the environment variable {source}" if kind == "env" else f"the file {source}"
+    if kind == "file":
+        return f"the file {source}"
+    # Somebody may have written the secret itself in place of the name.
+    return f"the environment variable {source if _VARIABLE.fullmatch(source) else HIDDEN}"
 
 
 def _variable(name: str) -> bytes:
@@ -169,16 +144,20 @@ class _Hidden:
 
     def add(self, value: str) -> None:
         forms = {value, repr(value)[1:-1], json.dumps(value)[1:-1], quote(value), quote(value, safe="")}
-        forms |= {line for line in value.splitlines() if len(line) > 2 * _LEAST_CHARACTERS}
-        new = {form for form in forms if len(form) >= _LEAST_CHARACTERS} - self._forms
+        forms |= {line for line in value.splitlines() if len(line) > 2 * LEAST_CHARACTERS}
+        new = {form for form in forms if len(form) >= LEAST_CHARACTERS} - self._forms
         if new:
             self._forms |= new
+            self._pattern = None
+
+    def taken_out(self, text: str) -> str:
+        if not self._forms:
+            return text
+        if self._pattern is None:
             # The longest come first: one may be the beginning of another.
             ordered = sorted(self._forms, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, ordered)))
-
-    def taken_out(self, text: str) -> str:
-        return self._pattern.sub(HIDDEN, text) if self._pattern is not None else text
+        return self._pattern.sub(HIDDEN, text)
 
 
 _HIDDEN_VALUES: Final = _Hidden()

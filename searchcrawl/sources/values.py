@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 from searchcrawl import urls
 from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.host_rules import parse_host_rule
+from searchcrawl.sources.privacy import Privacy
 
 #: The characters of a robots token and of the first word of a User-Agent (RFC 9110 §5.6.2).
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -34,7 +35,8 @@ _OWN_HEADERS: Final = frozenset({
 class Table(BaseModel):
     """A table of a TOML file: frozen, no unknown keys, no coercion (an int is fine for a float).
 
-    Each field has a ``description``, which becomes its line in the reference.
+    Each field has a ``description``, which becomes its line in the reference. One that may hold text is a secret, unless
+    its type says otherwise (``Privacy``).
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -202,30 +204,38 @@ _MOST: Final = 1_000_000_000_000
 _MOST_TIME: Final = 100_000_000
 
 Text = Annotated[str, Field(min_length=1)]
-FilePath = Annotated[Text, Check(_check_path, "path")]
+PublicText = Annotated[Text, Privacy.PUBLIC]
+FilePath = Annotated[PublicText, Check(_check_path, "path")]
 FilePaths = Annotated[tuple[FilePath, ...], LIST]
-Texts = Annotated[tuple[Text, ...], LIST]
+Rules = Annotated[tuple[PublicText, ...], LIST]
 WebUrl = Annotated[str, Check(_check_url, "URL")]
-Origins = Annotated[tuple[Annotated[str, Check(_check_origin, "origin")], ...], LIST]
-PrefixUrl = Annotated[WebUrl, Check(_check_prefix_url, "URL")]
-WebUrls = Annotated[tuple[WebUrl, ...], LIST]
-Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps)]
-Contact = Annotated[str, Check(_check_contact, "URL or mail address")]
-Product = Annotated[str, Check(require_form(_TOKEN, "must be one word of letters, digits and !#$%&'*+.^_`|~-"), "word")]
-Umask = Annotated[str, Check(require_form(_UMASK, 'must be octal and leave its owner all, as "027"'), "umask")]
+Origins = Annotated[tuple[Annotated[str, Privacy.PUBLIC, Check(_check_origin, "origin")], ...], LIST]
+PublicUrl = Annotated[WebUrl, Privacy.PUBLIC]
+PrefixUrl = Annotated[PublicUrl, Check(_check_prefix_url, "URL")]
+WebUrls = Annotated[tuple[PublicUrl, ...], LIST]
+Sitemaps = Annotated[str | tuple[str, ...], BeforeValidator(_check_sitemaps), Privacy.PUBLIC]
+Contact = Annotated[str, Privacy.PUBLIC, Check(_check_contact, "URL or mail address")]
+Product = Annotated[
+    str, Privacy.PUBLIC, Check(require_form(_TOKEN, "must be one word of letters, digits and !#$%&'*+.^_`|~-"), "word")
+]
+Umask = Annotated[
+    str, Privacy.PUBLIC, Check(require_form(_UMASK, 'must be octal and leave its owner all, as "027"'), "umask")
+]
 HeaderText = Annotated[Text, Check(_check_header_text, "text")]
 HeaderName = Annotated[str, Check(_check_header_name, "name of a header")]
 HeaderValue = Annotated[str, Check(_check_header_text, "text")]
-HostRule = Annotated[str, Check(_check_host_rule, "host rule")]
+HostRule = Annotated[str, Privacy.PUBLIC, Check(_check_host_rule, "host rule")]
 HostRules = Annotated[tuple[HostRule, ...], LIST]
-PathPrefixes = Annotated[tuple[Annotated[str, Check(_check_path_prefix, "path prefix")], ...], LIST]
+PathPrefixes = Annotated[tuple[Annotated[str, Privacy.PUBLIC, Check(_check_path_prefix, "path prefix")], ...], LIST]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Ports = Annotated[tuple[Port, ...], LIST]
-Networks = Annotated[tuple[Annotated[str, Check(_check_network, "network in CIDR form")], ...], LIST]
-Address = Annotated[str, Check(_check_address, "IP address")]
-ResolvedHost = Annotated[str, Check(_check_host_name, "host name")]
-Charset = Annotated[str, Check(_check_charset, "name of a charset")]
-Language = Annotated[str, Check(require_form(_LANGUAGE, 'not a language tag, as "en" or "pt-BR"'), "language tag")]
+Networks = Annotated[tuple[Annotated[str, Privacy.PUBLIC, Check(_check_network, "network in CIDR form")], ...], LIST]
+Address = Annotated[str, Privacy.PUBLIC, Check(_check_address, "IP address")]
+ResolvedHost = Annotated[str, Privacy.PUBLIC, Check(_check_host_name, "host name")]
+Charset = Annotated[str, Privacy.PUBLIC, Check(_check_charset, "name of a charset")]
+Language = Annotated[
+    str, Privacy.PUBLIC, Check(require_form(_LANGUAGE, 'not a language tag, as "en" or "pt-BR"'), "language tag")
+]
 Count = Annotated[int, Field(ge=0, le=_MOST)]
 PositiveCount = Annotated[int, Field(ge=1, le=_MOST)]
 Amount = Annotated[float, Field(ge=0, le=_MOST_TIME, allow_inf_nan=False)]

@@ -14,8 +14,8 @@ import pytest
 
 from searchcrawl.cli.output import guard_output, print_line, print_note, print_object, print_table
 from searchcrawl.extensions.run_log import LogFile, OneLine
-from searchcrawl.sources.secrets import hide
-from searchcrawl.terminal import GuardedStream, escape_json, make_console, to_lines, to_one_line
+from searchcrawl.sources.secrets import hide, redact
+from searchcrawl.terminal import GuardedStream, escape_json, guard_logs, make_console, to_lines, to_one_line
 
 CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
 DIRECTIONS = list("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -80,8 +80,9 @@ def test_lines_when_a_value_has_line_breaks_then_no_line_is_forged(capsys: pytes
 
 
 def test_guard_when_others_write_then_nothing_steers_and_no_secret_is_told(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.getLogRecordFactory())
     hide("pa55-of-the-guard")
     guard_output()
     guard_output()
@@ -113,14 +114,33 @@ def test_guard_when_it_is_asked_then_it_is_the_stream_inside() -> None:
 def test_log_when_a_record_steers_then_it_is_one_line_that_does_not(tmp_path: Path) -> None:
     log = LogFile(tmp_path / "demo.log")
     log.setFormatter(OneLine("%(levelname)s %(message)s"))
-    other = LogFile(tmp_path / "other.log")
-    other.setFormatter(OneLine(inner=logging.Formatter("%(message)s")))
-    for handler in (log, other):
-        for text in ("a\x9b31m\u202e\x1b[2J\x85ERROR forged", "b\nERROR forged", *LEGITIMATE):
-            handler.handle(logging.LogRecord("x", logging.INFO, __file__, 1, "%s", (text,), None))
-        handler.close()
+    for text in ("a\x9b31m\u202e\x1b[2J\x85ERROR forged", "b\nERROR forged", *LEGITIMATE):
+        log.handle(logging.LogRecord("x", logging.INFO, __file__, 1, "%s", (text,), None))
+    log.close()
 
     lines = (tmp_path / "demo.log").read_text("utf-8").split("\n")
     assert lines[:3] == ["INFO a\\x9b31m\\u202e\\x1b[2J\\x85ERROR forged", "INFO b", "    ERROR forged"]
     assert lines[3:-1] == [f"INFO {text}" for text in LEGITIMATE]
-    assert (tmp_path / "other.log").read_text("utf-8").split("\n") == [line.removeprefix("INFO ") for line in lines]
+
+
+def test_log_when_others_format_it_then_it_steers_nothing_and_tells_no_secret(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.getLogRecordFactory())
+    hide("pa55-of-the-log")
+    written = io.StringIO()
+    logger = logging.getLogger("others")
+    logger.addHandler(handler := logging.StreamHandler(written))
+    guard_logs(alter=redact)
+
+    logger.warning("page %s", "\x9b31m pa55-of-the-log")
+    try:
+        raise ValueError("\u202egpj pa55-of-the-log")
+    except ValueError:
+        logger.exception("failed", stack_info=True)
+
+    logger.removeHandler(handler)
+    text = written.getvalue()
+    assert text.startswith("page \\x9b31m ***\nfailed\nTraceback")
+    assert "ValueError: \\u202egpj ***\n" in text
+    assert text == to_lines(redact(text))

@@ -23,14 +23,15 @@ from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
-from searchcrawl.extensions.run_log import clean_other_logs, install_run_log
+from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.loading import read_start_urls
-from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal_on_command_line, is_credential
+from searchcrawl.sources.privacy import Privacy, is_credential
+from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal_on_command_line
 from searchcrawl.sources.secrets import Concealed, hide
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
@@ -77,8 +78,8 @@ class CrawlCommand(Command):
         if not issubclass(spider, SourceSpider):
             return Exit.DONE if self._crawl(spider, arguments) else Exit.DIFFERENT
         self._check_settings(opts)
-        # The handlers of Scrapy would write the secrets that ours remove (X-O3).
-        self.load_settings().set("LOG_ENABLED", False, priority="cmdline")
+        # Ours writes these lines too; Scrapy's has no limit, and does not end the run where the disk is full.
+        self.load_settings().setdict({"LOG_ENABLED": False, "LOG_FILE": None}, priority="cmdline")
         if spider.source.start.files:
             # A line that is no URL is an error of the configuration: it is reported before anything begins.
             read_start_urls(spider.project, spider.source)
@@ -118,7 +119,7 @@ class CrawlCommand(Command):
         changed = find_changed_promise(ours, settings)
         if changed is not None:
             message = "must stay as it is in searchcrawl.settings: begin with from searchcrawl.settings import *"
-            got = f" (got {quote_value(settings[changed])})"
+            got = f" (got {quote_value(settings[changed], Privacy.BY_NAME)})"
             raise ConfigurationError("settings module", changed, message + got)
         _conceal(settings)
 
@@ -131,7 +132,6 @@ class CrawlCommand(Command):
         gc.disable()
         crawler = process.create_crawler(spider)
         process.crawl(crawler, **arguments)
-        clean_other_logs()
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         gc.enable()
