@@ -13,16 +13,17 @@ import pytest
 
 from tests.certificates import write_certificate
 from tests.crawl_forks import COMMANDS
-from tests.hostile_server import HostileServer, closed_port
+from tests.hostile_server import HostileServer, closed_port, redirect
 from tests.proxy_server import ProxyServer
 
 NAMES = {"site.test": "127.0.0.1", "listed.test": "127.0.0.1"}
 AUTHORIZATION = "Basic " + base64.b64encode(b"me:c4n4ry pass").decode()
 
 
-def crawl(proxy: str, urls: list[str], **fetch: Any) -> dict[str, Any]:
+def crawl(proxy: str, urls: list[str], *, scope: dict[str, Any] | None = None, **fetch: Any) -> dict[str, Any]:
     """What came of a visit of each URL; DNS knows no host."""
     job = {
+        "scope": scope or {"allow_all": True},
         "urls": urls,
         "resolve_first": True,
         "settings": {"DOWNLOAD_VERIFY_CERTIFICATES": "ca_file" in fetch or fetch.get("verify_certificates", True)},
@@ -90,6 +91,24 @@ def test_l7_proxy_when_an_address_is_forbidden_then_it_is_not_asked_for_it(proxy
 
     assert answer["codes"] == [907] * 5
     assert proxy.asked == []
+
+
+def test_l7_proxy_when_a_redirect_leads_outside_then_an_odd_port_of_a_private_address_is_not_asked_for(
+    proxy: ProxyServer,
+) -> None:
+    with HostileServer() as server:
+        server.answers["/away"] = redirect("302 Found", f"http://listed.test:{server.port}/ok")
+        job = {"private_networks": ["10.0.0.0/8", "127.0.0.0/8"], "resolve": {"listed.test": "10.0.0.1"}}
+
+        answer = crawl(
+            with_password(proxy),
+            [f"http://site.test:{server.port}/away"],
+            scope={"include_hosts": ["site.test"]},
+            **job,
+        )
+
+    assert answer["codes"] == [907]
+    assert [line.split(" ")[1].rpartition("/")[2] for line in proxy.asked] == ["robots.txt", "away"]
 
 
 def test_c10_proxy_when_it_refuses_us_then_the_row_says_so_without_the_password(proxy: ProxyServer) -> None:

@@ -17,6 +17,8 @@ from searchcrawl.login.cookie_jar import CookieJar
 from searchcrawl.login.form import FormSettings, LoginFailed
 from searchcrawl.login.session import LoginSession, Plan
 from searchcrawl.politeness.rate_limiter import RateLimiter
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.targets import TargetRules
 from tests.factories import ANY_TARGET
 
 HOME, LOGIN = "http://a.test/", "http://a.test/login"
@@ -80,8 +82,8 @@ def session(site: Server, *, now: Callable[[], float] = lambda: 0.0, **plan: Any
     return LoginSession(Plan(**given), CookieJar(["http://a.test"]), side(site), now=now)
 
 
-def side(site: Server) -> SideRequests:
-    return SideRequests(download=site.download, rate_limiter=RateLimiter(), targets=ANY_TARGET)
+def side(site: Server, targets: TargetRules = ANY_TARGET) -> SideRequests:
+    return SideRequests(download=site.download, rate_limiter=RateLimiter(), targets=targets)
 
 
 def failing(made: LoginSession) -> LoginFailed:
@@ -101,6 +103,22 @@ def test_login_when_many_requests_wait_then_is_done_once() -> None:
 
     assert site.asked == [f"GET {LOGIN}", f"POST {LOGIN}", f"GET {HOME}"]
     assert site.bodies == [b"u=me&p=open"]
+    assert made.generation == 1
+
+
+@pytest.mark.parametrize("check", [None, "Log out"])
+def test_login_when_it_leads_to_an_excluded_page_then_that_is_not_requested_and_the_login_counts(
+    check: str | None,
+) -> None:
+    site = server(posted=page(LOGIN, status=303, location="/account/welcome"))
+    # The page of the login is excluded as well: that the source names it counts more.
+    targets = TargetRules(Boundary(include_hosts=["a.test"], exclude_urls=["*/account/*", "*/login*"]))
+    plan = Plan(url=LOGIN, form=FormSettings(username="me", password="open"), check=check, start=HOME)
+    made = LoginSession(plan, CookieJar(["http://a.test"]), side(site, targets))
+
+    asyncio.run(made.wait_until_logged_in())
+
+    assert site.asked == [f"GET {LOGIN}", f"POST {LOGIN}", *([f"GET {HOME}"] if check else [])]
     assert made.generation == 1
 
 
