@@ -29,7 +29,11 @@ def main() -> int:
         result = json.loads(bench.read_text(encoding="utf-8"))
         text = _replaced(text, "crawlers", _crawlers(result))
         text = _replaced(text, "machine", _machine(result["machine"]))
-    for name, block, figures in (("scale.json", "{}", _FIGURES), ("drop.json", "drop {}", _DROP_FIGURES)):
+    for name, block, figures in (
+        ("scale.json", "{}", _FIGURES),
+        ("drop.json", "drop {}", _DROP_FIGURES),
+        ("hosts.json", "hosts {}", _HOST_FIGURES),
+    ):
         if (scale := OUT / name).exists():
             tables = json.loads(scale.read_text(encoding="utf-8"))["tables"]
             for store in ("sqlite", "postgresql"):
@@ -138,6 +142,19 @@ _DROP_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
     ("peak RSS of both, MB", _megabytes("hold_peak_rss_bytes")),
     ("removals carried out, s", _seconds("remove_seconds")),
     ("peak RSS, MB", _megabytes("remove_peak_rss_bytes")),
+    ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
+)
+
+_HOST_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
+    ("start of a maintenance run until the first claims, s", _seconds("start_seconds")),
+    ("claims a second (CPU µs), each of another host", _rate("claims")),
+    ("visits settled a second (CPU µs)", _rate("settles")),
+    ("first claims where one host in 10,000 is still due, s", _seconds("late_claims_seconds")),
+    ("until it is known that nothing is due, s", _seconds("exhausted_seconds")),
+    ("first claims where every host has a new URL, s", _seconds("initial_claims_seconds")),
+    ("hosts through the window a second (CPU µs)", _rate("window")),
+    ("hosts in memory after that", lambda figures: f"{figures['known_hosts']:,}"),
+    ("peak RSS, MB", _megabytes("peak_rss_bytes")),
     ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
 )
 

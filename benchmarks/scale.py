@@ -1,12 +1,13 @@
 """What the store costs with 10^4 to 10^7 URLs, on SQLite and PostgreSQL; `make scale`.
 
-python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--drop] [--out FILE]
+python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--drop | --hosts] [--out FILE]
 
 Each table is filled in bulk (scale_table.py) and then measured through the real modules (scale_measure.py), each in
 a process of its own, so that the peak memory is that of the measured one. The result is added to
 benchmarks/out/scale.json; `make results` puts it into RESULTS.md. 10^7 URLs take 6 GB in the folder for temporary
 files, and half an hour. With ``--drop`` all rows are documents, and what is measured is the edit of a scope that drops
-them (scale_drop.py); the result is added to drop.json.
+them (scale_drop.py); the result is added to drop.json. With ``--hosts`` each URL has a host of its own
+(scale_hosts.py); the result is added to hosts.json.
 """
 
 from __future__ import annotations
@@ -39,16 +40,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make scale ARGS=…", description="See benchmarks/scale.py.")
     parser.add_argument("--sizes", default="1e4,1e5,1e6", help="numbers of URLs (1e4,1e5,1e6)")
     parser.add_argument("--store", choices=STORES, help="one of them alone")
-    parser.add_argument("--drop", action="store_true", help="an edit that drops all documents, and nothing else")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--drop", action="store_true", help="an edit that drops all documents, and nothing else")
+    kinds.add_argument("--hosts", action="store_true", help="as many hosts as URLs, and nothing else")
     parser.add_argument("--out", type=Path, help="where the result goes")
     arguments = parser.parse_args()
-    out = arguments.out or OUT / ("drop.json" if arguments.drop else "scale.json")
+    name, measure = (
+        ("drop", dropped) if arguments.drop else ("hosts", of_hosts) if arguments.hosts else ("scale", measured)
+    )
+    out = arguments.out or OUT / f"{name}.json"
     sizes = [int(float(size)) for size in arguments.sizes.split(",")]
     wanted = [arguments.store] if arguments.store else list(STORES)
     out.parent.mkdir(parents=True, exist_ok=True)
     for store in wanted:
         try:
-            _measure_store(store, sizes, out, dropped if arguments.drop else measured)
+            _measure_store(store, sizes, out, measure)
         except postgres_server.PartMissing as reason:
             print(f"absent: {store}: {reason}")
     return 0
@@ -81,6 +87,15 @@ def dropped(place: Place, size: int) -> dict[str, Any]:
         load = os.getloadavg()[0]
         held = _child("scale_drop", "hold", url, size, folder)
         return {**held, **_child("scale_drop", "remove", url, size, folder), "load_before": load}
+
+
+def of_hosts(place: Place, size: int) -> dict[str, Any]:
+    """The figures of a table of so many hosts, which is gone afterwards."""
+    with _folder() as folder:
+        url, _ = place(folder)
+        filled = _child("scale_hosts", "fill", url, size, folder)
+        load = os.getloadavg()[0]
+        return {**filled, **_child("scale_hosts", "measure", url, size, folder), "load_before": load}
 
 
 @contextmanager

@@ -94,6 +94,11 @@ class Measuring:
         self.figures["peak_rss_bytes"] = peak_rss_bytes()
         return self.figures
 
+    @property
+    def run(self) -> Run:
+        """The run that was begun last."""
+        return self._run
+
     def start(self) -> None:
         """From the lease to the first claims in the window."""
         began = time.perf_counter()
@@ -106,7 +111,7 @@ class Measuring:
         wanted = min(CLAIMS, self.size // 2)
         claimed: list[Claim] = []
         meter = Meter()
-        line, filled = self._frontier()
+        line, filled = self.frontier()
         while len(claimed) < wanted and not line.exhausted:
             filled.clear()
             found = line.next_claim()
@@ -192,8 +197,8 @@ class Measuring:
             known_urls=known,
         )
 
-    def _frontier(self) -> tuple[frontier.Frontier, threading.Event]:
-        """A frontier that has claimed once, and the event of its next claims."""
+    def frontier(self, *, until_claims: bool = True) -> tuple[frontier.Frontier, threading.Event]:
+        """A frontier that has claimed once, or has only begun, and the event of its next claims."""
         filled = threading.Event()
         line = frontier.Frontier(
             self._run,
@@ -204,12 +209,12 @@ class Measuring:
             may_revisit=lambda: True,
         )
         line.start(filled.set)
-        if not filled.wait(600):
+        if until_claims and not filled.wait(600):
             raise SystemExit("scale: no claim within ten minutes")
         return line, filled
 
     def _first_claims(self) -> None:
-        self._frontier()[0].close()
+        self.frontier()[0].close()
 
     def _groups(self, number: Callable[[], int]) -> list[list[FoundLinks]]:
         """The links of pages, a group of pages at a time."""
@@ -218,7 +223,7 @@ class Measuring:
         return [
             [
                 # Deeper than any row: those that come nearer have costs of their own.
-                FoundLinks(page, DEEPER, [Link(url_of(number(), self.size)) for _ in range(LINKS_A_PAGE)])
+                FoundLinks(page, DEEPER, [Link(url_of(number(), host_count(self.size))) for _ in range(LINKS_A_PAGE)])
                 for page in islice(fetched, GROUP_PAGES)
             ]
             for _ in range(ADMISSION_GROUPS)

@@ -71,9 +71,9 @@ def host_count(size: int) -> int:
     return min(max(size // 2000, 20), 500)
 
 
-def url_of(number: int, size: int) -> str:
-    """The URL of a row, about 80 characters."""
-    host = number % host_count(size)
+def url_of(number: int, hosts: int) -> str:
+    """The URL of a row among those of so many hosts, about 80 characters."""
+    host = number % hosts
     section, topic = number % 97, number % 1013
     return f"http://www{host}.site.example/section-{section}/topic-{topic}/a-page-with-a-name-{number}.html"
 
@@ -90,20 +90,21 @@ def kind_of(number: int) -> int:
     return int(Code.OUTSIDE_BOUNDARY if place < 19 else Code.MOVED)
 
 
-def fill(database: Database, size: int, *, documents_alone: bool = False) -> None:
+def fill(database: Database, size: int, *, hosts: int = 0, documents_alone: bool = False) -> None:
     """Writes a source of ``size`` URLs into an empty store; ``documents_alone``: all are documents, without links."""
+    hosts = hosts or host_count(size)
     kind = (lambda _number: 200) if documents_alone else kind_of
     now_ms = clock.now_ms()
     with database.write_once() as transaction:
         put = _copied if transaction.dialect.name == "postgresql" else _inserted
         if put is _inserted:
             transaction.exec_driver_sql(_FILLING_CACHE)
-        _put_rest(transaction, put, size, now_ms)
+        _put_rest(transaction, put, hosts, now_ms)
     for start in range(1, size + 1, _ROWS_A_TRANSACTION):
         numbers = range(start, min(start + _ROWS_A_TRANSACTION, size + 1))
         pages = [number for number in numbers if kind(number) in (200, Code.DUPLICATE)]
         with database.write_once() as transaction:
-            put(transaction, "urls", _URL_COLUMNS, _url_rows(numbers, size, now_ms, kind))
+            put(transaction, "urls", _URL_COLUMNS, _url_rows(numbers, hosts, now_ms, kind))
             put(transaction, "documents", _DOCUMENT_COLUMNS, _document_rows(pages, now_ms, kind))
             if not documents_alone:
                 put(transaction, "outlinks", ("url_id", "links"), _outlink_rows(pages, size))
@@ -111,20 +112,19 @@ def fill(database: Database, size: int, *, documents_alone: bool = False) -> Non
         _finish(transaction)
 
 
-def _put_rest(transaction: Transaction, put: Callable[..., None], size: int, now_ms: int) -> None:
+def _put_rest(transaction: Transaction, put: Callable[..., None], hosts: int, now_ms: int) -> None:
     put(transaction, "sources", ("id", "name"), [(SOURCE_ID, SOURCE)])
-    hosts = [(number + 1, f"www{number}.site.example:80") for number in range(host_count(size))]
-    put(transaction, "hosts", ("id", "name"), hosts)
+    named = ((number + 1, f"www{number}.site.example:80") for number in range(hosts))
+    put(transaction, "hosts", ("id", "name"), named)
     columns = ("source_id", "kind", "started_ms", "horizon_ms", "ended_ms", "end_reason", "exit_code", "counts")
     earlier_ms = now_ms - 24 * _HOUR_MS
     row = (SOURCE_ID, "initial", earlier_ms, earlier_ms, now_ms - 20 * _HOUR_MS, "finished", 0, "{}")
     put(transaction, "runs", columns, [row])
 
 
-def _url_rows(numbers: Iterable[int], size: int, now_ms: int, kind: Kind) -> Iterator[Row]:
-    hosts = host_count(size)
+def _url_rows(numbers: Iterable[int], hosts: int, now_ms: int, kind: Kind) -> Iterator[Row]:
     for number in numbers:
-        url, code = url_of(number, size), kind(number)
+        url, code = url_of(number, hosts), kind(number)
         refused = code == Code.OUTSIDE_BOUNDARY
         fetched_ms = now_ms - 22 * _HOUR_MS + number % _HOUR_MS
         yield (

@@ -12,6 +12,7 @@ from typing import Final
 from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.frontier.due_hosts import DueHosts
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from searchcrawl.items import Claim
 from searchcrawl.politeness.slot_reservations import SlotReservations
@@ -20,7 +21,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.urls import suspect_table, url_table
+from searchcrawl.store.urls import host_queue, suspect_table, url_table
 from searchcrawl.store.urls.url_table import Settled
 
 logger = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ class _Scan:
 
     #: whether no row was outstanding when it began
     began_idle: bool
+    #: the last host with rows to do that it has seen; None: it has seen all
+    cursor: int | None = 0
     claimed: int = 0
     #: whether the window had enough rows of a host, though the table has more
     held_back: bool = False
@@ -79,9 +82,10 @@ class Claiming:
         self._outstanding = 0
         self._counting = threading.Lock()
         self._names: dict[int, str] = {}
-        self._cursor = 0
-        self._scan = _Scan(began_idle=False)
+        self._due = DueHosts(run)
+        self._scan: _Scan | None = None
         self._refused = 0
+        self._drained: set[int] = set()
         self._wake = threading.Event()
         self._scan_wanted = threading.Event()
         self._next_scan = 0.0
@@ -165,32 +169,44 @@ class Claiming:
         """Claims rows of the next hosts; returns the seconds until the next round, or None if nothing is left."""
         if self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
             return _IDLE_SECONDS
-        if self._cursor == 0:
-            with self._counting:
-                self._scan = _Scan(began_idle=self._outstanding == 0)
-                self._found_nothing = True
-        scan, run = self._scan, self._run
-        hosts = run.read(self._find_hosts)
-        self._cursor = hosts[-1] if len(hosts) == _HOSTS_A_ROUND else 0
-        claimed = self._claim(hosts)
+        scan = self._scan = self._scan or self._begin_scan()
+        claimed = self._claim(scan, self._find_hosts(scan))
         if claimed:
             scan.claimed += claimed
             self._found_nothing = False
             self._filled()
-        if self._cursor:
+        if scan.cursor is not None or not self._due.done:
             return 0.0
+        self._scan = None
         # Rows that did not fit are claimed once the window runs low.
         if scan.claimed or scan.held_back:
             return _IDLE_SECONDS
+        if not self._due.is_whole:
+            # Nothing is due of the hosts that were known; what became due since may be of others.
+            return 0.0
         pause = self._idle_seconds(began_idle=scan.began_idle)
         return _IDLE_SECONDS if pause is None and self._claim_suspect() else pause
 
-    def _find_hosts(self, transaction: Transaction) -> list[int]:
-        run = self._run
-        hosts = url_table.find_hosts_with_work(
-            transaction, run.source_id, self._horizon_ms(), after=self._cursor, limit=_HOSTS_A_ROUND
-        )
-        self._find_names(transaction, hosts)
+    def _begin_scan(self) -> _Scan:
+        with self._counting:
+            scan = _Scan(began_idle=self._outstanding == 0)
+            self._found_nothing = True
+        self._due.begin()
+        return scan
+
+    def _find_hosts(self, scan: _Scan) -> list[int]:
+        """The next hosts of a scan: some that have rows to do, and some that have rows that are due again."""
+        run, to_do = self._run, list[int]()
+        if (cursor := scan.cursor) is not None:
+            to_do = run.read(
+                lambda transaction: host_queue.find_hosts_to_do(
+                    transaction, run.source_id, after=cursor, limit=_HOSTS_A_ROUND
+                )
+            )
+            scan.cursor = to_do[-1] if len(to_do) == _HOSTS_A_ROUND else None
+        due = self._due.take(self._horizon_ms(), most=_HOSTS_A_ROUND)
+        hosts = list(dict.fromkeys([*to_do, *due]))
+        self._load_names(hosts)
         return hosts
 
     def _horizon_ms(self) -> int:
@@ -214,24 +230,24 @@ class Claiming:
         )
         if found is None:
             return False
-        run.read(lambda transaction: self._find_names(transaction, [found.host_id]))
+        self._load_names([found.host_id])
         with self._counting:
             self._outstanding += 1
         self._window.fill(self._names[found.host_id], [found])
         self._filled()
         return True
 
-    def _find_names(self, transaction: Transaction, hosts: list[int]) -> None:
+    def _load_names(self, hosts: list[int]) -> None:
         if len(self._names) > 100_000:
             self._names.clear()
         missing = [host for host in hosts if host not in self._names]
         if missing:
-            self._names.update(host_table.find_names(transaction, missing))
+            self._names |= self._run.read(lambda transaction: host_table.find_names(transaction, missing))
 
-    def _claim(self, hosts: list[int]) -> int:
+    def _claim(self, scan: _Scan, hosts: list[int]) -> int:
         wanted = {host: self._window.count_room(self._names[host]) for host in hosts}
         wanted = {host: rows for host, rows in wanted.items() if rows}
-        self._scan.held_back |= len(wanted) < len(hosts)
+        scan.held_back |= len(wanted) < len(hosts)
         if not wanted:
             return 0
         claims: dict[int, list[Claim]] = {}
@@ -240,7 +256,7 @@ class Claiming:
 
         def claim(transaction: Transaction) -> dict[str, int]:
             nonlocal claims
-            self._refused = 0
+            self._refused, self._drained = 0, set()
             claims = self._claim_hosts(transaction, wanted, trapped=trapped)
             return {"rejected": self._refused}
 
@@ -248,6 +264,10 @@ class Claiming:
             self._run.write_counted(claim)
         else:
             self._run.write(claim)
+        for host in self._drained:
+            self._due.drop(host)
+        # There may be more to refuse.
+        scan.held_back |= self._refused >= _MOST_REFUSED
         total = sum(len(rows) for rows in claims.values())
         with self._counting:
             self._outstanding += total
@@ -272,15 +292,18 @@ class Claiming:
         """Claims rows; those that a trap pattern refuses are settled at once (L8)."""
         run, accepted, most = self._run, list[Claim](), rows
         while len(accepted) < rows and self._refused < _MOST_REFUSED:
+            limit = most - len(accepted)
             found = url_table.claim(
                 transaction,
                 run.source_id,
                 host,
-                limit=most - len(accepted),
+                limit=limit,
                 now_ms=clock.now_ms(),
                 horizon_ms=self._horizon_ms(),
                 forced=bool(run.forced),
             )
+            if len(found) < limit:
+                self._drained.add(host)
             if not trapped:
                 return found
             passed, refused = self._traps.split_refused(transaction, found)

@@ -135,6 +135,15 @@ urls = Table(
         "fetch_state",
         sqlite_where=text(f"fetch_state = {FetchState.SETTLED} AND due_ms IS NOT NULL"),
     ),
+    # Which hosts have something due, in the order in which it is; with the condition of DUE_BY_TIME.
+    Index(
+        "ix_urls_due_hosts",
+        "source_id",
+        "due_ms",
+        "host_id",
+        "fetch_state",
+        sqlite_where=text(f"fetch_state = {FetchState.SETTLED} AND due_ms IS NOT NULL AND source_id > 0"),
+    ),
     # URLs that a process has claimed, or one before it that stopped turning.
     Index("ix_urls_claimed", "source_id", sqlite_where=is_one_of("fetch_state", CLAIMED)),
     # URLs that `status` warns of.

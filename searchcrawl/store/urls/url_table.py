@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, Select, TextClause, and_, bindparam, case, exists, func, insert, or_, select, text, update
+from sqlalchemy import Row, and_, bindparam, case, func, insert, or_, select, text, update
 
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code
 from searchcrawl.items import Claim
@@ -20,8 +20,10 @@ from searchcrawl.store.states import AT_HAND, CLAIMED, INDEXABLE, FetchState
 _ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
 _REDIRECTING: Final = sorted(REDIRECTS | {int(Code.REDIRECT_LOOP)})
 # The literals let the planner use the partial indexes.
-_TODO: Final = text(f"urls.fetch_state = {FetchState.TODO}")
+TODO: Final = text(f"urls.fetch_state = {FetchState.TODO}")
 DUE: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS NOT NULL")
+#: The same by another condition, that of the index by time: for the rows of one host a planner must not take that index.
+DUE_BY_TIME: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS NOT NULL AND urls.source_id > 0")
 #: No row to do waits as long as this: if one would, the clock was ahead when it was to be tried again (X-S7).
 _LONGEST_WAIT_MS: Final = 3_600_000
 _CLAIMED: Final = is_one_of("urls.fetch_state", CLAIMED)
@@ -154,38 +156,6 @@ def find_depths(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, i
     return found
 
 
-def _build_host_query(of_state: TextClause, *, due: bool) -> Select[int]:
-    """Hosts with rows of a state; the recursion goes from one host to the next in the index."""
-    here = urls.c.source_id == bindparam("source")
-    nearest = select(func.min(urls.c.host_id).label("id")).where(of_state, here)
-    hosts = nearest.where(urls.c.host_id > bindparam("after")).cte("hosts", recursive=True)
-    following = nearest.where(urls.c.host_id > hosts.c.id).scalar_subquery()
-    hosts = hosts.union_all(select(following).where(hosts.c.id.is_not(None)))
-    query = select(hosts.c.id).where(hosts.c.id.is_not(None)).limit(bindparam("most"))
-    if due:
-        one = exists().where(of_state, here, urls.c.host_id == hosts.c.id, urls.c.due_ms <= bindparam("horizon"))
-        query = query.where(one)
-    return query
-
-
-_HOSTS_TODO: Final = _build_host_query(_TODO, due=False)
-_HOSTS_DUE: Final = _build_host_query(DUE, due=True)
-
-
-def find_hosts_with_work(
-    transaction: Transaction, source_id: int, horizon_ms: int, *, after: int, limit: int
-) -> list[int]:
-    """Ids of hosts above ``after`` that have rows to do or due, rising, at most ``limit``.
-
-    It takes a few index look-ups a host, however many rows there are.
-    """
-    place = {"source": source_id, "after": after, "horizon": horizon_ms, "most": limit}
-    found: set[int] = set()
-    for query in (_HOSTS_TODO, _HOSTS_DUE):
-        found.update(transaction.execute(query, place).scalars())
-    return sorted(found)[:limit]
-
-
 _CLAIM_COLUMNS: Final = (
     urls.c.id,
     urls.c.url,
@@ -214,6 +184,14 @@ _CLAIM_COLUMNS: Final = (
 _CLAIMS: Final = select(*_CLAIM_COLUMNS).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
 
 
+# Built once: of very many hosts each has few rows, and to build a statement costs more than to run it.
+_HERE: Final = and_(urls.c.source_id == bindparam("source"), urls.c.host_id == bindparam("host"))
+_OF_HOST: Final = _CLAIMS.where(_HERE).limit(bindparam("most"))
+_WAITS: Final = urls.c.due_ms.between(bindparam("next_ms"), bindparam("last_ms"))
+_CLAIM_TODO: Final = _OF_HOST.where(TODO, ~_WAITS).order_by(urls.c.depth, urls.c.id)
+_CLAIM_DUE: Final = _OF_HOST.where(DUE, urls.c.due_ms <= bindparam("horizon")).order_by(urls.c.due_ms)
+
+
 def claim(
     transaction: Transaction, source_id: int, host_id: int, *, limit: int, now_ms: int, horizon_ms: int, forced: bool
 ) -> list[Claim]:
@@ -221,13 +199,11 @@ def claim(
 
     ``forced`` claims have no validators and no body digest: everything is processed again.
     """
-    here = and_(urls.c.source_id == source_id, urls.c.host_id == host_id)
-    waits = urls.c.due_ms.between(now_ms + 1, now_ms + _LONGEST_WAIT_MS)
-    todo = _CLAIMS.where(_TODO, here, ~waits).order_by(urls.c.depth, urls.c.id).limit(limit)
-    rows = list(transaction.execute(todo))
+    host = {"source": source_id, "host": host_id}
+    waiting = {"next_ms": now_ms + 1, "last_ms": now_ms + _LONGEST_WAIT_MS}
+    rows = list(transaction.execute(_CLAIM_TODO, {**host, **waiting, "most": limit}))
     if len(rows) < limit:
-        due = _CLAIMS.where(DUE, here, urls.c.due_ms <= horizon_ms).order_by(urls.c.due_ms).limit(limit - len(rows))
-        rows.extend(transaction.execute(due))
+        rows += transaction.execute(_CLAIM_DUE, {**host, "horizon": horizon_ms, "most": limit - len(rows)})
     _set_fetch_state(transaction, [row.id for row in rows], FetchState.FETCHING)
     return [_build_claim(row, forced=forced, now_ms=now_ms) for row in rows]
 
@@ -287,19 +263,19 @@ def release(transaction: Transaction, url_ids: Sequence[int]) -> None:
 def find_next_due_ms(transaction: Transaction, source_id: int) -> int | None:
     """When the first row that is to do becomes due; None without such rows."""
     value: int | None = transaction.execute(
-        select(func.min(urls.c.due_ms)).where(_TODO, urls.c.source_id == source_id)
+        select(func.min(urls.c.due_ms)).where(TODO, urls.c.source_id == source_id)
     ).scalar()
     return value
 
 
 def count_todo(transaction: Transaction, source_id: int, horizon_ms: int) -> int:
     """How many rows are still to be visited in this run."""
-    todo = select(func.count()).where(_TODO, urls.c.source_id == source_id).select_from(urls)
-    due = select(func.count()).where(DUE, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms).select_from(urls)
+    todo = select(func.count()).where(TODO, urls.c.source_id == source_id).select_from(urls)
+    due = select(func.count()).where(DUE_BY_TIME, urls.c.source_id == source_id, urls.c.due_ms <= horizon_ms)
     suspects = select(func.count()).where(
         _CLAIMED, urls.c.source_id == source_id, urls.c.fetch_state == int(FetchState.SUSPECT)
     )
-    queries = (todo, due, suspects.select_from(urls))
+    queries = (todo, due.select_from(urls), suspects.select_from(urls))
     return sum(int(transaction.execute(query).scalar_one()) for query in queries)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from searchcrawl import urls
 from searchcrawl.admission.trap_watch import TrapWatch
@@ -18,8 +18,10 @@ from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
 from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.schema import hosts
+from searchcrawl.store.schema import urls as urls_table
+from searchcrawl.store.states import FetchState
 from searchcrawl.store.urls import url_table
-from searchcrawl.store.urls.url_table import NewUrl
+from searchcrawl.store.urls.url_table import NewUrl, Settled
 from tests.filled_store import FilledStore
 
 #: Long enough for dozens of scans of a thread that does not rest.
@@ -126,3 +128,35 @@ def test_claiming_when_a_host_is_blocked_then_its_rows_come_at_once_and_reserve_
     assert watched.window.size == 150
     with filled.database.read_once() as transaction:
         assert transaction.execute(select(hosts.c.next_allowed_ms).where(hosts.c.name == host)).scalar() == 0
+
+
+def visited(filled: FilledStore, *, count: int, rows: int) -> None:
+    """So many hosts whose rows were visited before this run, and are due again."""
+    admit(filled, count=count, rows=rows)
+    with filled.database.write_once() as transaction:
+        due = {"fetch_state": int(FetchState.SETTLED), "code": 200, "due_ms": filled.run.row.horizon_ms}
+        transaction.execute(update(urls_table).values(due))
+
+
+@pytest.mark.parametrize(("count", "rows"), [(300, 1), (3, 100), (1, 300)])
+def test_claiming_when_rows_are_due_again_then_all_are_claimed_once_and_the_crawl_ends(
+    filled: FilledStore, count: int, rows: int
+) -> None:
+    visited(filled, count=count, rows=rows)
+    watched, claimed = Watched(filled, delay_seconds=0.0), list[int]()
+
+    def visit() -> bool:
+        while (found := watched.window.pop(time.monotonic())) is not None:
+            _, claim = found
+            claimed.append(claim.url_id)
+            with filled.database.write_once() as transaction:
+                due_ms = filled.run.row.horizon_ms + 1
+                url_table.settle(transaction, [Settled(url_id=claim.url_id, code=304, due_ms=due_ms, fetched_ms=1)])
+            watched.window.release(claim.url_id)
+            watched.claiming.note_committed(1)
+        return watched.exhausted.is_set()
+
+    watched.run_for(0.0, until=visit)
+
+    assert watched.exhausted.is_set()
+    assert (len(claimed), len(set(claimed))) == (300, 300)

@@ -20,7 +20,7 @@ from searchcrawl.store.schema import urls
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates
 from searchcrawl.store.statements import unindexed
-from searchcrawl.store.urls import review_table, url_queries, url_table
+from searchcrawl.store.urls import host_queue, review_table, url_queries, url_table
 from searchcrawl.store.urls.url_queries import RowFilter
 from tests.unit.store.support_store import NOW_MS, SOURCE
 
@@ -69,6 +69,20 @@ def test_count_when_sqlite_plans_then_an_index_is_enough(
 
     assert steps
     assert [step for step in steps if "COVERING INDEX" not in step and "TEMP B-TREE" not in step] == []
+
+
+def test_claims_when_sqlite_plans_then_those_of_a_host_and_what_is_due_have_an_index_each(
+    sqlite_store: Database,
+) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
+        url_table.claim(transaction, SOURCE, 1, limit=9, now_ms=NOW_MS, horizon_ms=NOW_MS, forced=False)
+        host_queue.find_due(transaction, SOURCE, NOW_MS, after=host_queue.FIRST, limit=9)
+
+    assert [step for step in steps if " urls " in step] == [
+        "SEARCH urls USING INDEX ix_urls_todo (source_id=? AND host_id=?)",
+        "SEARCH urls USING INDEX ix_urls_due (source_id=? AND host_id=? AND due_ms>? AND due_ms<?)",
+        "SEARCH urls USING COVERING INDEX ix_urls_due_hosts (source_id=? AND (due_ms,host_id)>(?,?) AND due_ms<?)",
+    ]
 
 
 def test_refused_documents_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: Database) -> None:

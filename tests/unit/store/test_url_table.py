@@ -81,36 +81,6 @@ def test_claim_when_a_document_is_known_then_it_carries_validators_unless_forced
     assert [(one.etag, one.body_digest, one.fields_digest) for one in forced] == [(None, None, b"fields")]
 
 
-def test_hosts_when_some_have_work_then_they_are_listed_a_page_at_a_time(database: Database) -> None:
-    add(database, ["a"], host="a.test:80")
-    idle = add(database, ["a"], host="b.test:80")
-    add(database, ["a"], host="c.test:80")
-    settle(database, idle, due_ms=None)
-
-    with database.read_once() as transaction:
-        everything = url_table.find_hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=9)
-        first = url_table.find_hosts_with_work(transaction, SOURCE, NOW_MS, after=0, limit=1)
-        second = url_table.find_hosts_with_work(transaction, SOURCE, NOW_MS, after=first[-1], limit=1)
-        last = url_table.find_hosts_with_work(transaction, SOURCE, NOW_MS, after=second[-1], limit=1)
-
-    assert everything == [1, 3]
-    assert (first, second, last) == ([1], [3], [])
-
-
-def test_hosts_when_all_rows_are_due_later_then_none_until_then(database: Database) -> None:
-    for host in ("a.test:80", "b.test:80"):
-        settle(database, add(database, ["a", "b"], host=host), due_ms=NOW_MS + 5)
-    settle(database, add(database, ["c"], host="b.test:80"))
-
-    with database.read_once() as transaction:
-        now, later = (
-            url_table.find_hosts_with_work(transaction, SOURCE, horizon_ms, after=0, limit=9)
-            for horizon_ms in (NOW_MS, NOW_MS + 5)
-        )
-
-    assert (now, later) == ([2], [1, 2])
-
-
 def test_recover_when_a_process_died_then_its_rows_are_to_do_again(database: Database) -> None:
     held = add(database, ["a", "b"])
     claim(database)
