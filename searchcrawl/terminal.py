@@ -9,9 +9,11 @@ this Python.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 if TYPE_CHECKING:
@@ -85,12 +87,17 @@ def guard_streams(*, alter_errors: Callable[[str], str]) -> None:
     """Guards standard output and standard error of this process, whoever writes there; once is enough.
 
     It is also for what libraries print, for messages of argparse, warnings, and tracebacks, whose errors quote pages.
-    ``alter_errors`` changes what goes to standard error (it takes out secrets).
+    ``alter_errors`` changes what goes to standard error (it takes out secrets). A stream that the caller has closed
+    (``2>&-``) takes everything and keeps nothing.
     """
-    if sys.stdout is not None and not isinstance(sys.stdout, GuardedStream):
-        sys.stdout = cast(TextIO, GuardedStream(sys.stdout))
-    if sys.stderr is not None and not isinstance(sys.stderr, GuardedStream):
-        sys.stderr = cast(TextIO, GuardedStream(sys.stderr, alter_errors))
+    if not isinstance(sys.stdout, GuardedStream):
+        sys.stdout = cast(TextIO, GuardedStream(sys.stdout or _open_nowhere()))
+    if not isinstance(sys.stderr, GuardedStream):
+        sys.stderr = cast(TextIO, GuardedStream(sys.stderr or _open_nowhere(), alter_errors))
+
+
+def _open_nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def guard_logs(*, alter: Callable[[str], str]) -> None:

@@ -102,7 +102,7 @@ class Command:
         end = args.index("--") if "--" in args else len(args)
         unknown = [arg for arg in args[:end] if arg.startswith("-") and arg != "-"]
         if unknown:
-            raise UsageError(f"unrecognized option: {unknown[0]}")
+            raise UsageError(f"unrecognized option: {unknown[0].partition('=')[0]}")
         return [*args[:end], *args[end + 1 :]]
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:

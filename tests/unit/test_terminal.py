@@ -111,6 +111,22 @@ def test_guard_when_it_is_asked_then_it_is_the_stream_inside() -> None:
     assert stream.isatty() is False
 
 
+def test_guard_when_a_stream_is_closed_then_what_is_written_there_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.getLogRecordFactory())
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    guard_output()
+
+    print_line("a")
+    print_note("b")
+    print_object({"c": 1})
+    print_table(("d",), [(1,)])
+
+    assert not sys.stdout.isatty()
+    sys.stdout.close()
+    sys.stderr.close()
+
+
 def test_log_when_a_record_steers_then_it_is_one_line_that_does_not(tmp_path: Path) -> None:
     log = LogFile(tmp_path / "demo.log")
     log.setFormatter(OneLine("%(levelname)s %(message)s"))

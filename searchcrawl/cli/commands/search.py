@@ -62,7 +62,7 @@ class Command(BaseCommand):
         end = args.index("--") if "--" in args else len(args)
         unknown = [arg for arg in args[:end] if re.match(r"--\w", arg)]
         if unknown:
-            raise UsageError(f"unrecognized option: {unknown[0]}")
+            raise UsageError(f"unrecognized option: {unknown[0].partition('=')[0]}")
         return [*args[:end], *args[end + 1 :]]
 
     def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
