@@ -145,7 +145,7 @@ urls = Table(
         sqlite_where=text(f"fetch_state = {FetchState.SETTLED} AND due_ms IS NOT NULL AND source_id > 0"),
     ),
     # URLs that a process has claimed, or one before it that stopped turning.
-    Index("ix_urls_claimed", "source_id", sqlite_where=is_one_of("fetch_state", CLAIMED)),
+    Index("ix_urls_claimed", "source_id", "fetch_state", sqlite_where=is_one_of("fetch_state", CLAIMED)),
     # URLs that `status` warns of.
     Index("ix_urls_warned", "source_id", "code", sqlite_where=is_one_of("code", WARNED)),
     Index("ix_urls_sitemap_id", "sitemap_id", sqlite_where=text("sitemap_id IS NOT NULL")),

@@ -18,7 +18,7 @@ depends_on = None
 def upgrade() -> None:
     """Makes two indexes anew, with more in them; values stay as they are."""
     op.drop_index("ix_urls_fetching", "urls")
-    _index("ix_urls_claimed", ["source_id"], where="fetch_state IN (1, 3, 4)")
+    _index("ix_urls_claimed", ["source_id", "fetch_state"], where="fetch_state IN (1, 3, 4)")
     reach("migrate.mid")
     op.drop_index("ix_urls_warned", "urls")
     _index("ix_urls_warned", ["source_id", "code"], where="code IN (959, 965, 966)")
