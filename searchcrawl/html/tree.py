@@ -7,25 +7,21 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
 
+from searchcrawl.html.attribute_cap import MAX_NAMES, end_long_tags, may_have_many_names
 from searchcrawl.html.flat_markup import flatten
 from searchcrawl.html.parse_cost import HARMLESS_TAGS, has_many_roots, reopens_many
 
 #: For a tag a parser looks at each open element, for an option at each other one: so many take 50 ms.
 _MOST_TAGS: Final = 3_500
-#: More than a tag of any real page has.
-MAX_ATTRIBUTES: Final = 1_000
 _HARMLESS_CHARACTERS: Final = 16_384
 _WINDOW: Final = 4_096
 #: Tags with fewer attributes take at most half a second.
 _HARMLESS_ATTRIBUTES: Final = 10_000
 _SHORTEST_ATTRIBUTE: Final = 6
+#: In a page with fewer characters, looking for names of attributes takes at most half a second.
+_HARMLESS_NAMES: Final = 200_000
 #: If a page has more characters for each tag than this, it has so few tags that there is time to look at each.
 _CHARACTERS_A_TAG: Final = 40
-_ATTRIBUTE: Final = r"[\s/]*+(?:=[^\s/=>]*+|[^\s/=>]++)(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+))?+"
-# The name of the tag counts as the first attribute.
-_ATTRIBUTES: Final = re.compile(
-    rf"(<(?=[a-z])(?:{_ATTRIBUTE}){{1,{MAX_ATTRIBUTES}}}+)(?:{_ATTRIBUTE})*+", re.IGNORECASE
-)
 
 # A tag up to a quoted ">", or up to text that a parser may read in another way; it never goes beyond a ">".
 _PLAIN_ATTRIBUTE: Final = (
@@ -57,8 +53,10 @@ def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
 
 
 def cap_attributes(text: str, *, tags: int) -> str:
-    """``text`` with at most MAX_ATTRIBUTES attributes a tag (more take quadratic time); ``tags`` is its number of ``<``."""
-    return _ATTRIBUTES.sub(r"\1", text) if _may_have_too_many_attributes(text, tags) else text
+    """``text`` with as many attributes as take no quadratic time; ``tags`` is its number of ``<``."""
+    if len(text) > _HARMLESS_NAMES and may_have_many_names(text):
+        return end_long_tags(text, names=MAX_NAMES)
+    return end_long_tags(text) if _may_have_too_many_attributes(text, tags) else text
 
 
 def _may_have_too_many_attributes(text: str, tags: int) -> bool:

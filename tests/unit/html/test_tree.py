@@ -5,7 +5,7 @@ import random
 import pytest
 
 from searchcrawl.html.page import parse_page
-from searchcrawl.html.tree import MAX_ATTRIBUTES, cap_attributes, may_hide_end, parse_tree
+from searchcrawl.html.tree import cap_attributes, may_hide_end, parse_tree
 
 
 def depth_of(html: str) -> int:
@@ -67,26 +67,6 @@ def test_parse_when_noscript_is_unclosed_inside_then_rest_is_kept() -> None:
     tree = parse_tree("<body>a<noscript><p>b</noscript><p id=c>c")
 
     assert [node.parent.tag for node in tree.css("#c") if node.parent] == ["body"]
-
-
-def test_cap_attributes_when_a_tag_has_50000_then_cuts_it() -> None:
-    html = "<p>a</p><div " + " ".join(f"a{number}=1" for number in range(50_000)) + "><a href=x>x</a>"
-
-    capped = cap_attributes(html, tags=html.count("<"))
-
-    assert capped.endswith("><a href=x>x</a>")
-    assert capped.count("=1") == MAX_ATTRIBUTES - 1
-
-
-@pytest.mark.parametrize("hidden", [1, 300], ids=["all", "some"])
-def test_cap_attributes_when_values_hold_tags_then_still_cuts_it(hidden: int) -> None:
-    attributes = " ".join(f"a{number}" + "='<b>'" * (number % hidden == 0) for number in range(50_000))
-    html = f"<p>a</p><div {attributes}><a href=x>x</a>"
-
-    capped = cap_attributes(html, tags=html.count("<"))
-
-    assert capped.endswith("><a href=x>x</a>")
-    assert capped.partition("<div ")[2].count(" ") == MAX_ATTRIBUTES - 1
 
 
 @pytest.mark.parametrize(
