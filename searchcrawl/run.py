@@ -271,12 +271,12 @@ def _hasten(database: Database, lease: Lease, current: str) -> None:
 def _recover(database: Database, lease: Lease, current: str, stacks: StackFile) -> tuple[RunRow, tuple[str, ...]]:
     """Begins or resumes the run, after a process that died, or stopped turning; see ``_begin_or_resume``."""
     try:
-        stalled = stacks.read()
+        stalled = stacks.is_written()
         row, forced, recovered = database.write(
-            lambda transaction: _begin_or_resume(transaction, lease, current, stalled=bool(stalled))
+            lambda transaction: _begin_or_resume(transaction, lease, current, stalled=stalled)
         )
         if stalled:
-            _report_stall(recovered, stalled)
+            _report_stall(recovered)
             # Not before the rows are written: after a crash it is read once more.
             stacks.remove()
     except OSError as error:
@@ -284,15 +284,14 @@ def _recover(database: Database, lease: Lease, current: str, stacks: StackFile) 
     return row, forced
 
 
-def _report_stall(recovered: Recovered, stacks: str) -> None:
+def _report_stall(recovered: Recovered) -> None:
     for url in recovered.set_aside:
         logger.warning("%d: %s is set aside: it stopped the crawler again and again", Code.SET_ASIDE, url)
     logger.warning(
-        "the run before stopped turning; URLs that it was visiting, which are visited last now, one by one: %d (%s); "
-        "its stacks:\n%s",
+        "the run before stopped turning (its stacks are in the log); URLs that it was visiting, which are visited last now, "
+        "one by one: %d (%s)",
         len(recovered.suspects),
         ", ".join(recovered.suspects[:_MOST_SUSPECTS_SHOWN]) or "-",
-        stacks,
     )
 
 

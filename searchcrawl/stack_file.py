@@ -1,12 +1,9 @@
-"""The file that gets the stacks of all threads when a process has stopped turning; the next run reads it."""
+"""The file by which the next run learns that a process has stopped turning: it gets the stacks of all threads, too."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO, Final
-
-#: Many threads with deep stacks.
-_MOST_BYTES: Final = 1 << 20
+from typing import BinaryIO
 
 
 class StackFile:
@@ -24,12 +21,9 @@ class StackFile:
         self.remove()
         return self.path.open("xb", buffering=0)
 
-    def read(self) -> str:
-        """The stacks; empty where no process has stopped turning."""
-        if not self.path.exists():
-            return ""
-        with self.path.open("rb") as file:
-            return file.read(_MOST_BYTES).decode("utf-8", "replace")
+    def is_written(self) -> bool:
+        """Whether a process has stopped turning."""
+        return self.path.exists() and self.path.stat().st_size > 0
 
     def remove(self) -> None:
         """Removes the file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import signal
 import threading
 from typing import BinaryIO, Final
 
@@ -16,23 +17,25 @@ from searchcrawl.stack_file import StackFile
 from searchcrawl.stages import stages_of
 
 _BEAT_SECONDS: Final = 5.0
+#: So long writing the stacks to the log may take.
+_WRITING_SECONDS: Final = 0.5
 
 
 class StallExtension:
-    """Has the process end if the reactor does not turn for ``seconds`` (0: never): exit code 1, stacks in a file.
+    """Has the process end if the reactor does not turn for ``seconds`` (0: never): exit code 1, all stacks in the log.
 
-    The reactor puts the end off again and again. faulthandler waits for it without the interpreter's lock, which code in
-    C may hold.
+    The reactor puts the end off again and again. It needs no lock of the interpreter, which code in C may hold: a timer
+    of the kernel has faulthandler write the stacks to the log, and a moment later to the file that the next run reads.
     """
 
     def __init__(self, run: Run, *, seconds: float) -> None:
         self._run = run
-        self._file = StackFile(run.project.logs_dir, run.source.name)
+        self._stacks = StackFile(run.project.logs_dir, run.source.name)
+        self._log = run.project.logs_dir / f"{run.source.name}.log"
         self._seconds = seconds
         self._beat = LoopingCall(self._put_off)
-        self._opened: BinaryIO | None = None
+        self._files: list[BinaryIO] = []
         self._lock = threading.Lock()
-        self._ended = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> StallExtension:
@@ -44,21 +47,25 @@ class StallExtension:
         if not self._seconds:
             return
         try:
-            self._opened = self._file.open()
+            self._files = [self._stacks.open(), self._log.open("ab", buffering=0)]
         except OSError as error:
-            self._run.shutdown.fail(LogError(f"{self._file.path}: {error.strerror or error}"))
+            self._run.shutdown.fail(LogError(f"{error.filename}: {error.strerror or error}"))
             return
+        faulthandler.register(signal.SIGALRM, file=self._files[1])
         self._beat.start(min(_BEAT_SECONDS, self._seconds / 4))
 
     def stop(self, reason: str) -> None:
         """Ends the watch; called in a thread once everything is delivered, before another process may take the source."""
         with self._lock:
-            self._ended = True
-            if self._opened is not None:
-                faulthandler.cancel_dump_traceback_later()
-                self._file.remove()
+            if not self._files:
+                return
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            faulthandler.cancel_dump_traceback_later()
+            self._files = []
+            self._stacks.remove()
 
     def _put_off(self) -> None:
         with self._lock:
-            if not self._ended and self._opened is not None:
-                faulthandler.dump_traceback_later(self._seconds, file=self._opened, exit=True)
+            if self._files:
+                signal.setitimer(signal.ITIMER_REAL, self._seconds)
+                faulthandler.dump_traceback_later(self._seconds + _WRITING_SECONDS, file=self._files[0], exit=True)
