@@ -171,11 +171,14 @@ class LongLife(WholeLife):
     def __init__(self) -> None:
         super().__init__()
         self.saved: tuple[Path, Memory, set[str], set[str]] | None = None
+        self.copies = 0
 
     @rule()
     def save(self) -> None:
         if self.saved is None:
-            copy = backends.current.copy(self.project.folder, self.folder / "saved")
+            # A database that was put back keeps its name, which is made from the folder.
+            self.copies += 1
+            copy = backends.current.copy(self.project.folder, self.folder / f"saved{self.copies}")
             self.saved = copy, self.memory.copy(), {*self.doubtful}, {*self.rejected}
 
     @rule()
