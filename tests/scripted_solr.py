@@ -59,6 +59,8 @@ class ScriptedSolr:
     received: list[Received] = field(default_factory=list)
     #: What /admin/metrics says of the cores, as JSON; such requests are neither scripted nor noted.
     metrics: bytes = b"{}"
+    #: What the Config API says of the update log, as JSON; not scripted and not noted either. None: it is forbidden.
+    update_log: bytes | None = b'{"dir":"","syncLevel":"FSYNC"}'
     #: The crawl_version that /get finds, by id; these are not scripted either, but noted in ``read_back``.
     versions: dict[str, int] = field(default_factory=dict)
     read_back: list[str] = field(default_factory=list)
@@ -144,12 +146,22 @@ class Exchange(BaseHTTPRequestHandler):
         if address.path.endswith("/admin/metrics"):
             self.send(200, b'{"responseHeader":{"status":0},"metrics":%s}' % self.solr.metrics)
             return
+        if address.path.endswith("/config/updateHandlerupdateLog"):
+            self._tell_update_log()
+            return
         if address.path.endswith("/get"):
             self._read_back(request.parameters["id"][0])
             return
         # The client may be gone, as tests of its time limits want it.
         with contextlib.suppress(OSError):
             self.solr.step(request)(self, request)
+
+    def _tell_update_log(self) -> None:
+        about = self.solr.update_log
+        if about is None:
+            self.send(403, b"<html>Forbidden</html>")
+        else:
+            self.send(200, b'{"responseHeader":{"status":0},"config":{"updateHandlerupdateLog":%s}}' % about)
 
     def _read_back(self, entry_id: str) -> None:
         self.solr.read_back.append(entry_id)

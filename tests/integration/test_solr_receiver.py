@@ -30,6 +30,17 @@ def test_deliver_when_not_committed_then_not_visible(solr_receiver: SolrReceiver
     assert (before, found(solr_receiver, "word")) == (set(), {"a"})
 
 
+def test_i8_deliver_when_the_core_is_of_our_configset_then_its_log_is_synced_and_nothing_is_committed(
+    solr_receiver: SolrReceiver, solr_core: str
+) -> None:
+    solr_receiver.deliver(batch(document("a", content="word")))
+
+    name = solr_core.rpartition("/")[2]
+    wanted = "UPDATE.updateHandler.commits"
+    metrics = answer(solr_core, f"../admin/metrics?group=core&prefix={wanted}&wt=json")["metrics"]
+    assert metrics[f"solr.core.{name}"][wanted]["count"] == 0
+
+
 def test_i3_deliver_when_one_of_300_is_bad_then_it_is_named_and_the_rest_is_in(solr_receiver: SolrReceiver) -> None:
     documents = [document(f"d{number}", depth="none" if number == 217 else number) for number in range(300)]
 

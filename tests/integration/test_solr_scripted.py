@@ -231,3 +231,51 @@ def test_i10_deliver_when_removals_look_like_queries_then_they_are_ids_with_a_ve
 
     assert scripted_solr.received[0].body == {"delete": ["*:*", "id:*", '{"query":"*:*"}']}
     assert scripted_solr.received[0].parameters["del_version"] == ["7"]
+
+
+@pytest.mark.parametrize(
+    "update_log",
+    [
+        pytest.param(b'{"dir":""}', id="default"),
+        pytest.param(b'{"dir":"","syncLevel":"FLUSH"}', id="flush"),
+        pytest.param(b'{"dir":"","syncLevel":"NONE"}', id="none"),
+        pytest.param(b"[]", id="odd"),
+        pytest.param(None, id="forbidden"),
+    ],
+)
+@pytest.mark.parametrize("ids", [{"documents": ("a",)}, {"removals": ("b",)}], ids=["documents", "removals"])
+def test_i8_deliver_when_the_update_log_is_not_known_to_be_synced_then_a_commit_comes_before_receipts(
+    scripted_solr: ScriptedSolr,
+    scripted_receiver: SolrReceiver,
+    update_log: bytes | None,
+    ids: dict[str, tuple[str, ...]],
+) -> None:
+    scripted_solr.script = [scripts.good]
+    scripted_solr.update_log = update_log
+
+    receipts = scripted_receiver.deliver(small_batch(*ids.get("documents", ()), removals=ids.get("removals", ())))
+
+    assert [receipt.accepted for receipt in receipts] == [True]
+    assert [request.body for request in scripted_solr.received[1:]] == [{"commit": {"openSearcher": False}}]
+
+
+@pytest.mark.parametrize("level", [b"FSYNC", b"fsync"])
+def test_i8_deliver_when_the_update_log_is_synced_then_nothing_is_committed(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver, level: bytes
+) -> None:
+    scripted_solr.script = [scripts.good]
+    scripted_solr.update_log = b'{"dir":"","syncLevel":"%s"}' % level
+
+    scripted_receiver.deliver(small_batch("a"))
+
+    assert len(scripted_solr.received) == 1
+
+
+def test_i8_deliver_when_the_commit_of_an_unsynced_log_fails_then_there_are_no_receipts(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    scripted_solr.script = [scripts.good, lambda exchange, request: exchange.send(503, b"{}")]
+    scripted_solr.update_log = b'{"dir":""}'
+
+    with pytest.raises(IndexUnavailable):
+        scripted_receiver.deliver(small_batch("a"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -25,7 +26,11 @@ _ENTRY_FIELDS: Final = "id,crawl_version,checksum,url,access_url,depth"
 _PROBE_SECONDS: Final = 5.0
 # The ordinal of UpdateLog.State.REPLAYING.
 _REPLAYING: Final = 0
+#: What the Config API calls the update log.
+_UPDATE_LOG: Final = "updateHandlerupdateLog"
 _BETWEEN_SNIPPETS: Final = " … "
+
+logger = logging.getLogger(__name__)
 
 
 class SolrReceiver:
@@ -51,19 +56,25 @@ class SolrReceiver:
         self._session = SolrSession(timeout_seconds=timeout_seconds, max_answer_bytes=max_answer_bytes)
         self._session.auth = auth
         self._updates = SolrUpdates(self._session, address)
+        self._warned = False
         self._solr = pysolr.Solr(address, session=self._session, timeout=timeout_seconds, auth=auth)
 
     def begin(self, source: str, run: int) -> None:
         """Nothing is to be prepared."""
 
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
-        """Stores and removes; one receipt a document or removal, in their order (Receiver)."""
+        """Stores and removes; one receipt a document or removal, in their order (Receiver).
+
+        A receipt is on the disk of Solr: in an update log that is synced, or in the index after a commit.
+        """
         self._check_replay()
         receipts: list[Receipt] = []
         if batch.documents:
             receipts += self._updates.add(batch.documents, batch.crawl_version)
         if batch.removals:
             receipts += self._updates.remove(batch.removals, batch.crawl_version)
+        if receipts and not self._is_log_synced():
+            self._updates.command({"commit": {"openSearcher": False}})
         return receipts
 
     def end(self, outcome: str) -> None:
@@ -181,6 +192,20 @@ class SolrReceiver:
             ours = f"{registry}.".startswith(f"solr.core.{name}.") and isinstance(metrics, dict)
             if ours and metrics.get("TLOG.state") == _REPLAYING:
                 raise IndexUnavailable(f"{self.url}: Solr is replaying its update log", retry_after_seconds=1)
+
+    def _is_log_synced(self) -> bool:
+        """Whether Solr syncs its update log before it answers an update; also False where it does not say."""
+        try:
+            with self._hurry():
+                answer = self._session.get(f"{self._solr.url}/config/{_UPDATE_LOG}", params={"wt": "json"}).json()
+            level = str(answer["config"][_UPDATE_LOG]["syncLevel"]).upper()
+        except (DeliveryError, KeyError, TypeError):
+            # A proxy may block this request.
+            level = "unknown"
+        if level != "FSYNC" and not self._warned:
+            self._warned = True
+            logger.info("%s: syncLevel of the update log is %s, not FSYNC: each delivery is committed", self.url, level)
+        return level == "FSYNC"
 
     @contextmanager
     def _hurry(self) -> Iterator[None]:
