@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
+from searchcrawl.durable import make_folder
+
 
 class StackFile:
     """The file of one source, in its folder of logs; OSError where the disk fails.
@@ -17,7 +19,7 @@ class StackFile:
 
     def open(self) -> BinaryIO:
         """A new file, empty; an earlier one loses its name."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         self.remove()
         return self.path.open("xb", buffering=0)
 

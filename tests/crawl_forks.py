@@ -62,7 +62,7 @@ _LATE: Final = (
 class Running:
     """A command under way, and its exit code once ``wait`` returned (negative: the signal that ended it)."""
 
-    def __init__(self, fork: _Fork, pid: int, output: Path, give_back: Callable[[], None]) -> None:
+    def __init__(self, fork: _Fork, pid: int, output: Path, give_back: Callable[[_Fork], None]) -> None:
         self._fork = fork
         self.pid = pid
         self.output = output
@@ -101,19 +101,18 @@ class Running:
                 self._code = int(self._fork.read())
             finally:
                 timer.cancel()
-                _POOL.give_back(self._fork)
-                self._give_back()
+                self._give_back(self._fork)
         return self._code
 
 
 class _Fork:
     """One process that forks; it has one command under way at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, variables: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.crawl_forks"],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -149,13 +148,14 @@ class _Fork:
 class _Pool:
     """The processes that fork, for all tests of this process: as many as there were commands at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, **variables: str) -> None:
+        self._variables = variables
         self._free: queue.SimpleQueue[_Fork] = queue.SimpleQueue()
         self._all: list[_Fork] = []
 
     def grow(self, processes: int) -> None:
         """Has so many of them loaded: commands that are to run at once start at once."""
-        new = [_Fork() for _ in range(processes - len(self._all))]
+        new = [_Fork(self._variables) for _ in range(processes - len(self._all))]
         self._all += new
         for fork in new:
             fork.wait_until_loaded()
@@ -165,7 +165,7 @@ class _Pool:
         try:
             return self._free.get_nowait()
         except queue.Empty:
-            fork = _Fork()
+            fork = _Fork(self._variables)
             self._all.append(fork)
             return fork
 
@@ -182,11 +182,15 @@ atexit.register(_POOL.stop)
 
 
 class Forks:
-    """So many commands at once; more wait for their turn. A context manager; any thread may start."""
+    """So many commands at once; more wait for their turn. A context manager; any thread may start.
 
-    def __init__(self, processes: int) -> None:
+    With ``preload`` each loads that library before all others, and the processes that fork end with the context.
+    """
+
+    def __init__(self, processes: int, *, preload: Path | None = None) -> None:
         self._places = threading.Semaphore(processes)
-        _POOL.grow(processes)
+        self._pool = _POOL if preload is None else _Pool(LD_PRELOAD=str(preload))
+        self._pool.grow(processes)
 
     def __enter__(self) -> Self:
         return self
@@ -194,13 +198,20 @@ class Forks:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is to be closed: the processes that fork serve the next tests."""
+        """Where nothing was preloaded the processes that fork serve the next tests."""
+        if self._pool is not _POOL:
+            self._pool.stop()
 
     def start(self, folder: Path, *args: str, **variables: str) -> Running:
         """``searchcrawl ARGS`` in ``folder``; its output is appended to ``output.txt`` there."""
         self._places.acquire()
         output = folder / "output.txt"
-        return _start(_order(folder, args, variables, output, output), self._places.release)
+
+        def give_back(fork: _Fork) -> None:
+            self._pool.give_back(fork)
+            self._places.release()
+
+        return _start(_order(folder, args, variables, output, output), self._pool, give_back)
 
     def run(self, folder: Path, *args: str, **variables: str) -> int:
         """The same, until its end; the exit code."""
@@ -231,7 +242,7 @@ class CommandRunner:
             given, printed, errors = (Path(texts, name) for name in ("input", "printed", "errors"))
             given.write_text(text, "utf-8")
             order = _order(folder, args, variables, printed, errors) | {"input": str(given)} | more
-            code = _start(order).wait()
+            code = _start(order, _POOL, _POOL.give_back).wait()
             return subprocess.CompletedProcess(args, code, printed.read_text("utf-8"), errors.read_text("utf-8"))
 
 
@@ -257,8 +268,8 @@ def _order(
     }
 
 
-def _start(order: dict[str, Any], give_back: Callable[[], None] = lambda: None) -> Running:
-    fork = _POOL.take()
+def _start(order: dict[str, Any], pool: _Pool, give_back: Callable[[_Fork], None]) -> Running:
+    fork = pool.take()
     fork.send(order)
     return Running(fork, int(fork.read()), Path(order["errors"]), give_back)
 

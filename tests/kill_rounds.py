@@ -82,6 +82,8 @@ class Kind:
     source: str | None = None
     #: whether requests and counts are always the same: not where records that are needed again were given up
     exact: bool = True
+    #: whether ``verify`` has a say as well
+    verifies: bool = False
     expected: FinalState = field(init=False)
     asked: Counter[str] = field(init=False)
     counts: dict[str, int] = field(init=False)
@@ -162,6 +164,8 @@ class Kind:
                 for name in _COUNTS
                 if counts[name] != self.counts[name]
             ]
+        if self.verifies and (code := self.forks.run(folder, "verify")) != 0:
+            lines.append(f"verify ends with {code}; {_tail(folder)}")
         kill_site.call_agent(folder, "afterwards")
         code = self.crawl(cut.name)
         sent = last_counts(folder)["indexed"]
@@ -221,11 +225,13 @@ def random_cuts(count: int, seconds: float, seed: int) -> list[Cut]:
     return [Cut((moment / 1000,)) for moment in chance.sample(moments, count)]
 
 
-def initial(forks: Forks, site: SiteProcess, folder: Path, *, cache: dict[str, Any] | None = None) -> Kind:
-    """First crawls of the site, into local indexes."""
+def initial(
+    forks: Forks, site: SiteProcess, folder: Path, *, cache: dict[str, Any] | None = None, pages: int = 40
+) -> Kind:
+    """First crawls of the site, with so many generated pages, into local indexes."""
 
     def prepare(project: Path, name: str) -> None:
-        kill_site.project(project, site, "demo", settings={"cache": cache} if cache else None)
+        kill_site.project(project, site, "demo", settings={"cache": cache} if cache else None, pages=pages)
         kill_site.call_agent(project, name)
 
     return Kind(forks, site, folder, prepare, source="demo", exact=cache is None)

@@ -11,9 +11,10 @@ from typing import Any, Final
 from tests.site.client import SiteProcess, write_project
 
 HOST: Final = "kill.acme.test"
-#: 40 pages of 12 KB.
+#: So many pages of 12 KB.
 GENERATED_HOST: Final = "gen.acme.test"
-GENERATED: Final = "/n/40,links=4,kb=12/"
+_GENERATED: Final = "/n/{},links=4,kb=12/"
+GENERATED: Final = _GENERATED.format(40)
 #: What a redirect is answered with, and to which path it leads.
 REDIRECTS: Final = {
     "/moved.html": (301, "/target.html"),
@@ -127,7 +128,13 @@ def change(site: SiteProcess) -> None:
 
 
 def project(
-    folder: Path, site: SiteProcess, name: str, *, settings: dict[str, Any] | None = None, **overrides: Any
+    folder: Path,
+    site: SiteProcess,
+    name: str,
+    *,
+    settings: dict[str, Any] | None = None,
+    pages: int = 40,
+    **overrides: Any,
 ) -> Path:
     """A project with a source of that name for the site; its cache is full several times in a run."""
     return write_project(
@@ -136,7 +143,7 @@ def project(
         name,
         project={"user_agent": name, "cache": {"threshold_mb": 0.1}, **(settings or {})},
         **{
-            "start": {"urls": [site.url(HOST), site.url(GENERATED_HOST, GENERATED)]},
+            "start": {"urls": [site.url(HOST), site.url(GENERATED_HOST, _GENERATED.format(pages))]},
             "scope": {"include_hosts": [HOST, GENERATED_HOST], "depth": 7},
             "fetch": {"retries": 0},
             **overrides,

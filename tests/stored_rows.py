@@ -89,7 +89,14 @@ def _select_from_file(path: Path, statement: str) -> tuple[list[str], list[tuple
     if not path.exists():
         return [], []
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
-        if not store.execute("SELECT 1 FROM sqlite_master WHERE name = 'urls'").fetchone():
+        try:
+            found = store.execute("SELECT 1 FROM sqlite_master WHERE name = 'urls'").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+            # It was cut off before it had a log: the next one to write takes back what there is.
+            found = None
+        if not found:
             return [], []
         cursor = store.execute(statement)
         return [column[0] for column in cursor.description], cursor.fetchall()

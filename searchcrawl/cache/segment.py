@@ -20,6 +20,7 @@ import orjson
 
 from searchcrawl import failpoints
 from searchcrawl.cache import record
+from searchcrawl.durable import make_folder, sync_folder
 from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
 
 _RENAMED = b"x-crawler-"
@@ -146,7 +147,7 @@ class SegmentWriter:
         self._torn = True
         create = os.O_CREAT if committed_bytes == 0 else 0
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC | create, 0o644)
         except FileNotFoundError as error:
             raise DamagedRecord(f"{path}: missing, but {committed_bytes} bytes were committed") from error
@@ -189,8 +190,7 @@ class SegmentWriter:
             self._cut_failed_append()
             os.fsync(self._file)
             if self._folder_is_unsynced:
-                _sync_folder(self.path.parent)
-                _sync_folder(self.path.parent.parent)
+                sync_folder(self.path.parent)
                 self._folder_is_unsynced = False
             failpoints.reach("segment.synced")
         except OSError as error:
@@ -242,11 +242,3 @@ class SegmentWriter:
 
     def _failure(self, error: OSError) -> CacheError:
         return CacheError(f"{self.path}: {error.strerror or error}")
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

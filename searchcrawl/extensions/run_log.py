@@ -9,6 +9,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Final
 
+from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import LogError
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
@@ -29,7 +30,7 @@ class LogFile(RotatingFileHandler):
         self._failure: LogError | None = None
         self._tell: Callable[[LogError], None] | None = None
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             super().__init__(path, maxBytes=max_bytes, backupCount=backups, encoding="utf-8")
         except OSError as error:
             raise self._build_error(error) from error

@@ -105,6 +105,8 @@ class Receiver(Protocol):
     def deliver(self, batch: Batch) -> Sequence[Receipt]:
         """Stores and removes; returns one receipt for each document, then one for each removal, in their order.
 
+        What has a receipt survives a loss of power.
+
         Raises IndexUnavailable (the delivery calls again, after a pause) or IndexMisconfigured (it does not). After
         either error the whole batch counts as not sent. A batch that is delivered twice does no harm.
         """

@@ -21,6 +21,7 @@ import tantivy
 
 from searchcrawl import clock, failpoints
 from searchcrawl.cache.disk_space import free_bytes
+from searchcrawl.durable import make_folder, sync_folder
 from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailable, SearchcrawlError
 from searchcrawl.index.local import schema
 from searchcrawl.index.local.query import QueryBuilder
@@ -150,7 +151,7 @@ class LocalReceiver:
         """Holds the lock on the folder; the system frees it when the process dies."""
         try:
             _refuse_foreign(self._path)
-            self._path.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path)
             lock = os.open(self._path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise self._explain_error(error) from error
@@ -209,6 +210,8 @@ class LocalReceiver:
             yield writer, searcher
             failpoints.reach("batch.post.mid")
             writer.commit()
+            # The library syncs the folder before it renames the list of segments, not after that.
+            sync_folder(self._path)
         except (ValueError, OSError) as error:
             raise self._explain_write_error(error) from error
         finally:

@@ -36,7 +36,8 @@ from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
 
 _OLDEST: Final = 15
 #: A frozen process loses its transaction and locks before the others stop waiting for them.
-_SETTINGS: Final = "-c idle_in_transaction_session_timeout=30s -c lock_timeout=60s -c jit=off"
+#: A commit is on the disk before anything follows from it, also where the server or the database says otherwise.
+_SETTINGS: Final = "-c idle_in_transaction_session_timeout=30s -c lock_timeout=60s -c jit=off -c synchronous_commit=on"
 #: Values of libpq: a server that does not answer any more is noticed in half a minute.
 _DEFAULTS: Final[dict[str, Any]] = {
     "connect_timeout": 10,

@@ -13,6 +13,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from searchcrawl import clock
+from searchcrawl.durable import make_folder
 from searchcrawl.exceptions import StoreAway, StoreError, StoreLocked
 from searchcrawl.store.engine.dialect import Changes, Dialect, add_on_conflict
 from searchcrawl.store.statements import unindexed
@@ -31,7 +32,7 @@ class SqliteDialect(Dialect):
         if url.database and url.database != ":memory:":
             path = root / url.database
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(path.parent)
             except OSError as error:
                 raise StoreError(f"store {url.render_as_string()}: {error}") from error
             url = url.set(database=str(path))
@@ -91,8 +92,8 @@ def _compile_without_index(element: unindexed, compiler: SQLCompiler, **options:
 def _configure(connection: object, _record: object) -> None:
     cursor = connection.cursor()  # type: ignore[attr-defined]  # the driver's own connection
     cursor.execute("PRAGMA journal_mode = WAL")
-    # NORMAL: commits survive the death of processes. After a power cut the last ones are lost, and are repeated.
-    cursor.execute("PRAGMA synchronous = NORMAL")
+    # FULL: a commit is on the disk before anything follows from it, such as a request, a delivery or a deleted file.
+    cursor.execute("PRAGMA synchronous = FULL")
     # At 32 MB of log instead of 4: pages that many groups change are copied once, which halves the bytes written.
     cursor.execute("PRAGMA wal_autocheckpoint = 8000")
     cursor.execute("PRAGMA foreign_keys = ON")

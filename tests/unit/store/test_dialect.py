@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,21 @@ def test_modules_when_searched_then_none_compares_the_name_of_a_dialect() -> Non
     comparison = re.compile(r"(dialect\.name|get_backend_name\(\))\s*(==|!=|in\b|not in\b)")
 
     assert [path.name for path in _STORE.rglob("*.py") if comparison.search(path.read_text("utf-8"))] == []
+
+
+def test_transactions_when_the_database_says_otherwise_then_are_on_the_disk_when_they_end(
+    database: Database, store_url: str, tmp_path: Path
+) -> None:
+    def change(statement: str) -> None:
+        with database.write_once() as transaction:
+            if transaction.dialect.name == "postgresql":
+                transaction.exec_driver_sql(f'ALTER DATABASE "{make_url(store_url).database}" {statement}')
+
+    change("SET synchronous_commit = off")
+    with closing(Database(store_url, tmp_path)) as other, other.write_once() as transaction:
+        is_file = transaction.dialect.name == "sqlite"
+        level = transaction.exec_driver_sql("PRAGMA synchronous" if is_file else "SHOW synchronous_commit").scalar()
+    change("RESET synchronous_commit")
+
+    # 2 is FULL.
+    assert level == (2 if is_file else "on")

@@ -1,0 +1,112 @@
+"""The power fails at every failpoint that a run reaches, and at syncs: what was not synced is lost, and nothing else.
+
+The next run ends where an undisturbed one does. It asks for nothing again but what was in hand, and the run after it
+sends nothing; ``verify`` finds no difference between store and index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import pytest
+
+from tests import kill_rounds, kill_site, power_loss, power_rounds
+from tests.crawl_forks import Forks
+from tests.kill_rounds import Cut
+from tests.power_rounds import PowerKind
+from tests.site.client import SiteProcess
+
+#: It comes every five seconds, in longer runs only.
+_BEAT: Final = "lease.renew"
+#: One loss in each start, in the order in which a run passes them: each start recovers from the one before it.
+_CHAIN: Final = (
+    "migrate.mid lease.taken fetch.sent:3 fetch.headers segment.append:2 segment.append.mid links.mid:4 segment.synced"
+    " row.updated links.committed batch.sealed:2 batch.post.begin batch.post.mid index.acked batch.marked commit.sent"
+    " delete.selected delete.sent delete.marked shutdown.begin shutdown.drain"
+)
+_FORGETFUL_CHAIN: Final = "cache.freed batch.marked commit.sent"
+#: Of hundreds of passings (requests, records) not all are tried.
+_SOAK_PASSINGS: Final = 10
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory, part_missing: Callable[[str], NoReturn]) -> Path:
+    if power_loss.find_compiler() is None:
+        part_missing("not installed: a C compiler (cc)")
+    return power_loss.build_recorder(tmp_path_factory.mktemp("recorder"))
+
+
+@pytest.fixture(scope="module")
+def forks(library: Path) -> Iterator[Forks]:
+    with Forks(1, preload=library) as forks:
+        yield forks
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        kill_site.fill(site)
+        yield site
+
+
+Rounds = Callable[..., PowerKind]
+
+
+@pytest.fixture(scope="module")
+def rounds(forks: Forks, library: Path, site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Rounds:
+    """Makes first crawls of ``pages`` generated pages and all others of the site."""
+
+    def build(name: str, *, pages: int = 12, cache: dict[str, Any] | None = None, **more: Any) -> PowerKind:
+        plain = kill_rounds.initial(forks, site, tmp_path_factory.mktemp(name), cache=cache, pages=pages)
+        kind = PowerKind(
+            forks,
+            site,
+            plain.folder,
+            plain.prepare,
+            plain.source,
+            exact=plain.exact,
+            verifies=True,
+            library=library,
+            **more,
+        )
+        kind.reference(name)
+        return kind
+
+    return build
+
+
+def test_initial_crawl_when_the_power_fails_at_each_failpoint_then_ends_as_if_undisturbed(rounds: Rounds) -> None:
+    kind = rounds("undisturbed")
+    tried = {blow.partition(":")[0] for blow in _CHAIN.split()}
+    assert tried == kind.passed.keys() - {_BEAT}
+
+    assert kind.rounds([Cut(tuple(_CHAIN.split()), name="each")]) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("way", power_loss.WAYS)
+def test_crawls_when_the_power_fails_at_all_passings_then_end_as_if_undisturbed(rounds: Rounds, way: str) -> None:
+    kind = rounds(f"undisturbed-{way}", pages=40, ways=(way,))
+
+    assert kind.rounds(kill_rounds.cuts(kind.passed, first=_SOAK_PASSINGS, skip=[_BEAT])) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("way", power_loss.WAYS)
+def test_crawls_when_the_power_fails_at_syncs_then_end_as_if_undisturbed(rounds: Rounds, way: str) -> None:
+    kind = rounds(f"undisturbed-{way}-syncs", pages=40, ways=(way,))
+
+    assert kind.rounds(power_rounds.sync_cuts(range(1, int(kind.count_syncs() * 0.9), 3))) == []
+
+
+@pytest.mark.soak
+def test_crawl_that_preserves_nothing_when_the_power_fails_then_ends_as_if_undisturbed(rounds: Rounds) -> None:
+    forgetful = rounds("forgetful", cache={"threshold_mb": 0.1, "preserve": False}, ways=power_loss.WAYS)
+    assert "cache.freed" in forgetful.passed
+
+    lines = forgetful.rounds(kill_rounds.chains([_FORGETFUL_CHAIN], forgetful.passed))
+    lines += forgetful.rounds(kill_rounds.cuts(forgetful.passed, first=3, skip=[_BEAT]))
+
+    assert lines == []
