@@ -18,8 +18,8 @@ _WINDOW: Final = 4_096
 #: Tags with fewer attributes take at most half a second.
 _HARMLESS_ATTRIBUTES: Final = 10_000
 _SHORTEST_ATTRIBUTE: Final = 6
-#: In a page with fewer characters, comparing names of attributes takes two seconds at most.
-_HARMLESS_NAMES: Final = 500_000
+#: In a page with fewer characters, comparing names of attributes takes half a second at most.
+_HARMLESS_NAMES: Final = 250_000
 #: If a page has more characters for each tag than this, it has so few tags that there is time to look at each.
 _CHARACTERS_A_TAG: Final = 40
 
