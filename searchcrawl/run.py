@@ -38,7 +38,7 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import review_table, suspect_table, url_table
+from searchcrawl.store.urls import refused_table, review_table, suspect_table, url_table
 from searchcrawl.store.urls.suspect_table import Recovered
 
 T = TypeVar("T")
@@ -312,6 +312,9 @@ def _begin_or_resume(
     forced = tuple(find_changed_keys(stored_fingerprint or current, current))
     if forced:
         suspect_table.try_again(transaction, source_id)
+    if before is not None and before.fingerprint != current:
+        # All pages are read again, and their links counted again.
+        refused_table.clear(transaction, source_id)
     recovered = suspect_table.recover(transaction, source_id, stalled=stalled)
     row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))

@@ -86,6 +86,11 @@ def host_and_port(href: str) -> str:
     return netloc if ":" in tail else f"{netloc}:{DEFAULT_PORTS[href.partition(':')[0]]}"
 
 
+def shown_host(href: str) -> str:
+    """The host of an identity as answers show it: with the port if it is not the default one."""
+    return _netloc(href)
+
+
 def host(href: str) -> str:
     """The host of an identity: the same as that of ``parse``, found faster."""
     netloc = _netloc(href)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from searchcrawl import urls
+from searchcrawl.admission.refused_links import RefusedLinks
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.admission.url_memory import UrlMemory
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
 from searchcrawl.failpoints import reach
 from searchcrawl.items import Link
-from searchcrawl.rules.boundary import Boundary, refusal_code
+from searchcrawl.rules.boundary import MAX_URLS, Boundary, refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.rewriting import NormalisedUrl
@@ -34,7 +36,8 @@ class FoundLinks(NamedTuple):
 
     ``canonicals`` are canonical links: they get the depth of the page itself, one less. ``discarded`` are the links
     that a rewriter discards (K1). ``is_normalised`` tells whether the ``links`` were rewritten already. ``referrer_id``
-    is the row that led to the links, if that is not the page.
+    is the row that led to the links, if that is not the page. With ``only_counted`` those of the ``links`` that lead to
+    hosts outside, or are refused for ``scope.max_urls``, get no row.
     """
 
     page_id: int | None
@@ -44,15 +47,20 @@ class FoundLinks(NamedTuple):
     discarded: Sequence[NormalisedUrl] = ()
     is_normalised: bool = False
     referrer_id: int | None = None
+    only_counted: bool = False
 
 
 @dataclass(slots=True)
 class _WantedLink:
+    """A URL to look up; ``links`` are those that need no row, and unless ``needs_row`` there are no others."""
+
     url: str
     depth: int
     referrer_id: int | None
     found_as: str | None = None
     display: str | None = None
+    links: int = 0
+    needs_row: bool = False
 
 
 @dataclass(slots=True)
@@ -77,43 +85,6 @@ _MAX_DISCARDED: Final = 100_000
 _MAX_LOGGED: Final = 10
 #: How the rule begins in a row whose URL a rewriter discarded or changed.
 _BY_REWRITERS: Final = ("rewrite[", "rewrite:")
-#: How many bits of a packed entry of UrlMemory are the depth.
-_DEPTH_BITS: Final = 16
-_DEPTH_MASK: Final = (1 << _DEPTH_BITS) - 1
-
-
-class UrlMemory:
-    """A bounded memory of known URLs, so that known links cost no query (F1): key → row id and depth.
-
-    It has two generations. When the young one is full it becomes the old one, and the old one is dropped. A URL that is
-    looked up moves to the young one, so URLs that are not looked up are dropped. A URL takes about 130 bytes.
-
-    Only committed rows may be added: if the transaction of a row was rolled back, links to its key would be lost.
-    """
-
-    def __init__(self, limit: int = 400_000) -> None:
-        self._half = limit // 2
-        self._young: dict[int, int] = {}
-        self._old: dict[int, int] = {}
-
-    def find_within(self, key: int, depth: int) -> int | None:
-        """The row id; None if the URL is not remembered, or only with more than ``depth``."""
-        packed = self._young.get(key)
-        if packed is None:
-            packed = self._old.get(key)
-            if packed is None:
-                return None
-            self._keep(key, packed)
-        return packed >> _DEPTH_BITS if packed & _DEPTH_MASK <= depth else None
-
-    def add(self, key: int, url_id: int, depth: int) -> None:
-        """Remembers a committed row."""
-        self._keep(key, url_id << _DEPTH_BITS | min(depth, _DEPTH_MASK))
-
-    def _keep(self, key: int, packed: int) -> None:
-        if len(self._young) >= self._half:
-            self._old, self._young = self._young, {}
-        self._young[key] = packed
 
 
 class Admission:
@@ -133,6 +104,7 @@ class Admission:
         self._max_urls = max_urls
         self._count = known_urls
         self._memory = UrlMemory()
+        self._refused = RefusedLinks(source_id)
         self._hosts: dict[str, int] = {}
         self._group = _Group()
 
@@ -155,6 +127,7 @@ class Admission:
         for start in range(0, len(fresh), _ROWS_AT_ONCE):
             self._add(transaction, dict(fresh[start : start + _ROWS_AT_ONCE]))
         self._add_discarded(transaction, found)
+        self._refused.store(transaction)
         if self._traps is not None:
             self._traps.store(transaction)
         reach("links.mid")
@@ -168,12 +141,17 @@ class Admission:
         """The row id of a URL, by key, that the last call of ``admit`` admitted or refused."""
         return self._group.ids[key]
 
+    def find_row(self, key: int) -> int | None:
+        """The same; None for a URL that was only counted."""
+        return self._group.ids.get(key)
+
     def note_commit(self) -> None:
         """Remembers the rows of the last call."""
         if self._traps is not None:
             self._traps.note_commit()
         for key, depth in self._group.depths.items():
             self._memory.add(key, self._group.ids[key], depth)
+        self._refused.note_commit(self._group.depths)
         if len(self._discarded) > _MAX_DISCARDED:
             self._discarded.clear()
         self._discarded.update(self._group.discarded)
@@ -183,6 +161,7 @@ class Admission:
         """Forgets the rows of the last call."""
         if self._traps is not None:
             self._traps.note_rollback()
+        self._refused.note_rollback()
         self._count -= self._group.discovered
         for name in self._group.hosts:
             self._hosts.pop(name, None)
@@ -192,22 +171,29 @@ class Admission:
         """Collects the keys of each page's links by page id, and the links that have to be looked up by key."""
         pages: dict[int, list[int]] = {}
         wanted: dict[int, _WantedLink] = {}
-        for page_id, depth, links, canonicals, _, _, referrer_id in found:
-            keys = self._collect_links(page_id or referrer_id, depth, links, wanted)
-            if canonicals:
-                keys += self._collect_links(page_id, depth - 1, canonicals, wanted)
-            if page_id is not None:
-                pages[page_id] = keys
+        for one in found:
+            referrer_id = one.page_id or one.referrer_id
+            keys = self._collect_links(referrer_id, one.depth, one.links, wanted, needs_row=not one.only_counted)
+            if one.canonicals:
+                keys += self._collect_links(one.page_id, one.depth - 1, one.canonicals, wanted, needs_row=True)
+            if one.page_id is not None:
+                pages[one.page_id] = keys
         for key in wanted:
             # One page of the group links to it at a depth that is known, another page at a smaller one.
             self._group.ids.pop(key, None)
         return pages, wanted
 
     def _collect_links(
-        self, referrer_id: int | None, depth: int, links: Sequence[Link], wanted: dict[int, _WantedLink]
+        self,
+        referrer_id: int | None,
+        depth: int,
+        links: Sequence[Link],
+        wanted: dict[int, _WantedLink],
+        *,
+        needs_row: bool,
     ) -> list[int]:
         keys: list[int] = []
-        ids, find_within = self._group.ids, self._memory.find_within
+        ids, find_within, count_known = self._group.ids, self._memory.find_within, self._refused.count_known
         for url, nofollow, display, found_as in links:
             if nofollow:
                 continue
@@ -216,10 +202,18 @@ class Admission:
             row = find_within(key, depth)
             if row is not None:
                 ids[key] = row
-            elif key not in wanted:
-                wanted[key] = _WantedLink(url, depth, referrer_id, found_as, display)
-            elif depth < wanted[key].depth:
-                wanted[key].depth = depth
+                continue
+            if not needs_row and count_known(key):
+                continue
+            link = wanted.get(key)
+            if link is None:
+                link = wanted[key] = _WantedLink(url, depth, referrer_id, found_as, display)
+            elif depth < link.depth:
+                link.depth = depth
+            if needs_row:
+                link.needs_row = True
+            else:
+                link.links += 1
         return keys
 
     def _add(self, transaction: Transaction, fresh: dict[int, _WantedLink]) -> None:
@@ -231,6 +225,7 @@ class Admission:
             (key, link, self._decide(link.url, link.depth, traps.admit if traps is not None and link.depth else None))
             for key, link in fresh.items()
         ]
+        decided = [one for one in decided if not self._count_only(*one)]
         names = {key: urls.host_and_port(link.url) for key, link, _ in decided}
         self._load_hosts(transaction, set(names.values()))
         rows = [
@@ -255,6 +250,16 @@ class Admission:
         for url in overlong[:_MAX_LOGGED]:
             logger.info("%d: refused, %d characters: %.200s…", Code.MALFORMED_URL, len(url), url)
 
+    def _count_only(self, key: int, link: _WantedLink, decision: Decision) -> bool:
+        """Counts the links to a URL that is refused without a row; False for any other."""
+        counted = not decision.allowed and not link.needs_row and self._costs_no_row(link.url, decision)
+        if counted:
+            self._refused.count(key, link.url, decision.text, link.links)
+        return counted
+
+    def _costs_no_row(self, url: str, decision: Decision) -> bool:
+        return decision.key == MAX_URLS or self._boundary.is_elsewhere(url)
+
     def _load_hosts(self, transaction: Transaction, names: set[str]) -> None:
         missing = names - self._hosts.keys()
         if len(self._hosts) > 50_000:
@@ -269,7 +274,11 @@ class Admission:
         for one in found:
             for dropped in one.discarded:
                 key = urls.key(dropped.url)
-                if key not in self._group.ids and key not in self._discarded:
+                if key in self._group.ids or key in self._discarded:
+                    continue
+                if one.only_counted and self._boundary.is_elsewhere(dropped.url):
+                    self._refused.count(key, dropped.url, dropped.decision.text, 1)
+                else:
                     wanted.setdefault(key, (dropped, one))
         if not wanted:
             return
@@ -322,7 +331,7 @@ class Admission:
         if not decision.allowed:
             return decision
         if self._max_urls and self._count >= self._max_urls:
-            return Decision(False, str(self._max_urls), decision.file, "scope.max_urls")
+            return Decision(False, str(self._max_urls), decision.file, MAX_URLS)
         refusal = trapped(url) if trapped is not None else None
         if refusal is not None:
             return refusal
@@ -331,7 +340,8 @@ class Admission:
         return decision
 
     def _store_outlinks(self, transaction: Transaction, pages: dict[int, list[int]]) -> None:
-        targets = {page: [self._group.ids[key] for key in keys] for page, keys in pages.items()}
+        ids = self._group.ids
+        targets = {page: [ids[key] for key in keys if key in ids] for page, keys in pages.items()}
         outlink_table.store(transaction, targets)
 
     def _lower_depths(self, transaction: Transaction, nearer: dict[int, int]) -> None:

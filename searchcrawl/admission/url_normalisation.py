@@ -41,7 +41,9 @@ def normalise_parts(parts: Sequence[SitemapPart], rewriting: Rewriting) -> tuple
                 links.append(one.link)
         normalised.append(replace(part, urls=tuple(listed)) if part.urls else part)
         if part.urls:
-            found.append(FoundLinks(None, _SITEMAP_DEPTH, links, discarded=discarded, is_normalised=True))
+            found.append(
+                FoundLinks(None, _SITEMAP_DEPTH, links, discarded=discarded, is_normalised=True, only_counted=True)
+            )
     return normalised, found
 
 
@@ -62,6 +64,6 @@ def _is_normal(found: FoundLinks, identity: Identity) -> bool:
 
 
 def _normalise(found: FoundLinks, rewriting: Rewriting, pages: Mapping[int, str]) -> FoundLinks:
-    page_id, depth, links, canonicals, *_ = found
-    kept, discarded = rewriting.normalise_links(links, None if page_id is None else pages.get(page_id))
-    return FoundLinks(page_id, depth, kept, canonicals, discarded, is_normalised=True)
+    page_url = None if found.page_id is None else pages.get(found.page_id)
+    kept, discarded = rewriting.normalise_links(found.links, page_url)
+    return found._replace(links=kept, discarded=discarded, is_normalised=True)

@@ -276,7 +276,7 @@ class GroupCommit:
         reach("row.updated")
         found = link_rows.update_depths(transaction, items, group.found)
         discovered, rejected = self._admission.admit(transaction, [*found, *listed])
-        self._sitemaps.write(transaction, parts, self._admission.row_of)
+        self._sitemaps.write(transaction, parts, self._admission.find_row)
         group.counts["discovered"] += discovered
         group.counts["rejected"] += rejected
         url_table.settle(transaction, group.settled)

@@ -147,13 +147,16 @@ class SitemapRows:
         self._reading: dict[str, _Contents] = {}
         self._written: dict[str, _Contents] = {}
 
-    def write(self, transaction: Transaction, parts: Sequence[SitemapPart], row_of: Callable[[int], int]) -> None:
-        """Writes what the parts list; ``row_of`` returns the id of a URL row by key."""
+    def write(
+        self, transaction: Transaction, parts: Sequence[SitemapPart], find_row: Callable[[int], int | None]
+    ) -> None:
+        """Writes what the parts list; ``find_row`` returns the id of a URL row by key, None for a URL without one."""
         self._written = {}
         for part in parts:
             (sitemap_id,) = sitemap_table.add(transaction, self._source_id, [part.url])
             contents = self._written.setdefault(part.url, _Contents())
-            lastmods = {row_of(urls.key(one.url)): one.lastmod_ms for one in part.urls}
+            found = [(find_row(urls.key(one.url)), one.lastmod_ms) for one in part.urls]
+            lastmods = {row_id: lastmod_ms for row_id, lastmod_ms in found if row_id is not None}
             sitemap_table.list_urls(transaction, sitemap_id, lastmods)
             contents.rows.update(lastmods)
             contents.children.update(

@@ -8,13 +8,13 @@ from typing import Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.codes import Code
+from searchcrawl.codes import REFUSED, Code
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.queries.urls import UrlState, derive_url_state
 from searchcrawl.robots.parser import RobotsFile
-from searchcrawl.rules.boundary import NO_LIMITS, Boundary, is_trap_limit
-from searchcrawl.rules.decision import NO_INCLUDE
+from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
+from searchcrawl.rules.decision import NO_INCLUDE, Decision
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Origin, Source
@@ -80,7 +80,8 @@ class Context:
     ``changed`` are the keys of the source file that differ from those with which its documents were made;
     ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
     ``discarded`` is the rewriter that discards links to it; ``robots`` the last good robots.txt of its origin,
-    where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit.
+    where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit; ``full`` the limit
+    ``scope.max_urls`` where it refuses new URLs.
     """
 
     inputs: SourceInputs
@@ -93,6 +94,7 @@ class Context:
     shown_as: str | None
     discarded: Reason | None
     trap: Reason | None
+    full: Reason | None
 
     @property
     def source(self) -> Source:
@@ -108,6 +110,11 @@ class Context:
     def is_start(self) -> bool:
         """Whether it is one of the source's start URLs."""
         return self.url in self.inputs.starts
+
+    @property
+    def is_only_counted(self) -> bool:
+        """Whether links to it get no row: they would be refused for ``scope.max_urls``, or lead to a host outside."""
+        return self.facts is None and (self.full is not None or self.inputs.boundary.is_elsewhere(self.url))
 
     @property
     def depth(self) -> int | None:
@@ -142,7 +149,8 @@ class Context:
                 reason = Reason(step="boundary", rule=decision.rule, file=origin.file, key=key)
                 if decision.key in limits and reason not in found:
                     found.append(reason)
-        return found if self.trap is None or url != self.url else [*found, self.trap]
+        of_itself = (self.full, self.trap) if url == self.url else ()
+        return [*found, *(reason for reason in of_itself if reason is not None)]
 
     def list_exclusions(self, url: str) -> list[Reason]:
         """The exclude rules that name the target of a redirect now."""
@@ -216,6 +224,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         shown_as=shown_as,
         discarded=build_reason("rewrite", named.decision, source) if named.code else None,
         trap=_find_trap(transaction, source, source_id, url, facts) if url not in inputs.starts else None,
+        full=_find_full(transaction, source, source_id) if facts is None else None,
     )
 
 
@@ -248,6 +257,14 @@ def _find_trap(
     watch.prepare(transaction, [url])
     decision = watch.admit(url)
     return None if decision is None else build_reason("boundary", decision, source)
+
+
+def _find_full(transaction: Transaction, source: Source, source_id: int | None) -> Reason | None:
+    """``scope.max_urls``, where the source has as many URLs already."""
+    most = source.scope.max_urls
+    if source_id is None or not most or run_table.count_urls(transaction, source_id, without=REFUSED) < most:
+        return None
+    return build_reason("boundary", Decision(False, str(most), source.file, MAX_URLS), source)
 
 
 def _read_robots(transaction: Transaction, project: Project, source: Source, url: str) -> RobotsFile | None:

@@ -119,6 +119,10 @@ def _describe_discovery(context: Context) -> Step:
     if context.facts is None:
         if context.is_start:
             return Step("found", "start", "a start URL, not yet looked at")
+        if context.is_only_counted:
+            return Step(
+                "found", "unknown", "links to it get no row: status counts them by rule and host (refused_links)"
+            )
         return Step("found", "never", "no page that was read links to it")
     facts, listed = context.facts, context.facts.listed
     where = "in the start list" if context.is_start else "by no page that is still known"

@@ -73,6 +73,8 @@ def find_verdict(context: Context) -> Verdict:
 
 def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
     code = _code_of(refusals[0]) if refusals else int(Code.ROBOTS)
+    if refusals and context.is_only_counted and context.run is not None:
+        return Verdict(f"{_NOT_IN}: {describe_code(code)}", refusals)
     refusals = refusals or context.list_robots_refusals()
     if refusals:
         return Verdict(f"{_NOT_IN}: never seen, and it would be refused ({describe_code(code)})", refusals)
@@ -83,6 +85,12 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
     if context.run is None:
         reason = Reason(step="found", rule="its source was never crawled")
         return Verdict(f"{_NOT_IN}: {reason.rule}; the rules would let it pass", [reason])
+    if any(key.startswith(("scope.", "rewrite")) for key in context.changed):
+        # A link to it may have been refused by the rules of before, without a row.
+        text = (
+            f"{_NOT_IN} as yet: no rule refuses it as they are now; the next run reads all pages, and takes links to it"
+        )
+        return Verdict(text, context.list_includes())
     text = f"{_NOT_IN}: never seen: no page that was read links to it, and no sitemap lists it"
     return Verdict(text, [Reason(step="found", rule="no page links to it")])
 

@@ -23,7 +23,7 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import pattern_table, url_queries, url_table
+from searchcrawl.store.urls import pattern_table, refused_table, url_queries, url_table
 from searchcrawl.store.urls.pattern_table import StoredPattern
 
 #: The most cut patterns of URLs that are named.
@@ -81,6 +81,10 @@ def _read_status(
         "counts": _read_counts(transaction, source_id, run),
         **totals,
         "force_recrawl": _find_recrawl_reason(run_table.find_fingerprint(transaction, source_id), source, versions),
+        "refused_links": [
+            {"rule": row.rule, "host": row.host, "count": row.links}
+            for row in refused_table.load(transaction, source_id)
+        ],
         "warnings": [
             *_warn_of_source(source),
             *_warn_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
@@ -121,6 +125,7 @@ def _describe_new_source(source: Source) -> dict[str, Any]:
         "waiting": 0,
         "quarantined": 0,
         "force_recrawl": None,
+        "refused_links": [],
         "warnings": [*_warn_of_source(source)],
     }
 

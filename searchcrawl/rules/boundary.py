@@ -25,6 +25,7 @@ from searchcrawl.rules.url_rules import UrlRules
 
 #: The rules of so many hosts are remembered.
 _MAX_REMEMBERED_HOSTS: Final = 4096
+MAX_URLS: Final = "scope.max_urls"
 _LIMIT_CODES: Final = {
     "scope.max_url_length": Code.MALFORMED_URL,
     "scope.max_path_segments": Code.TRAP_LIMIT,
@@ -34,9 +35,7 @@ _LIMIT_CODES: Final = {
     "scope.trap_after": Code.TRAP_LIMIT,
 }
 #: Limits against endless URLs. They are no evidence about a page: one with a document in the index is exempt (L8).
-_TRAP_LIMITS: Final = frozenset(
-    {key for key, code in _LIMIT_CODES.items() if code == Code.TRAP_LIMIT} | {"scope.max_urls"}
-)
+_TRAP_LIMITS: Final = frozenset({key for key, code in _LIMIT_CODES.items() if code == Code.TRAP_LIMIT} | {MAX_URLS})
 #: The limits on single URLs, with the values that limit nothing.
 NO_LIMITS: Final[Mapping[str, Any]] = {
     "depth": 0,
@@ -175,6 +174,14 @@ class Boundary:
         """
         decision = self._locate(url)[0].decisions[0]
         return decision.allowed and bool(decision.key)
+
+    def is_elsewhere(self, url: str) -> bool:
+        """Whether ``url`` is on a host outside: its host is refused, or no include of URLs can match on it."""
+        origin = self._locate(url)[0]
+        if self._host_names.list_refusals(origin.host):
+            return True
+        hosts = self._url_rules.hosts if self._url_rules.include_count else None
+        return hosts is not None and origin.host not in hosts
 
     def list_refusals(self, url: str, depth: int | None = None) -> list[Decision]:
         """Lists all rules that refuse ``url``, in the order in which they are asked; ``decide`` returns the first.

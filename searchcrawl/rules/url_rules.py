@@ -9,11 +9,14 @@ from typing import Final
 import ada_url
 import re2
 
-from searchcrawl.exceptions import ConfigurationError
+from searchcrawl import urls
+from searchcrawl.exceptions import ConfigurationError, InvalidUrl
 from searchcrawl.rules.decision import Decision, RuleList
 from searchcrawl.rules.host_rules import to_comparable_text
 
 _SET_MEMORY_BYTES: Final = 64 << 20
+#: Scheme, host and port of a glob that names all of them.
+_GLOB_ORIGIN: Final = re.compile(r"https?://[^/*?#]+(?=/)", re.IGNORECASE)
 _GLOB_HOST: Final = re.compile(r"(https?://)([^/*:?]+)(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -24,7 +27,7 @@ class UrlRules(RuleList):
     and an RE2 expression that is searched anywhere. The constructor raises ConfigurationError.
     """
 
-    __slots__ = ("_match",)
+    __slots__ = ("_match", "hosts")
 
     def __init__(self, *, include: Sequence[str], exclude: Sequence[str], file: str, table: str = "scope") -> None:
         include_key, exclude_key = f"{table}.include_urls", f"{table}.exclude_urls"
@@ -40,12 +43,27 @@ class UrlRules(RuleList):
         except re2.error as error:
             raise ConfigurationError(file, exclude_key, "the URL rules together are too large") from error
         self._match = patterns.Match
+        #: the only hosts on which an include can match; None if that cannot be told
+        self.hosts = _find_hosts(include)
 
     def find(self, url: str) -> list[Decision]:
         """All that the rules say about ``url``, in the form that rules see."""
         matching = self._match(url) if self.decisions else None
         found = [self.decisions[position] for position in sorted(matching)] if matching else []
         return self.require_include(found) if self.include_count else found
+
+
+def _find_hosts(include: Sequence[str]) -> frozenset[str] | None:
+    found: set[str] = set()
+    for rule in include:
+        whole = _GLOB_ORIGIN.match(rule.strip())
+        try:
+            found.add(urls.host(urls.resolve(whole[0]))) if whole else None
+        except InvalidUrl:
+            whole = None
+        if whole is None:
+            return None
+    return frozenset(found)
 
 
 def _options() -> re2.Options:

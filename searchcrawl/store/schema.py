@@ -21,20 +21,11 @@ from sqlalchemy import (
 )
 
 from searchcrawl.codes import WARNED
+from searchcrawl.store.naming import NAMES, RowId
 from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import CLAIMED, PENDING, DocumentState, FetchState
 
-#: 64 bits in all databases; in SQLite still an alias of the rowid.
-RowId = BigInteger().with_variant(Integer, "sqlite")
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+metadata = MetaData(naming_convention=NAMES)
 
 sources = Table(
     "sources",
@@ -330,6 +321,18 @@ outlinks = Table(
     metadata,
     Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
     Column("links", LargeBinary, nullable=False),
+)
+
+# Links that were refused without a row (``admission.refused_links``), by rule and host; both null: all others.
+refused_links = Table(
+    "refused_links",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("rule", Text),
+    Column("host", Text),
+    Column("links", BigInteger, nullable=False),
+    Index("ix_refused_links_source_id", "source_id"),
 )
 
 segments = Table(

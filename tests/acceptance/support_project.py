@@ -45,6 +45,11 @@ class Ended:
         counts: dict[str, int] = self.status["counts"]
         return counts
 
+    @property
+    def refused_links(self) -> dict[str, str]:
+        """The rule that refused links without a row, by host without its port."""
+        return {(row["host"] or "").partition(":")[0]: row["rule"] for row in self.status["refused_links"]}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlProject:

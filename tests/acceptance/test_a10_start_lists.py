@@ -64,10 +64,8 @@ def test_crawl_when_a_listed_url_is_outside_then_no_request_one_log_line_and_one
     assert project.indexed() == [f"{HOST}/inline.html", f"{HOST}/linked.html", f"{HOST}/listed.html"]
     assert len(named) == 1
     assert "start URL outside the boundary" in named[0]
-    assert {url: row["code"] for url, row in rows.items() if url.startswith(OTHER)} == {
-        f"{OTHER}/seed.html": 955,
-        f"{OTHER}/from-listed.html": 955,
-    }
+    assert {url: row["code"] for url, row in rows.items() if url.startswith(OTHER)} == {f"{OTHER}/seed.html": 955}
+    assert ended.refused_links == {OTHER: "scope.include_hosts: no include matches"}
     assert {url: row["depth"] for url, row in rows.items() if row["depth"] == 0} == {
         f"{HOST}/inline.html": 0,
         f"{HOST}/listed.html": 0,

@@ -33,6 +33,7 @@ ELSEWHERE: Final = {
     Code.DUPLICATE_IN_RUN: "a copy met within a run is told by its row as well: 909",
     Code.LOGIN_FAILED: "needs [login]; see the tests of logins",
     Code.SENTINEL: "needs a host that answers to any path; see the tests of the sentinel",
+    Code.SET_ASIDE: "needs a page that stops the crawler three times; see the tests of stalls",
 }
 #: Path to (answer, code); what is no answer of its own is a behaviour, a status or a target.
 STATUSES: Final = (400, 401, 403, 404, 410, 451, 500, 503, 599, 799)
@@ -46,6 +47,7 @@ FOLDER: Final = {
     "/noindex.html": 952,
     "/refresh.html": 953,
     "/moved.html": 954,
+    "/excluded/x.html": 955,
     "/shown-b/x.html": 956,
     "/large.html": 960,
     "/a/a/a/a/a.html": 961,
@@ -135,7 +137,7 @@ def tables(site: SiteProcess) -> dict[str, Any]:
     pairs = [("/shown-a/", "/shown/"), ("/shown-b/", "/shown/"), ("/invalid/", f"/{long}/")]
     return {
         "start": {"urls": [site.url(HOST)], "sitemaps": "off"},
-        "scope": {"include_hosts": ["acme.test"]},
+        "scope": {"include_hosts": ["acme.test"], "exclude_urls": ["*/excluded/*"]},
         "fetch": {
             "retries": 0,
             "timeout_seconds": 4,
@@ -162,7 +164,6 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
         elsewhere = {
             "http://refused.acme.test:1/": 906,
             f"http://private.acme.test:{site.port}/": 907,
-            "http://outside.test/": 955,
             f"https://tls.acme.test:{tls.url.rpartition(':')[2]}/ok": 962,
             site.url(OTHER, "/not-http.html"): 1006,
         }

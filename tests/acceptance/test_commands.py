@@ -88,7 +88,7 @@ def test_urls_when_the_site_was_crawled_then_each_row_has_the_code_that_the_site
     wanted = codes()
     assert {url: code for url, code in shown.items() if wanted.get(url) != code} == {}
     assert wanted.keys() - shown.keys() == set()
-    assert all(found[url]["state"] == "rejected" for url in OUTSIDE & found.keys())
+    assert OUTSIDE.isdisjoint(found)
     for group in COPIES:
         assert sorted(found[url]["state"] for url in group) == ["duplicate"] * (len(group) - 1) + ["indexed"]
 

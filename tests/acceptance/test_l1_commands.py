@@ -124,7 +124,9 @@ def test_explain_when_shown_to_people_then_the_verdict_comes_first_and_the_inclu
         "  decided by  boundary: scope.include_hosts: no include matches (sources/demo.toml)",
         '  to admit it add "offsite.test" to scope.include_hosts in sources/demo.toml',
     ]
-    assert any(line.startswith("  found       seen ") and f"on {site.url(HOST)}" in line for line in shown)
+    assert any(line.startswith("  found       unknown ") and "refused_links" in line for line in shown)
+    refused = ask("explain", site.url(HOST, "/x.zip")).text.splitlines()
+    assert any(line.startswith("  found       seen ") and f"on {site.url(HOST)}" in line for line in refused)
 
 
 def test_explain_when_several_sources_know_or_would_take_it_then_the_deciding_one_first(
@@ -136,10 +138,11 @@ def test_explain_when_several_sources_know_or_would_take_it_then_the_deciding_on
 
     assert (indexed["source"], indexed["in_index"], indexed["verdict"]) == ("demo", True, "in the index")
     assert indexed["decided_by"]["rule"] == HOST
-    # The crawled source saw it and refused it: it knows it, the other would take it.
-    assert (taken["source"], [other["source"] for other in taken["others"]]) == ("demo", ["docs"])
-    assert taken["others"][0]["verdict"] == "not in the index: the next run asks for it, as a start URL"
+    # The crawled source refuses it, and keeps no row of links to other hosts; the other would take it.
+    assert (taken["source"], taken["others"]) == ("docs", [])
+    assert taken["verdict"] == "not in the index: the next run asks for it, as a start URL"
     assert (refused["source"], refused["others"]) == ("demo", [])
+    assert refused["verdict"] == "not in the index: 955, outside the boundary"
 
 
 def test_explain_when_a_url_was_never_seen_then_what_would_become_of_it(site: SiteProcess, ask: Any) -> None:

@@ -18,7 +18,7 @@ _FORBIDDEN: Final = (
     "www.acme.test/%74mp/scratch2.html",
     "www.acme.test/foo.html",
 )
-#: Linked, but outside the boundary: 955.
+#: Linked, but on hosts outside the boundary: no row, the links are counted.
 OUTSIDE: Final = frozenset(
     {
         "offsite.test/",

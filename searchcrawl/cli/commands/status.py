@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_object, print_table
@@ -13,6 +13,9 @@ from searchcrawl.comparison.look import FINDINGS, look_at_index
 from searchcrawl.queries.status import describe_status
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.store.engine.database import Database
+
+#: Hosts whose refused links are shown; ``--json`` has all that were counted.
+_MOST_REFUSED: Final = 10
 
 
 class Command(BaseCommand):
@@ -57,7 +60,19 @@ def _show_one(status: Mapping[str, Any]) -> None:
     if run is not None:
         counts = [(name.replace("_", " "), value) for name, value in status["counts"].items()]
         print_table(("count of the run", ""), counts)
+    _show_refused_links(status["refused_links"])
     _show_warnings(status)
+
+
+def _show_refused_links(refused: Sequence[Mapping[str, Any]]) -> None:
+    """Prints where the most links lead that were refused without a row."""
+    if not refused:
+        return
+    shown = sorted(refused, key=lambda row: -row["count"])[:_MOST_REFUSED]
+    rows = [(row["host"] or "all others", row["rule"] or "", row["count"]) for row in shown]
+    if len(refused) > len(shown):
+        rows.append(("and more", "", sum(row["count"] for row in refused) - sum(row["count"] for row in shown)))
+    print_table(("links refused without a row", "rule", "links"), rows)
 
 
 def count_documents(status: Mapping[str, Any], *, doubt: str = " by the table, but see below") -> str:

@@ -21,6 +21,7 @@ from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls as list_urls
+from searchcrawl.store.urls import refused_table
 
 SITE = "http://a.test/"
 
@@ -142,6 +143,141 @@ def test_admit_when_the_transaction_fails_then_the_links_are_not_remembered(data
 
     assert admit(database, tested, FoundLinks(None, 0, links("a"))) == (1, 0)
     assert rows(database) == {"a": (0, 0)}
+
+
+def counted(database: Database) -> dict[tuple[str | None, str | None], int]:
+    """Links without a row by rule and host."""
+    with database.read_once() as transaction:
+        return {(row.rule, row.host): row.links for row in refused_table.load(transaction, 1)}
+
+
+def names_of_hosts(database: Database) -> set[str]:
+    with database.read_once() as transaction:
+        return {name for (name,) in transaction.exec_driver_sql("SELECT name FROM hosts")}
+
+
+ELSEWHERE = ("scope.include_hosts: no include matches", "b.test")
+
+
+@pytest.mark.parametrize(
+    ("scope", "link", "rule", "host"),
+    [
+        ({}, "http://b.test/x", "scope.include_hosts: no include matches", "b.test"),
+        ({}, "https://b.test:8443/x", "scope.include_hosts: no include matches", "b.test:8443"),
+        ({}, "http://b.test/" + "x" * 3000, "scope.max_url_length: max_url_length = 2048", "b.test"),
+        ({"exclude_hosts": ["x.a.test"]}, "http://x.a.test/", "scope.exclude_hosts: x.a.test", "x.a.test"),
+        ({"depth": 1}, "http://b.test/x", "scope.include_hosts: no include matches", "b.test"),
+        ({"include_urls": ["http://a.test/*"]}, "http://b.test/x", "scope.include_hosts: no include matches", "b.test"),
+    ],
+)
+def test_admit_when_a_page_links_to_a_host_outside_then_no_row_and_it_is_counted(
+    database: Database, scope: dict[str, Any], link: str, rule: str, host: str
+) -> None:
+    tested = admission(database, **scope)
+    admit(database, tested, FoundLinks(None, 0, links("a")))
+    page = FoundLinks(id_of(database, "a"), 1, links(link), only_counted=True)
+
+    counts = [admit(database, tested, page), admit(database, tested, page, page)]
+
+    assert counts == [(0, 0), (0, 0)]
+    assert rows(database) == {"a": (0, 0)}
+    assert names_of_hosts(database) == {"a.test:80"}
+    assert counted(database) == {(rule, host): 3}
+
+
+@pytest.mark.parametrize(
+    ("include", "link", "has_row"),
+    [
+        (["http://a.test/docs/*"], "http://b.test/x", False),
+        (["http://a.test/docs/*", "https://c.test:8000/*"], "http://a.test/x", True),
+        (["http://a.test/docs/*", "http://*.c.test/*"], "http://b.test/x", True),
+        (["re:^http://a"], "http://b.test/x", True),
+        (["*/docs/*"], "http://b.test/x", True),
+        (["HTTP://A.test/*"], "http://b.test/x", False),
+        (["http://a.test*"], "http://b.test/x", True),
+        (["http://a.test/*"], "http://a.test.b/x", False),
+    ],
+)
+def test_admit_when_only_url_rules_include_then_hosts_that_none_of_them_names_are_outside(
+    database: Database, include: list[str], link: str, has_row: bool
+) -> None:
+    boundary = Boundary(include_urls=include, max_url_length=0)
+    tested = Admission(source_id=1, boundary=boundary, max_urls=0, known_urls=0)
+
+    admit(database, tested, FoundLinks(None, 1, links(link), only_counted=True))
+
+    assert bool(rows(database)) == has_row
+    assert bool(counted(database)) != has_row
+
+
+def test_admit_when_a_row_is_needed_or_there_then_a_link_outside_has_it_and_is_not_counted(database: Database) -> None:
+    tested = admission(database)
+    start, canonical, linked = "http://b.test/start", "http://b.test/canonical", "http://b.test/linked"
+    admit(database, tested, FoundLinks(None, 0, links(start, "a")))
+    page = FoundLinks(id_of(database, "a"), 1, links(start, canonical, linked), links(canonical), only_counted=True)
+
+    counts = admit(database, tested, page)
+    moved = admit(database, tested, FoundLinks(id_of(database, "a"), 1, links(linked)))
+    admit(database, tested, page)
+
+    assert (counts, moved) == ((0, 1), (0, 1))
+    assert rows(database) == {start: (0, 955), "a": (0, 0), canonical: (0, 955), linked: (1, 955)}
+    assert counted(database) == {ELSEWHERE: 1}
+
+
+def test_admit_when_the_transaction_fails_then_refused_links_are_counted_once(database: Database) -> None:
+    tested = admission(database)
+    found = FoundLinks(None, 1, links("http://b.test/x", "http://b.test/y"), only_counted=True)
+    with suppress(RuntimeError), database.write_once() as transaction:
+        tested.admit(transaction, [found])
+        raise RuntimeError("no commit")
+    tested.note_rollback()
+
+    admit(database, tested, found)
+
+    assert counted(database) == {ELSEWHERE: 2}
+
+
+def test_admit_when_there_are_very_many_hosts_then_the_most_frequent_are_named_and_all_are_counted(
+    database: Database,
+) -> None:
+    tested = admission(database)
+    many = [f"http://h{number}.test/" for number in range(5000)]
+    often = [f"http://often{number}.test/{path}" for number in range(3) for path in range(9)]
+
+    for _ in range(3):
+        admit(database, tested, FoundLinks(None, 1, links(*many, *often), only_counted=True))
+
+    found = counted(database)
+    assert len(found) == refused_table.MOST_PAIRS + 1
+    assert sum(found.values()) == 3 * (5000 + 27)
+    assert list(found.items())[:3] == [((ELSEWHERE[0], f"often{number}.test"), 27) for number in range(3)]
+    assert list(found)[-1] == (None, None)
+    assert (rows(database), names_of_hosts(database)) == ({}, set())
+
+
+def test_max_urls_when_reached_by_links_of_pages_then_no_row_and_they_are_counted(database: Database) -> None:
+    tested = admission(database, max_urls=2)
+    page = FoundLinks(None, 1, links("a", "b", "c", "d"), only_counted=True)
+
+    counts = [admit(database, tested, page), admit(database, tested, page)]
+    later = admit(database, admission(database, max_urls=3), page)
+
+    assert counts == [(2, 0), (0, 0)]
+    assert later == (1, 0)
+    assert len(rows(database)) == 3
+    assert counted(database) == {("scope.max_urls: 2", "a.test"): 4, ("scope.max_urls: 3", "a.test"): 1}
+
+
+def test_admit_when_discarded_on_a_host_outside_then_it_is_counted_under_the_rewriter(database: Database) -> None:
+    decision = Decision(False, "discarded by plugin mine:Plugin", "", "rewrite[0].plugin")
+    dropped = [NormalisedUrl(url, None, None, 955, decision) for url in ("http://b.test/x", f"{SITE}x")]
+    found = FoundLinks(None, 1, [], discarded=dropped, only_counted=True)
+
+    counts = admit(database, admission(database), found)
+
+    assert (counts, rows(database)) == ((0, 1), {"x": (1, 955)})
+    assert counted(database) == {("rewrite[0].plugin: discarded by plugin mine:Plugin", "b.test"): 1}
 
 
 def test_max_urls_when_reached_then_further_links_are_refused(database: Database) -> None:
