@@ -110,3 +110,21 @@ def test_crawl_that_preserves_nothing_when_the_power_fails_then_ends_as_if_undis
     lines += forgetful.rounds(kill_rounds.cuts(forgetful.passed, first=3, skip=[_BEAT]))
 
     assert lines == []
+
+
+@pytest.mark.soak
+def test_maintenance_when_the_power_fails_at_each_failpoint_then_ends_as_if_undisturbed(
+    forks: Forks, library: Path, tmp_path: Path
+) -> None:
+    with SiteProcess() as site:
+        kill_site.fill(site)
+        template = kill_site.project(tmp_path / "template", site, "demo")
+        assert forks.run(template, "crawl", "demo") == 0
+        kill_site.change(site)
+        plain = kill_rounds.maintenance(forks, site, tmp_path, template)
+        kind = PowerKind(
+            forks, site, tmp_path, plain.prepare, "demo", verifies=True, library=library, ways=power_loss.WAYS
+        )
+        kind.reference()
+
+        assert kind.rounds(kill_rounds.cuts(kind.passed, first=3, skip=[_BEAT])) == []
