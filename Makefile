@@ -14,6 +14,7 @@ STAMP := .venv/.installed
 URL ?=
 PAGES ?=
 PORT ?= 8765
+FUZZ_SECONDS ?= 30
 ARGS ?=
 # On two processors four: half of the time a test waits, for what it started or for a delay that it asked for.
 WORKERS ?= 4
@@ -25,12 +26,12 @@ PAIRS := postgresql+local sqlite+solr postgresql+solr
 # Each store and each index once more, in the same session; how they are paired is the soak's.
 MATRIX := SEARCHCRAWL_TEST_MATRIX=postgresql+solr
 # What `make check` runs.
-CHECKS := tests/test_layout.py tests/test_docs.py
+CHECKS := tests/test_layout.py tests/test_docs.py tests/test_readers.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 on_each_pair = for pair in $(PAIRS); do \
 	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} $(PYTEST) tests/acceptance; done
 
-.PHONY: help demo site test check bench scale results solr soak docs venv lock clean
+.PHONY: help demo site test check fuzz bench scale results solr soak docs venv lock clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -49,7 +50,7 @@ docs: $(STAMP)  ## the documentation, in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/trees docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-check: $(STAMP) docs  ## ruff, mypy --strict, import layers, layout; that docs and code agree, and the commands in docs run
+check: $(STAMP) docs  ## ruff, mypy --strict, import layers, layout, readers; that docs and code agree, and the commands in docs run
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -71,9 +72,13 @@ solr: $(STAMP)  ## a real Solr for development
 	scripts/bootstrap java
 	$(BIN)/python solr/server/run.py $(ARGS)
 
-soak: $(STAMP)  ## kill -9 at every passing of every failpoint, and all stores with all indexes; takes long
+fuzz: $(STAMP)  ## every reader of outside bytes with inputs as odd as can be; FUZZ_SECONDS=600: so long for each test
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(PYTEST) --dist load tests/fuzz $(ARGS)
+
+soak: $(STAMP)  ## kill -9 at every passing of every failpoint, all stores with all indexes, a long fuzz; takes long
 	scripts/bootstrap java postgresql
 	$(MATRIX) $(BIN)/python -m pytest -m soak $(ARGS)
+	$(if $(ARGS),,$(MAKE) fuzz FUZZ_SECONDS=300)
 	$(if $(ARGS),,$(on_each_pair))
 
 venv: $(STAMP)  ## the virtual environment alone

@@ -133,7 +133,7 @@ def _gzip(body: bytes) -> Iterator[bytes]:
 
 def _deflate(body: bytes) -> Iterator[bytes]:
     """Decodes deflate with the zlib wrapper, as RFC 9110 says, or without it, as some servers send it."""
-    wrapped = (body[0] & 0x0F) == 8 and int.from_bytes(body[:2], "big") % 31 == 0
+    wrapped = len(body) > 1 and (body[0] & 0x0F) == 8 and int.from_bytes(body[:2], "big") % 31 == 0
     wbits = zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS
     yield from _inflate(zlib.decompressobj(wbits), body, 0, "deflate")
 

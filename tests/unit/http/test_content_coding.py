@@ -11,7 +11,14 @@ from collections.abc import Callable
 import brotli
 import pytest
 
-from searchcrawl.http.content_coding import BrokenCoding, DecodedTooLarge, decode_body, decode_prefix, parse_codings
+from searchcrawl.http.content_coding import (
+    BrokenCoding,
+    DecodedTooLarge,
+    decode_body,
+    decode_in_pieces,
+    decode_prefix,
+    parse_codings,
+)
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -168,3 +175,10 @@ def test_prefix_when_there_is_nothing_then_is_nothing(codings: list[str]) -> Non
     body = gzip.compress(b"") if "gzip" in codings else b""
 
     assert decode_prefix(body, codings, max_bytes=1000) == b""
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
+@pytest.mark.parametrize("body", [b"", b"\x78"])
+def test_pieces_when_there_is_hardly_a_body_then_it_is_broken(coding: str, body: bytes) -> None:
+    with pytest.raises(BrokenCoding):
+        list(decode_in_pieces(body, coding))

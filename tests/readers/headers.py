@@ -1,0 +1,275 @@
+"""Readers of headers: types, names, challenges, cookies, redirects, dates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from searchcrawl.convert.registry import is_binary
+from searchcrawl.documents.fields_pipeline import complete_page
+from searchcrawl.html.content_type import join_content_type, parse_content_type
+from searchcrawl.html.encoding import find_codec, find_encoding
+from searchcrawl.html.file_name import build_title, parse_disposition
+from searchcrawl.html.links import find_header_canonical
+from searchcrawl.html.metas import list_robots_tags, parse_refresh, read_robots_directives
+from searchcrawl.items import Claim, Document, Page
+from searchcrawl.login.cookie_jar import CookieJar
+from searchcrawl.login.http_auth import build_digest_header, find_challenge, find_next_nonce, list_schemes
+from searchcrawl.politeness.backoff import parse_retry_after
+from searchcrawl.rules.attribute_values import AttributeMap, Mapped
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.index_filter import read_last_modified
+from searchcrawl.rules.redirects import decide
+from searchcrawl.sitemaps.formats import parse_date_ms
+from tests.readers.declaring import URL, declare
+
+DATES: Final = (
+    *(
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94",
+        " 08:49:37",
+        "2024-01-01",
+        "T10:00:00",
+        "Z",
+        "+01:00",
+        "-9999",
+    ),
+    *(
+        "9999",
+        "0",
+        "1",
+        "-",
+        ":",
+        ",",
+        ".",
+        " ",
+        "Jan",
+        "GMT",
+        "PST",
+        "99999999999",
+        "+",
+        "/",
+        "(",
+        "W01",
+        "0001-01-01T00:00",
+    ),
+)
+_NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_BOUNDARY: Final = Boundary(include_hosts=["a.test"])
+_ATTRIBUTES: Final = AttributeMap([Mapped("header:content-language", "language", "string")])
+_DOCUMENT: Final = Document(
+    claim=Claim(url_id=1, url=URL, host_id=1, depth=0),
+    base_url=URL,
+    code=200,
+    headers=(),
+    body=b"",
+    mimetype="text/html",
+    fetched_at=_NOW,
+)
+
+
+@declare(
+    *("1", "1.", ".", " ", ";", "url", "=", "x", "'", '"', "http://a.test/", ","),
+    grown=[
+        lambda n: "1" * n + "x",
+        lambda n: "1." * n + "x",
+        lambda n: "." * n + "x",
+        lambda n: " " * n + "x",
+        lambda n: "1;" + " " * n + "url" + " " * n + "x",
+        lambda n: "1" * n + " " * n + "u",
+    ],
+)
+def refresh(value: bytes) -> None:
+    parse_refresh(value.decode("latin-1"))
+
+
+@declare(
+    *("a", " ", 'a="', "\\", "a = ", "nextnonce=", '"', ","),
+    grown=[
+        lambda n: "a" * n,
+        lambda n: "a" * n + " " * n,
+        lambda n: 'a="' * n,
+        lambda n: 'a="' + "\\" * n,
+        lambda n: "a = " * n,
+        lambda n: "nextnonce" * n + '="',
+        lambda n: "," * n,
+    ],
+)
+def nonce(value: bytes) -> None:
+    find_next_nonce(value.decode("latin-1"))
+
+
+@declare(
+    *(
+        "Digest ",
+        "Basic ",
+        "realm=",
+        "nonce=",
+        "qop=",
+        "auth",
+        "auth-int",
+        "algorithm=",
+        "MD5",
+        "SHA-256-sess",
+        '"x"',
+        "stale=true",
+    ),
+    *("userhash=true", "opaque=", 'Digest realm="a", nonce="b"', '"', ",", " ", "=", "\\", "a", "é"),
+    grown=[
+        lambda n: " " * n + '"',
+        lambda n: "a" * n + '"',
+        lambda n: " " * n + "," + " " * n + '"',
+        lambda n: "a," * n,
+        lambda n: "Digest " + "a" * n,
+        lambda n: 'Digest a="' * n,
+        lambda n: "a" * n + " " * n + "=",
+        lambda n: "a " * n,
+    ],
+)
+def challenge(value: bytes) -> None:
+    text = value.decode("latin-1")
+    found = find_challenge([text])
+    list_schemes([text])
+    if found is not None:
+        build_digest_header(found, method="GET", target="/", user=("u", "p"), cnonce="c", count=1)
+
+
+@declare(
+    *("<x>;", "<", ">", ";", ",", " ", "rel=", "canonical", '"', "\\", "a=", "http://[", "http://a.test/"),
+    grown=[lambda n: "<x>;" * n, lambda n: '<x>;a="' * n],
+)
+def canonical(value: bytes) -> None:
+    find_header_canonical([value.decode("latin-1")], base_url=URL)
+
+
+@declare(
+    *("text/html", "a/b", ";", ",", "charset=", "utf-8", '"', "\\", " ", "=", "*/*", "é", "utf-16"),
+    grown=[lambda n: 'a/b;c="' * n, lambda n: "a/b," * n, lambda n: "a/b;c=" + " " * n],
+)
+def content_type(value: bytes) -> None:
+    headers = ((b"Content-Type", value),)
+    parse_content_type(join_content_type(headers))
+    is_binary(b"\x02" * 100, headers)
+
+
+@declare(
+    "utf-8",
+    "utf8",
+    "iso-8859-1",
+    "gbk",
+    "x-user-defined",
+    "rot13",
+    "idna",
+    "hz-gb-2312",
+    " ",
+    "\t",
+    "\0",
+    "é",
+    "a",
+    "-",
+)
+def label(value: bytes) -> None:
+    found = find_encoding(value.decode("latin-1"))
+    if found is not None:
+        value.decode(find_codec(found), "replace")
+
+
+@declare(
+    *(
+        "attachment",
+        ";",
+        "=",
+        " ",
+        '"',
+        "\\",
+        "filename=",
+        "filename*=",
+        "utf-8''",
+        "%41",
+        "%",
+        "filename*0=",
+        "filename*{n}*=x;",
+    ),
+    *("a", "/", "é", "''", "iso-8859-1'", b"\xff"),
+    grown=[lambda n: "a;" * n + "=", lambda n: 'a; b="' + "\\" * n, lambda n: "a;b*=" + "%" * n],
+)
+def disposition(value: bytes) -> None:
+    parse_disposition(value.decode("latin-1"))
+    build_title(((b"Content-Disposition", value),), URL)
+
+
+@declare(
+    *(
+        "a{n}=b",
+        "__Host-a=b",
+        "=",
+        ";",
+        " ",
+        "Path=/",
+        "Domain=",
+        "a.test",
+        ".test",
+        "Max-Age=",
+        "Expires=",
+        "Secure",
+        "HttpOnly",
+    ),
+    *("-", "é", "\0", *DATES),
+)
+def cookie(value: bytes) -> None:
+    text = value.decode("latin-1")
+    jar = CookieJar(["http://a.test", "https://a.test"])
+    for url in (URL, "https://a.test/"):
+        jar.store(url, [text, f"x=y; {text}", *text.split(",")[:300]])
+        jar.header(url)
+
+
+@declare(
+    "http://a.test/",
+    "//",
+    "/",
+    "..",
+    "?",
+    "#",
+    "%",
+    "[",
+    "]",
+    ":",
+    "@",
+    " ",
+    "\t",
+    "é",
+    b"\xff",
+    "xn--",
+    "http:",
+    "\0",
+    "1",
+)
+def location(value: bytes) -> None:
+    for status in (302, 301):
+        decide(status, [value], base_url=URL, boundary=_BOUNDARY)
+
+
+@declare(*DATES)
+def date(value: bytes) -> None:
+    text = value.decode("latin-1")
+    read_last_modified(text)
+    parse_date_ms(text)
+    parse_retry_after(value)
+
+
+@declare(*("en", "-", "_", ",", " ", "é", "de-at", "x"))
+def further_headers(value: bytes) -> None:
+    headers = ((b"X-Robots-Tag", value), (b"Content-Language", value))
+    list_robots_tags(headers)
+    complete_page(Page(), replace(_DOCUMENT, headers=headers), _ATTRIBUTES)
+    _ATTRIBUTES.join_headers(headers)
+
+
+@declare(
+    *("noindex", "nofollow", "none", ",", ":", " ", "searchcrawl:", "unavailable_after:", "25 Jun 2010 15:00:00 PST")
+)
+def robots_tags(value: bytes) -> None:
+    text = value.decode("latin-1")
+    read_robots_directives(metas=[("robots", text)], headers=[text], user_agent="searchcrawl", now=_NOW)

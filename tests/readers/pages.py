@@ -1,0 +1,229 @@
+"""Readers of bodies that become documents, or are a login form."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.convert.html_converter import HTML
+from searchcrawl.convert.pdf_converter import convert_pdf
+from searchcrawl.convert.registry import choose_converter, find_mimetype
+from searchcrawl.convert.text_converter import TEXT, convert_text
+from searchcrawl.documents.checksum_pipeline import compute_body_digest
+from searchcrawl.exceptions import ConversionFailed, DocumentError
+from searchcrawl.html.encoding import decode
+from searchcrawl.html.page import has_password_field
+from searchcrawl.html.parse_cost import leaves_open
+from searchcrawl.html.raw_refresh import find_raw_refresh
+from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
+from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
+
+_CONTEXT: Final = ConversionContext(
+    url=URL,
+    headers=((b"Content-Type", b"text/html"),),
+    user_agent="searchcrawl",
+    attribute_origins=frozenset({"meta:keywords", "jsonld:name", "jsonld:author"}),
+)
+#: What pages are made of, of all kinds that a parser treats in its own way.
+MARKUP: Final = (
+    *("<p>", "<p>x", "</p>", "<div>", "</div>", "<a href={n}>", "<a href='../x'>y</a>", "<b>", "<b a={n}>", "</b>"),
+    *(
+        "<font color={n}>",
+        "<span>",
+        "</span>",
+        "<table>",
+        "<tr>",
+        "<td>",
+        "</table>",
+        "<select>",
+        "<option>x",
+        "</select>",
+    ),
+    *(
+        "<form method=post>",
+        "<input type=password name=p>",
+        "<input name=u{n}>",
+        "<textarea>",
+        "</textarea>",
+        "<title>",
+        "x",
+    ),
+    *(
+        "<meta name=robots content=noindex>",
+        "<meta name=author content='",
+        "<meta charset=",
+        "<meta http-equiv=refresh ",
+    ),
+    *(
+        "content='1;url=",
+        "content='unavailable_after: ",
+        "<base href=",
+        "<link rel=canonical href=",
+        "<script>",
+        "</script>",
+    ),
+    *("<script type='application/ld+json'>", '{"name":', '[{"author":"x"},', "<style>", "<template>", "<noscript>"),
+    *(
+        "<svg>",
+        "<math>",
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<!doctype html>",
+        "<html a{n}>",
+        "<body b{n}>",
+        "<frameset>",
+    ),
+    *(
+        "<li>",
+        "<ul>",
+        "</z>",
+        "<x-y>",
+        "<a",
+        "<",
+        ">",
+        "/",
+        "=",
+        "'",
+        '"',
+        " ",
+        "\n",
+        "&amp;",
+        "&#{n};",
+        "&",
+        "\0",
+        "é",
+    ),
+    *(" a{n}=1", " b='c'", "<iframe src={n}>", "<object>", "<button>", "\xa0", "\x0b", "あ", "\x01"),
+)
+
+
+@declare(*MARKUP, *ODD_BYTES, most=BODY)
+def page(body: bytes) -> None:
+    converted = HTML.convert(body, _CONTEXT)
+    HTML.choose_place(body)
+    leaves_open(body)
+    compute_body_digest(body, robots_tags=converted.title, canonical=converted.canonical or "")
+
+
+@declare(*("a", " ", "\n", "\r\n", "\x0c", "\x85", "\u2028", "あ", "{n}\n", "\0"), *ODD_BYTES, most=BODY)
+def plain_text(body: bytes) -> None:
+    convert_text(body, _CONTEXT)
+    TEXT.choose_place(body)
+
+
+@declare(
+    *(
+        "%PDF-1.7\n",
+        "{n} 0 obj<<",
+        ">>endobj\n",
+        "/Type/Catalog/Pages 2 0 R",
+        "/Kids[{n} 0 R]",
+        "stream\n",
+        "endstream\n",
+    ),
+    *(
+        "xref\n0 5\n",
+        "0000000010 00000 n \n",
+        "trailer<</Root 1 0 R>>",
+        "startxref\n9\n%%EOF",
+        "/Title(",
+        ")",
+        "[",
+        "]",
+    ),
+    most=BODY,
+    raises=(ConversionFailed,),
+    linear=False,
+)
+def pdf(body: bytes) -> None:
+    convert_pdf(body, _CONTEXT)
+
+
+@declare(
+    *(
+        "<!---->",
+        "<!-- -->\n",
+        "<!--",
+        "-->",
+        "<?xml >",
+        "<?xml ",
+        " ",
+        "<!doctype html>",
+        "<html ",
+        "<p>",
+        "%PDF-",
+        "{",
+    ),
+    *("PK\x03\x04", "\0", "x", b"\x1f\x8b", b"\xff\xfe"),
+    most=BODY,
+    raises=(DocumentError,),
+    grown=[
+        lambda n: "<!---->" * n + "x",
+        lambda n: "<!-- -->\n" * n + "<p>",
+        lambda n: "<!--" * n,
+        lambda n: "<?xml >" * n + "x",
+        lambda n: "<?xml " * n,
+        lambda n: " " * n + "x",
+        lambda n: "<!doctype " + " " * n,
+        lambda n: ("<!---->" + "<?xml>") * n + "x",
+    ],
+)
+def beginning(body: bytes) -> None:
+    choose_converter(find_mimetype(body, ()), body, ())
+
+
+@declare(
+    *("<meta ", "charset", "=", "'", '"', "utf-8", "shift_jis", "euc-jp", "x-user-defined", "utf-16", "http-equiv="),
+    *("content-type", " content='", "<!--", "-->", "<?xml ", " encoding=", "<a ", ">", "/", " ", "text/html;", "é"),
+    *ODD_BYTES,
+    most=BODY,
+    grown=[
+        lambda n: "<meta " * n + "charset",
+        lambda n: "<meta charset=" + " " * n,
+        lambda n: "<!--" * n + "charset",
+        lambda n: "charset" + "<\xe9" * n,
+        lambda n: "\xe9" + "<a" * n,
+        lambda n: "<?xml " + "encoding " * n,
+        lambda n: "<meta http-equiv=content-type content='" + "charset" * n + "'>",
+    ],
+)
+def encoding(body: bytes) -> None:
+    decode(body, content_type="", default_charset="windows-1252")
+
+
+@declare(
+    *("<input ", "<input", " type=password", "type", "=", " ", "'", '"', " name=", "p", ">", "password"),
+    most=BODY,
+    grown=[lambda n: "<input " * n, lambda n: "<input type" + " " * n],
+)
+def password(body: bytes) -> None:
+    has_password_field(body)
+    has_password_field(body, "p")
+
+
+@declare(
+    *("<meta ", " http-equiv=", "refresh", " content=", "1;url=", "'", '"', " ", "=", ">", "&amp;", "x"), most=BODY
+)
+def raw_refresh(body: bytes) -> None:
+    find_raw_refresh(body)
+
+
+@declare(
+    *("<form method=post action=", "<form>", "</form>", "<input type=password name=p>", "<input name=u{n} value=x>"),
+    *(
+        "<select name=s{n}>",
+        "<option value=1>",
+        "<option selected>",
+        "</select>",
+        "<textarea name=t>",
+        "<button name=b>",
+    ),
+    *("<base href=", "http://[", "x>", "<div>", "'", '"', ">", " ", "<label>", "<input type=checkbox checked name=c>"),
+    most=BODY,
+    raises=(LoginFailed,),
+)
+def login_form(body: bytes) -> None:
+    text, charset = decode(body, content_type="", default_charset="windows-1252")
+    fill_form(text, url=URL, charset=charset, settings=FormSettings(username="u", password="p"))

@@ -1,0 +1,133 @@
+"""Readers of texts that were taken from bodies: words, values, fields of documents, what a terminal shows."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from searchcrawl.documents.fields_pipeline import detect_language
+from searchcrawl.html.page_text import collapse, collapse_blocks, collapse_lines
+from searchcrawl.index.local.schema import build_document, prepare_text
+from searchcrawl.index.local.snippet import cut_snippet
+from searchcrawl.index.query import find_other_prefixes, parse
+from searchcrawl.index.sanitising import clean_fields, cut_bytes, find_id_fault, parse_number
+from searchcrawl.items import Page
+from searchcrawl.rules.attribute_values import AttributeMap, Mapped
+from searchcrawl.rules.new_content import KnownLines, NewContent
+from searchcrawl.rules.page_words import split_words, words_of
+from searchcrawl.rules.turned_pages import PageWords, Sketch
+from searchcrawl.soft404.signature import Sample, Signature
+from searchcrawl.terminal import escape_json, to_lines, to_one_line
+from tests.readers.declaring import BODY, URL, declare
+from tests.readers.headers import DATES
+
+_WORDS: Final = (
+    *(
+        "a",
+        "a{n}",
+        " ",
+        "\n",
+        "_",
+        "-",
+        "'",
+        "’",
+        "1",
+        "1.",
+        "1,",
+        "é",
+        "あ",
+        "가",
+        "漢",
+        "𠀀",
+        "ﬁ",
+        "\u0301",
+        "\0",
+        "\x1b[",
+    ),
+    *(
+        "\x9b",
+        "\u202e",
+        "\x02",
+        "\ufffe",
+        "\ue000",
+        "🇩🇪",
+        "🏴\U000e0067",
+        "\u200d",
+        "ẞ",
+        "İ",
+        "\x85",
+        "\x01",
+        "„",
+        "{n} ",
+    ),
+)
+_ATTRIBUTES: Final = AttributeMap(
+    [Mapped("meta:n", "n", "number"), Mapped("meta:d", "d", "date"), Mapped("meta:s", "s", "string")]
+)
+
+
+@declare(
+    *_WORDS,
+    most=BODY,
+    grown=[lambda n: "a" * n, lambda n: "a_" * n, lambda n: "\u3042" * n],
+)
+def words(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
+    split_words(text)
+    words_of(text)
+    detect_language(text)
+
+
+@declare(*_WORDS, most=BODY)
+def page_text(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
+    collapse_blocks(text)
+    for clean in (collapse, collapse_lines):
+        assert clean(clean(text)) == clean(text)
+
+
+@declare(*_WORDS, most=BODY)
+def compared(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
+    NewContent().measure(KnownLines().add_page(URL, text, b""))
+    sketch = Sketch.of(PageWords.of(URL, text, text))
+    assert Sketch.unpack(sketch.pack()) == sketch
+    page = Page(title=text[:200], text=text)
+    sample = Sample.of(page, asked=URL)
+    signature = Signature.between(sample, sample)
+    if signature is not None:
+        signature.matches(page, asked=URL)
+
+
+@declare(*DATES, "1e", "1e999", "0x1", "inf", "nan", "²", "٣", "{n}", "2024/01/01", "2024", "2024-01")
+def values(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
+    read = _ATTRIBUTES.read({"meta:n": [text], "meta:d": [text], "meta:s": [text]})
+    build_document("source:1", dict(read.values.items()), source="source", crawl_version=1)
+    parse_number(text)
+
+
+@declare(*_WORDS, most=BODY)
+def fields(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
+    cleaned = clean_fields({"title": text, "content": text, "attr_s": [text]})
+    build_document("source:1", cleaned, source="source", crawl_version=1)
+    prepare_text(text)
+    cut_bytes(text, 100)
+    find_id_fault(text)
+    cut_snippet(text, re.compile("a"))
+
+
+@declare(*_WORDS, '"', "title:", "n:", "(", "*", "OR", "-", ":", "[1 TO 2]")
+def query(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
+    parse(text, {"n": "attr_n_s"})
+    find_other_prefixes(text)
+
+
+@declare(*_WORDS, most=BODY)
+def terminal(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
+    to_one_line(text)
+    to_lines(text)
+    escape_json(text)

@@ -1,0 +1,207 @@
+"""Readers of URLs: what a page or a header names, and what is done with each that is found."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from searchcrawl import urls
+from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.html.file_name import find_file_name
+from searchcrawl.html.links import Resolver
+from searchcrawl.login.login_pages import LoginPages
+from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.host_rules import HostBlock
+from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
+from searchcrawl.rules.index_filter import FetchedFacts, IndexFilter
+from searchcrawl.rules.new_content import KnownLines, NewContent
+from searchcrawl.rules.own_origins import OwnOrigins
+from searchcrawl.rules.page_words import split_url
+from searchcrawl.rules.redirects import read_target, write_target
+from searchcrawl.rules.rewriting import PatternRewriter, Rewriting
+from searchcrawl.rules.targets import TargetRules
+from searchcrawl.rules.traps import build_values_pattern, find_cut, find_patterns
+from searchcrawl.soft404.signature import probe_url
+from tests.readers.declaring import URL, declare
+
+#: The parts of a URL that a parser treats in its own way.
+PARTS: Final = (
+    *(
+        "/",
+        "//",
+        "..",
+        "./",
+        "?",
+        "&",
+        ";",
+        "=",
+        "#",
+        "%",
+        "%2F",
+        "%41",
+        "[",
+        "]",
+        ":",
+        "@",
+        "\\",
+        " ",
+        "\t",
+        "é",
+        "\0",
+        "{n}",
+    ),
+    *(
+        "a",
+        "a{n}/",
+        "a.",
+        "xn--",
+        "0x",
+        "1.",
+        "http:",
+        "https://",
+        "http://a.test",
+        "mailto:",
+        "javascript:",
+        "utm_x",
+        "jsessionid=",
+    ),
+    *("?a{n}=1&", "-", "_", "{n}-", "%5B", "²", "\u2100", "\uff0e", b"\xff", "*", "8080", "f00d"),
+)
+_MANY_STARS: Final = Identity(["*a*a*a*a*b", "utm_*"])
+_IDENTITY: Final = Identity(DEFAULT_NAMES)
+_BOUNDARY: Final = Boundary(
+    include_hosts=["a.test"],
+    exclude_urls=["*/private/*", "re:(a+)+$"],
+    exclude_ports=[8081],
+    hosts=[HostBlock(host="a.test", exclude_paths=("/x/*",))],
+    dynamic_pages=False,
+)
+_REWRITING: Final = Rewriting([PatternRewriter("(a*)*b", "\\1")])
+
+
+def _read(given: bytes) -> str:
+    """The identity of a URL on a page; raises InvalidUrl."""
+    return urls.resolve(given.decode("utf-8", "replace"), URL)
+
+
+@declare(
+    *PARTS,
+    most=65_536,
+    grown=[lambda n: "../" * n, lambda n: "a/../" * n, lambda n: "%" * n, lambda n: "//" + "a." * n],
+)
+def link(given: bytes) -> None:
+    reference = given.decode("utf-8", "replace")
+    for resolver in (Resolver(URL), Resolver("http://a.test/?x/y")):
+        if resolver.resolve(reference) is None:
+            resolver.is_malformed(reference)
+
+
+@declare(*PARTS, raises=(InvalidUrl,))
+def identity(given: bytes) -> None:
+    url = _read(given)
+    parsed = urls.parse(url)
+    assert urls.host(url) == parsed.host
+    assert urls.origin_of(url) == parsed.origin
+    urls.host_and_port(url)
+    urls.key(url)
+    urls.document_id("source", url)
+    urls.without_query(url)
+    urlsplit(url)
+
+
+@declare(
+    *PARTS,
+    raises=(InvalidUrl,),
+    grown=[
+        lambda n: "/" + "1" * n,
+        lambda n: "/" + "a1" * n,
+        lambda n: "/1-" * n,
+        lambda n: "/" + "f" * n,
+        lambda n: "?" + "a&" * n,
+    ],
+)
+def pattern(given: bytes) -> None:
+    url = _read(given)
+    found = find_patterns(url)
+    assert build_values_pattern(url) in {None, found[0].text}
+    find_cut(url, {"http://none.test/"}, set())
+
+
+@declare(
+    *PARTS,
+    raises=(InvalidUrl,),
+    grown=[
+        lambda n: "?" + "a" * n,
+        lambda n: "?" + "a&" * n,
+        lambda n: "?" + "utm_" * n,
+        lambda n: "?" + ";" * n,
+        lambda n: "?" + "%" * n,
+    ],
+)
+def parameters(given: bytes) -> None:
+    url = _read(given)
+    for names in (_MANY_STARS, _IDENTITY):
+        names.find_name(url)
+        assert names.strip(names.strip(url)) == names.strip(url)
+
+
+@declare(*PARTS, "/private/", "aaaa", raises=(InvalidUrl,))
+def boundary(given: bytes) -> None:
+    url = _read(given)
+    for decide in (
+        _BOUNDARY.decide_sitemap,
+        _BOUNDARY.list_exclusions,
+        _BOUNDARY.includes_origin,
+        _BOUNDARY.list_includes,
+    ):
+        decide(url)
+    decision = _BOUNDARY.decide(url)
+    _BOUNDARY.decide_known(url, 0)
+    _BOUNDARY.list_refusals(url, 0)
+    if not decision.allowed:
+        _BOUNDARY.propose_include(url, decision)
+    targets = TargetRules(_BOUNDARY, starts=[URL])
+    targets.refuse(url, URL)
+    targets.is_public_only(url)
+    targets.is_side_public_only(url)
+    OwnOrigins([URL], []).has(url, from_https=False)
+
+
+@declare(*PARTS, "pdf", raises=(InvalidUrl,))
+def index_filter(given: bytes) -> None:
+    url = _read(given)
+    rules = IndexFilter(mime_types=["text/*"], exclude_names=["*a*b*.pdf"], exclude_urls=["*/x/*"])
+    name = find_file_name((), url)
+    rules.list_refusals(FetchedFacts(url, name, mimetype=url[:50], size_bytes=1, modified_ms=None, fetched_ms=0))
+
+
+@declare(*PARTS, "aaaa", "b", raises=(InvalidUrl,))
+def rewriting(given: bytes) -> None:
+    url = _read(given)
+    _REWRITING.normalise(url, URL)
+    display = DisplayMap([("http://a.test/", "https://b.test/")])
+    display.show(url, None)
+    display.resolve(url, None)
+    read_target(write_target(url))
+
+
+@declare(*PARTS, raises=(InvalidUrl,))
+def probe(given: bytes) -> None:
+    url = _read(given)
+    probe_url(url)
+    split_url(url)
+
+
+@declare(*PARTS, "index.php", raises=(InvalidUrl,))
+def login_page(given: bytes) -> None:
+    url = _read(given)
+    pages = LoginPages("http://a.test/login?action=login")
+    pages.note(url, "http://a.test/index.php")
+    pages.note_opened(url)
+    assert isinstance(url in pages, bool)
+
+
+@declare(*PARTS, raises=(InvalidUrl,))
+def new_content(given: bytes) -> None:
+    NewContent().measure(KnownLines().add_page(_read(given), given.decode("utf-8", "replace"), b""))

@@ -1,0 +1,185 @@
+"""Whatever takes bytes of strangers has an entry in ``tests.readers``, or is called by one that has (X-R13).
+
+It is found in the syntax tree: regular expressions anywhere in the package, and public functions that take bytes,
+headers, answers or nodes, or, where nearly all text is from outside, text.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import Final
+
+import pytest
+
+from tests.reach import ROOT, Place, Reach, read_module
+from tests.readers import MODULES, READERS
+
+#: Types of what comes from outside.
+_TYPES: Final = frozenset({"bytes", "memoryview", "Headers", "Response", "ClientResponse", "LexborNode"})
+#: What such text is called.
+_NAMES: Final = frozenset(
+    {
+        "text",
+        "url",
+        "href",
+        "value",
+        "content",
+        "label",
+        "reference",
+        "line",
+        "given",
+        "words",
+        "values",
+        "header",
+        "body",
+    }
+)
+_PACKAGES: Final = (
+    *("html", "http", "robots", "sitemaps", "login", "convert", "urls", "rules", "soft404", "documents", "politeness"),
+    *("index", "terminal"),
+)
+#: There text is what the owner wrote, or the index has.
+_OWN_TEXT: Final = ("http", "index", "politeness", "documents")
+_EXPRESSIONS: Final = frozenset(
+    {"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
+)
+#: An expression that repeats nothing more often than this takes constant time at each place.
+_FEW: Final = 100
+
+#: What needs no entry, and why.
+EXCEPTIONS: Final = {
+    "searchcrawl.sources.*": "reads what the owner wrote",
+    "searchcrawl.cli.*": "reads what the owner types, and snippets of 240 characters",
+    "searchcrawl.rules.rewriting:PluginRewriter.*": "calls what the owner wrote",
+    "searchcrawl.index.local.snippet:build_hit_pattern": "reads what the owner searches for",
+    "searchcrawl.index.local.schema:CJK_RUN": "reads what the owner searches for",
+    "searchcrawl.index.solr.transport:SolrSession.*": "hands answers on to readers",
+    "searchcrawl.rules.failures:Failures.parse": "reads what the store has: written by itself",
+    "searchcrawl.queries.explain_verdict:_MORE_THAN": "reads messages of its own, of bounded length",
+    "searchcrawl.queries.explain_reasons:_POSITION": "reads keys that the owner wrote",
+    "searchcrawl.extensions.watch_extension:_PEAK": "reads a file of the operating system",
+    "searchcrawl.cache.document_cache:_SEGMENT_NAME": "reads names of its own files",
+    "searchcrawl.http.*_middleware:*.process_response": "hands headers and bodies on to readers",
+    "searchcrawl.login.*_middleware:*.process_response": "hands headers and bodies on to readers",
+    "searchcrawl.http.visit_end:OutcomeMiddleware.process_response": "hands headers on to readers",
+    "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",
+    "searchcrawl.convert.conversion_pool:ConversionPool.submit": "hands bodies on to a worker process",
+    "searchcrawl.robots.files:*": "hands bodies on to the parser",
+    "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
+    "searchcrawl.sitemaps.queue:build_child": "hands URLs on",
+    "searchcrawl.login.cookie_jar:CookieJar.set": "takes what the owner wrote",
+    "searchcrawl.terminal:GuardedStream.write": "hands text on to to_lines",
+}
+
+
+@cache
+def reach_of_readers() -> Reach:
+    return Reach(Place(reader.read.__module__, reader.name) for reader in READERS)
+
+
+@cache
+def findings() -> tuple[tuple[Place, str], ...]:
+    """All places that need a reader, with what is found there."""
+    return tuple(_find())
+
+
+def _find() -> Iterator[tuple[Place, str]]:
+    for place, node in definitions():
+        if takes_outside(place, node):
+            yield place, "takes what comes from outside"
+        yield from ((place, ast.unparse(call)[:80]) for call in expressions(node))
+
+
+def definitions() -> Iterator[tuple[Place, ast.AST]]:
+    for path in sorted((ROOT / "searchcrawl").rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        module = read_module(name)
+        assert module is not None
+        yield from ((Place(name, defined), node) for defined, nodes in module.defined.items() for node in nodes)
+
+
+def takes_outside(place: Place, node: ast.AST) -> bool:
+    """Whether it is a public function of such a package that takes what comes from outside."""
+    package = f"{place.module}.".split(".")[1]
+    public = not any(part.startswith("_") for part in place.name.split("."))
+    if package not in _PACKAGES or not public or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        types = set(re.findall(r"\w+", ast.unparse(argument.annotation))) if argument.annotation else set()
+        if types & _TYPES or (package not in _OWN_TEXT and "str" in types and argument.arg in _NAMES):
+            return True
+    return False
+
+
+def expressions(node: ast.AST) -> Iterator[ast.Call]:
+    """Calls of the modules for regular expressions; those that repeat little are left out."""
+    for call in ast.walk(node):
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id in {"re", "re2"}
+            and call.func.attr in _EXPRESSIONS
+            and not (isinstance(call.args[0], ast.Constant) and _repeats_little(call.args[0].value))
+        ):
+            yield call
+
+
+def _repeats_little(expression: str | bytes) -> bool:
+    parser = re._parser  # type: ignore[attr-defined]  # ruff: noqa: SLF001
+    low, high = parser.parse(expression).getwidth()
+    return high - low <= _FEW
+
+
+def is_covered(place: Place) -> bool:
+    return place in reach_of_readers().places or any(fnmatchcase(str(place), exception) for exception in EXCEPTIONS)
+
+
+def test_functions_and_expressions_when_they_read_outside_bytes_then_have_a_reader() -> None:
+    strays = {f"{place}: {what}" for place, what in findings() if not is_covered(place)}
+
+    assert strays == set(), "declare how they are called in tests/readers/, or say here why not"
+
+
+@pytest.mark.parametrize("exception", EXCEPTIONS)
+def test_exception_when_it_is_listed_then_is_needed(exception: str) -> None:
+    reached = reach_of_readers().places
+
+    assert any(fnmatchcase(str(place), exception) and place not in reached for place, _ in findings())
+
+
+def test_reach_when_it_follows_names_then_finds_what_is_called_and_nothing_else() -> None:
+    reach = Reach([Place("tests.readers.headers", "refresh")])
+    found = {str(place) for place in reach.places}
+
+    assert "searchcrawl.html.metas:_TIME" in found
+    assert "searchcrawl.html.metas:_read_target" in found
+    assert "searchcrawl.html.metas:read_robots_directives" not in found
+    assert "searchcrawl.login.cookie_jar:CookieJar.store" not in found
+
+
+def test_function_when_it_is_new_then_is_found() -> None:
+    node = ast.parse("def read_anything(line: str, raw: bytes) -> None: ...").body[0]
+    pattern = ast.parse("_NEW = re.compile(r'(a+)+$')").body[0]
+    short = ast.parse("_SHORT = re.compile('[a-z]{2,3}')").body[0]
+
+    assert takes_outside(Place("searchcrawl.html.new", "read_anything"), node)
+    assert not takes_outside(Place("searchcrawl.html.new", "_read_anything"), node)
+    assert not is_covered(Place("searchcrawl.html.new", "read_anything"))
+    assert len(list(expressions(pattern))) == 1
+    assert not any(expressions(short))
+
+
+def test_readers_when_they_are_declared_then_are_all_listed() -> None:
+    declared = {
+        node.name
+        for module in MODULES
+        for node in ast.parse((ROOT / module.__name__.replace(".", "/")).with_suffix(".py").read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    }
+
+    assert {reader.name for reader in READERS} == declared
