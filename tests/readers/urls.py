@@ -104,6 +104,7 @@ def identity(given: bytes) -> None:
     assert urls.host(url) == parsed.host
     assert urls.origin_of(url) == parsed.origin
     urls.host_and_port(url)
+    urls.shown_host(url)
     urls.key(url)
     urls.document_id("source", url)
     urls.without_query(url)
@@ -158,6 +159,7 @@ def boundary(given: bytes) -> None:
         decide(url)
     decision = _BOUNDARY.decide(url)
     _BOUNDARY.decide_known(url, 0)
+    _BOUNDARY.is_elsewhere(url)
     _BOUNDARY.list_refusals(url, 0)
     if not decision.allowed:
         _BOUNDARY.propose_include(url, decision)
