@@ -20,7 +20,13 @@ from tests.unit.html.test_parse_growth import COMPARED, NESTED, REOPENED
 
 HOST: Final = "good.acme.test"
 HOSTILE: Final = "hostile.acme.test"
-FAMILIES: Final[dict[str, Callable[[int], str]]] = REOPENED | NESTED | COMPARED
+#: What takes long once the page is read.
+TEXTS: Final[dict[str, Callable[[int], str]]] = {
+    "marks": lambda n: "<p>a" + "\u0301\u0323" * n,
+    "words": lambda n: "<p>" + "a" * n,
+    "blanks": lambda n: "<p>a" + "\u3000" * n + "b",
+}
+FAMILIES: Final[dict[str, Callable[[int], str]]] = TEXTS | REOPENED | NESTED | COMPARED
 #: Bodies that are parsed in the reactor, the largest of these, and one for a worker.
 SIZES: Final = (20_000, 195_000, 1_000_000)
 #: No turn of the reactor takes longer, and the process takes no more memory.

@@ -58,6 +58,9 @@ _CJK = (
     "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _CJK_CHARACTER = re.compile(f"([{_CJK}])")
+#: No language has so many marks on a letter (UAX 15, stream-safe text).
+_MOST_MARKS: Final = 30
+_LONG_MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_MOST_MARKS + 1},}}")
 # The leading bytes of its UTF-8 tell which characters a text has, at a tenth of the cost of a pattern. These
 # begin combining accents, Jamo, full-width and other compatibility forms, which are to be normalised …
 _UNCOMMON_LEADS = frozenset({0xCC, 0xCD, 0xE1, 0xEF})
@@ -118,10 +121,20 @@ def prepare_text(text: str) -> str:
     encoded = text.encode("utf-8", "replace")
     leads = frozenset(encoded.translate(None, _OTHER_BYTES))
     if leads & _UNCOMMON_LEADS:
-        text = unicodedata.normalize("NFKC", text)
+        text = unicodedata.normalize("NFKC", _LONG_MARKS.sub(_cut_marks, text))
     if leads & _CJK_LEADS or _RARE_IDEOGRAPH.search(encoded):
         text = _CJK_CHARACTER.sub(r" \1 ", text)
     return text
+
+
+def _cut_marks(match: re.Match[str]) -> str:
+    """At most _MOST_MARKS marks on one letter: they are sorted, and more take quadratic time (X-R13)."""
+    kept, marks = [], 0
+    for character in match[0]:
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks <= _MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_version: int) -> tantivy.Document:

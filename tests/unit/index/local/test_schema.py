@@ -5,9 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import unicodedata
 from pathlib import Path
 
-from searchcrawl.index.local.schema import decode_number, encode_number, open_index
+import pytest
+
+from searchcrawl.index.local.schema import decode_number, encode_number, open_index, prepare_text
+from tests.growth import assert_linear
 
 # Each name with its type: an index that was made with other fields, or in another order, cannot be opened.
 EXISTING = [
@@ -35,3 +39,19 @@ def test_numbers_when_encoded_then_they_sort_and_come_back() -> None:
     assert all(one < other for one, other in itertools.pairwise(written))
     assert [decode_number(digits) for digits in written] == numbers
     assert encode_number(-0.0) == encode_number(0.0)
+
+
+MARKS = {"two kinds": "\u0301\u0323", "one": "\u0301", "double": "\u0344", "with variations": "\u0323\ufe0f\u0301"}
+
+
+@pytest.mark.parametrize("marks", MARKS.values(), ids=MARKS)
+def test_r13_text_when_its_letters_have_endless_marks_then_preparing_it_takes_linear_time(marks: str) -> None:
+    assert_linear(prepare_text, lambda count: "a" + marks * count, smallest=1_000, largest=256_000)
+
+
+def test_text_when_its_letters_have_few_marks_then_all_of_them_count() -> None:
+    marked = "a" + "\u0323\u0301" * 15
+
+    assert prepare_text(marked) == unicodedata.normalize("NFKC", marked)
+    assert prepare_text(f"{marked}\u0301") == prepare_text(marked)
+    assert prepare_text("e\u0301 " * 1_000) == "\xe9 " * 1_000
