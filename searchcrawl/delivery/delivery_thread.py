@@ -8,6 +8,7 @@ import threading
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.orphans import settle_orphans
+from searchcrawl.commit.retention import purge_old
 from searchcrawl.delivery import delivery_queue, removals
 from searchcrawl.delivery.batch_sender import BatchSender, free_segments
 from searchcrawl.delivery.index_retry import IndexRetry
@@ -117,6 +118,8 @@ class DeliveryThread:
                     # Before orphans leave: one of their copies takes the place of each.
                     self._send_copies()
                 removals.remove_documents(self._sender, completed=self._completed)
+                if self._completed:
+                    purge_old(run, [number for number, _ in self._cache.list_segments()])
         except DeliveryError as error:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)

@@ -85,6 +85,11 @@ class Store(Table):
         "sqlite:///var/searchcrawl.db",
         description="`sqlite:///` and the path of a file, or `postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`.",
     )
+    retention_days: Count = Field(
+        90,
+        json_schema_extra={"unit": "days"},
+        description="How long rows of gone and refused URLs, runs and deliveries are kept; 0 is for ever.",
+    )
 
 
 class Cache(Table):

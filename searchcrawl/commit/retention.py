@@ -1,0 +1,89 @@
+"""Deletes what is older than ``store.retention_days`` after a completed run, in small steps.
+
+Rows of URLs that are gone or refused go once no other row leads to them: a page that is read no more than before must
+find its links as they were. Rows that are over themselves do not hold each other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+from itertools import chain
+from typing import Final
+
+from searchcrawl import clock, urls
+from searchcrawl.run import Run
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import retention_table
+from searchcrawl.store.runs.retention_table import PAGE_ROWS, STEP_ROWS, Over
+from searchcrawl.store.urls import orphan_table, outlink_table, url_table
+
+logger = logging.getLogger(__name__)
+
+_DAY_MS: Final = 86_400_000
+#: Rows that are judged after one run; the others follow after the next.
+_MOST_ROWS: Final = 200_000
+
+
+def purge_old(run: Run, files: Collection[int]) -> None:
+    """Deletes what is over; ``files`` are the numbers of the segments that the cache has. Raises StoreError, LeaseLost."""
+    days = run.project.store.retention_days
+    if not days:
+        return
+    before_ms = clock.now_ms() - days * _DAY_MS
+    rows = _purge_urls(run, before_ms)
+    runs = _repeat(run, partial(retention_table.purge_runs, source_id=run.source_id, before_ms=before_ms))
+    batches = _repeat(run, partial(retention_table.purge_batches, source_id=run.source_id, before_ms=before_ms))
+    _repeat(run, partial(retention_table.purge_segments, source_id=run.source_id, files=files))
+    if rows or runs or batches:
+        logger.info("older than %d days: %d URLs, %d runs, %d deliveries were forgotten", days, rows, runs, batches)
+
+
+def _repeat(run: Run, purge: Callable[[Transaction], int]) -> int:
+    total = 0
+    while count := run.write(purge):
+        total += count
+    return total
+
+
+def _purge_urls(run: Run, before_ms: int) -> int:
+    kept_run = run.read(partial(retention_table.find_kept_run, source_id=run.source_id, before_ms=before_ms))
+    over = Over(
+        source_id=run.source_id, before_ms=before_ms, remove_on=run.source.lifecycle.remove_on, kept_run=kept_run
+    )
+    found = _find_over(run, over)
+    if not found:
+        return 0
+    found -= _find_named(run, found)
+    ordered = sorted(found)
+    steps = (ordered[start : start + STEP_ROWS] for start in range(0, len(ordered), STEP_ROWS))
+    return sum(run.write(partial(retention_table.purge_urls, over=over, url_ids=step)) for step in steps)
+
+
+def _find_over(run: Run, over: Over) -> set[int]:
+    found: set[int] = set()
+    for after in range(0, run.read(orphan_table.find_last_id), PAGE_ROWS):
+        found.update(run.read(partial(retention_table.find_over, over=over, after=after)))
+        if len(found) >= _MOST_ROWS:
+            break
+    return found
+
+
+def _find_named(run: Run, found: set[int]) -> set[int]:
+    """Those of the rows that the start list or any other row leads to, over rows that are named themselves too."""
+    starts = [urls.key(start.url) for start in run.starts]
+    known = run.read(lambda transaction: url_table.find_known(transaction, run.source_id, starts))
+    named = found & {row.id for row in known}
+    after = 0
+    while pages := run.read(partial(orphan_table.load_links, source_id=run.source_id, after=after)):
+        after = pages[-1].url_id
+        for page in pages:
+            if page.url_id not in found:
+                named.update(found.intersection(outlink_table.decode(page.links)))
+    fresh = set(named)
+    while fresh:
+        links = run.read(partial(outlink_table.load, pages=sorted(fresh)))
+        fresh = found.intersection(chain.from_iterable(links.values())) - named
+        named |= fresh
+    return named

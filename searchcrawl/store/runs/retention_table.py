@@ -1,0 +1,147 @@
+"""What may be deleted of a source that is older than ``store.retention_days``: rows of URLs, runs, deliveries, segments."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, text
+
+from searchcrawl.codes import REFUSED
+from searchcrawl.rules.lifecycle import ORPHAN_RULE
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs.run_table import find_last_completed
+from searchcrawl.store.schema import batches, documents, former_documents, outlinks, runs, segments, urls
+from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
+
+#: Rows of a table that are deleted in one transaction.
+STEP_ROWS: Final = 1000
+#: Ids whose rows are read in one transaction.
+PAGE_ROWS: Final = 5000
+_copies = documents.alias("copies")
+#: Neither the index nor a delivery nor an operator has anything to do with the document.
+_NOTHING_LEFT: Final = and_(
+    documents.c.state == int(DocumentState.NONE),
+    documents.c.indexed_version.is_(None),
+    documents.c.batch_id.is_(None),
+    documents.c.leaving == int(Leaving.NO),
+    documents.c.quarantine_run.is_(None),
+    documents.c.rejected_run.is_(None),
+    documents.c.duplicate_of.is_(None),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """Which rows of URLs are over: found before ``before_ms``, and refused, gone (``remove_on``) or a removed orphan.
+
+    The removal of a document can be taken back as long as its run is known: it was before ``kept_run``.
+    """
+
+    source_id: int
+    before_ms: int
+    remove_on: Collection[int]
+    kept_run: int
+
+    def build_condition(self) -> ColumnElement[bool]:
+        """The condition, on ``urls`` with an outer join to ``documents``."""
+        refused = and_(urls.c.code.in_(sorted(REFUSED)), urls.c.redirects.is_(None))
+        removed = or_(documents.c.removed_run.is_(None), documents.c.removed_run < self.kept_run)
+        return and_(
+            unindexed(urls.c.source_id) == self.source_id,
+            urls.c.fetch_state == int(FetchState.SETTLED),
+            urls.c.sitemap_id.is_(None),
+            urls.c.first_seen_ms < self.before_ms,
+            or_(refused, urls.c.code.in_(sorted(self.remove_on)), urls.c.rule == ORPHAN_RULE),
+            or_(documents.c.url_id.is_(None), and_(_NOTHING_LEFT, removed)),
+            ~exists().where(former_documents.c.url_id == urls.c.id),
+            ~exists().where(_copies.c.duplicate_of == urls.c.id),
+            # SQLite would give its id to the next row, and links that lead to it would lead there.
+            urls.c.id < select(func.max(urls.c.id)).scalar_subquery(),
+        )
+
+
+_ROWS: Final = urls.outerjoin(documents, documents.c.url_id == urls.c.id)
+
+
+def find_kept_run(transaction: Transaction, source_id: int, before_ms: int) -> int:
+    """The first run of a source that did not end before a moment; without any the last run."""
+    late = or_(runs.c.ended_ms.is_(None), runs.c.ended_ms >= before_ms)
+    first = select(func.min(runs.c.id)).where(runs.c.source_id == source_id, late)
+    last = select(func.max(runs.c.id)).where(runs.c.source_id == source_id)
+    return int(transaction.execute(first).scalar() or transaction.execute(last).scalar() or 0)
+
+
+def find_over(transaction: Transaction, over: Over, *, after: int) -> list[int]:
+    """The rows that are over among those with the PAGE_ROWS ids above ``after``."""
+    here = urls.c.id > after, urls.c.id <= after + PAGE_ROWS
+    return list(
+        transaction.execute(select(urls.c.id).select_from(_ROWS).where(*here, over.build_condition())).scalars()
+    )
+
+
+def purge_urls(transaction: Transaction, over: Over, url_ids: Sequence[int]) -> int:
+    """Deletes those of the rows that are still over, with their links and what is left of their documents."""
+    gone: list[int] = []
+    for part in split(url_ids):
+        query = select(urls.c.id).select_from(_ROWS).where(urls.c.id.in_(part), over.build_condition())
+        gone += transaction.execute(query).scalars()
+    for part in split(gone):
+        for column in (outlinks.c.url_id, documents.c.url_id, urls.c.id):
+            transaction.execute(delete(column.table).where(column.in_(part)))
+    return len(gone)
+
+
+def purge_runs(transaction: Transaction, source_id: int, before_ms: int) -> int:
+    """Deletes some runs that ended before a moment, but none that a document still names; returns how many."""
+    # Each of these has an index.
+    rejected = select(documents.c.rejected_run).where(
+        documents.c.source_id == source_id, text("documents.rejected_run IS NOT NULL")
+    )
+    held = select(documents.c.quarantine_run).where(
+        documents.c.source_id == source_id,
+        text(f"documents.state = {DocumentState.QUARANTINED}"),
+        documents.c.quarantine_run.is_not(None),
+    )
+    changed = select(former_documents.c.run_id).where(former_documents.c.source_id == source_id)
+    old = select(runs.c.id).where(
+        runs.c.source_id == source_id,
+        runs.c.ended_ms < before_ms,
+        runs.c.id < find_last_completed(transaction, source_id),
+        *(runs.c.id.not_in(named) for named in (rejected, held, changed)),
+        ~exists().where(documents.c.removed_run == runs.c.id),
+    )
+    return transaction.execute(delete(runs).where(runs.c.id.in_(old.limit(STEP_ROWS)))).rowcount
+
+
+def purge_batches(transaction: Transaction, source_id: int, before_ms: int) -> int:
+    """Deletes some deliveries from before a moment of which no document is left; never the last one, whose version
+    tells whether an index is newer. Returns how many.
+    """
+    of_source = batches.c.source_id == source_id
+    newest = [select(func.max(batches.c[name])).where(of_source).scalar_subquery() for name in ("id", "crawl_version")]
+    old = select(batches.c.id).where(
+        of_source,
+        batches.c.state == int(BatchState.COMMITTED),
+        batches.c.created_ms < before_ms,
+        # Later ones count towards the limits on deleting.
+        batches.c.run_id <= find_last_completed(transaction, source_id),
+        batches.c.id < newest[0],
+        batches.c.crawl_version < newest[1],
+        ~exists().where(documents.c.batch_id == batches.c.id),
+    )
+    return transaction.execute(delete(batches).where(batches.c.id.in_(old.limit(STEP_ROWS)))).rowcount
+
+
+def purge_segments(transaction: Transaction, source_id: int, files: Collection[int]) -> int:
+    """Deletes some rows of segments that have no file any more, and no document; returns how many."""
+    of_source = segments.c.source_id == source_id
+    last = select(func.max(segments.c.number)).where(of_source).scalar_subquery()
+    used = exists().where(documents.c.segment == segments.c.number, documents.c.source_id == source_id)
+    query = select(segments.c.number).where(of_source, segments.c.number < last, ~used)
+    gone = [number for number in transaction.execute(query).scalars() if number not in files][:STEP_ROWS]
+    for part in split(gone):
+        transaction.execute(delete(segments).where(of_source, segments.c.number.in_(part)))
+    return len(gone)

@@ -1,0 +1,184 @@
+"""``store.retention_days``: rows that are over are forgotten after a run; nothing that may still be needed is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, Ended, new_project
+from tests.acceptance.support_stories import page
+from tests.site.client import SiteProcess
+from tests.stored_rows import execute, query
+
+HOST: Final = "www.acme.test"
+DAY_MS: Final = 86_400_000
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def project_of(folder: Path, site: SiteProcess, **store: Any) -> CrawlProject:
+    project = new_project(folder, site, options=(), **_tables(site))
+    if store:
+        text = (folder / "searchcrawl.toml").read_text("utf-8")
+        days = f"store.retention_days = {store['retention_days']}\n"
+        (folder / "searchcrawl.toml").write_text(days + text, "utf-8")
+    return project
+
+
+def _tables(site: SiteProcess) -> dict[str, Any]:
+    return {
+        "start": {"urls": [site.url(HOST, "/index")], "sitemaps": "off"},
+        "scope": {"include_hosts": [HOST], "exclude_urls": ["*.zip"]},
+        "fetch": {"retries": 0},
+    }
+
+
+def fill(site: SiteProcess) -> None:
+    """Pages that go in the second run: one is still linked, two others name each other and nothing names them."""
+    site.set_page(HOST, "/index", page("start", "/stays", "/linked", "/gone", "/old.zip", "/new.zip"))
+    site.set_page(HOST, "/stays", page("stays", "/linked"))
+    site.set_page(HOST, "/gone", page("gone", "/child", "/child.zip"))
+    site.set_page(HOST, "/child", page("child", "/gone"))
+    site.set_page(HOST, "/linked", page("linked"))
+
+
+def remove(site: SiteProcess) -> None:
+    site.set_page(HOST, "/index", page("start anew", "/stays", "/linked", "/new.zip", "/latest.zip"))
+    for name in ("/linked", "/gone", "/child"):
+        site.delete_page(HOST, name)
+
+
+def age(project: CrawlProject, *, days: int, **upto: int) -> None:
+    """Makes rows and, up to one, runs and deliveries so many days older."""
+    shift = days * DAY_MS
+    execute(project.folder, f"UPDATE urls SET first_seen_ms = first_seen_ms - {shift}")
+    last = upto.get("run", 1 << 30)
+    execute(
+        project.folder,
+        f"UPDATE runs SET started_ms = started_ms - {shift}, ended_ms = ended_ms - {shift} WHERE id <= {last}",
+    )
+    execute(project.folder, f"UPDATE batches SET created_ms = created_ms - {shift} WHERE run_id <= {last}")
+
+
+def paths(project: CrawlProject) -> set[str]:
+    return {url.removeprefix(f"{HOST}/") for url in project.rows()}
+
+
+def numbers(project: CrawlProject, table: str) -> list[int]:
+    return [number for (number,) in query(project.folder, f"SELECT id FROM {table} ORDER BY id")]
+
+
+def lived(project: CrawlProject) -> list[Ended]:
+    """Three runs: all is found, three pages go, nothing changes."""
+    fill(project.site)
+    first = project.crawl()
+    remove(project.site)
+    return [first, project.crawl(), project.crawl()]
+
+
+ALL: Final = {"index", "stays", "linked", "gone", "child", "old.zip", "new.zip", "child.zip", "latest.zip"}
+
+
+@pytest.mark.matrix
+def test_retention_when_rows_are_old_then_those_that_nothing_leads_to_are_forgotten(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = project_of(tmp_path, site)
+    lived(project)
+    young = paths(project)
+    age(project, days=100)
+
+    after = project.crawl()
+    last = project.crawl()
+
+    assert young == ALL
+    # A page that is gone and linked is asked for in each run; what is refused and linked keeps its row.
+    assert paths(project) == {"index", "stays", "linked", "new.zip", "latest.zip"}
+    assert project.codes()[f"{HOST}/linked"] == 404
+    assert project.indexed() == [f"{HOST}/index", f"{HOST}/stays"]
+    assert len(numbers(project, "runs")) == 3
+    assert {after.exit_code, last.exit_code} == {0}
+    assert "URLs" in project.log()
+
+
+def test_retention_when_all_came_back_then_the_index_has_it_again(site: SiteProcess, tmp_path: Path) -> None:
+    project = project_of(tmp_path, site)
+    lived(project)
+    before = numbers(project, "urls")
+    age(project, days=100)
+    project.crawl()
+    fill(project.site)
+
+    ended = project.crawl()
+
+    assert ended.exit_code == 0
+    # Nothing leads to the last one any more.
+    assert paths(project) == ALL - {"latest.zip"}
+    assert project.indexed() == sorted(f"{HOST}/{name}" for name in ("index", "stays", "linked", "gone", "child"))
+    assert max(numbers(project, "urls")) > max(before)
+
+
+def test_retention_when_a_removal_can_be_taken_back_then_its_row_stays_until_its_run_is_over(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = project_of(tmp_path, site)
+    lived(project)
+    # The removals were made by the second run.
+    age(project, days=100, run=1)
+
+    project.crawl()
+    kept = paths(project)
+    fill(project.site)
+    undone = project.command("undelete", "2")
+
+    assert {"gone", "child", "linked"} <= kept
+    assert {"old.zip", "child.zip"} & kept == {"child.zip"}
+    assert undone.returncode == 0
+    assert f"{HOST}/gone" in project.indexed()
+
+
+@pytest.mark.parametrize("days", [0, 101])
+def test_retention_when_it_is_longer_or_for_ever_then_all_rows_stay(
+    site: SiteProcess, tmp_path: Path, days: int
+) -> None:
+    project = project_of(tmp_path, site, retention_days=days)
+    lived(project)
+    age(project, days=100)
+    runs, batches = numbers(project, "runs"), numbers(project, "batches")
+
+    project.crawl()
+
+    assert paths(project) == ALL
+    assert numbers(project, "runs")[: len(runs)] == runs
+    assert numbers(project, "batches")[: len(batches)] == batches
+
+
+def test_retention_when_removals_wait_or_were_rejected_then_their_rows_stay(site: SiteProcess, tmp_path: Path) -> None:
+    project = project_of(tmp_path, site)
+    names = [f"/leaf/{number}" for number in range(20)]
+    site.set_page(HOST, "/index", page("start", *names))
+    for name in names:
+        site.set_page(HOST, name, page(name))
+    project.crawl()
+    site.set_page(HOST, "/index", page("start anew"))
+    for name in names:
+        site.delete_page(HOST, name)
+    held = project.crawl()
+    age(project, days=100)
+
+    again = project.crawl()
+    waiting = paths(project)
+    project.command("quarantine", "reject", "demo", "--run", "2")
+    age(project, days=100)
+    project.crawl()
+
+    assert (held.exit_code, again.exit_code) == (9, 9)
+    assert waiting == paths(project) == {"index", *(name[1:] for name in names)}
+    assert len(project.indexed()) == 21
