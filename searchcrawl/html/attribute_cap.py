@@ -7,7 +7,7 @@ taken for the beginning of a tag, and what follows is read in all ways at once, 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from functools import cache, reduce
 from operator import or_
 from typing import Final
@@ -48,14 +48,9 @@ _ATTRIBUTE: Final = (
 _PLAIN_TAG: Final = rf"(</?[a-zA-Z][^\t\n\f\r /<>]*+)(?:{_ATTRIBUTE}){{0,%d}}+[\t\n\f\r /]*+>"
 _ATTRIBUTES: Final = re.compile(_ATTRIBUTE)
 _TEXTS: Final = re.compile(f"{_TEXT}*+")
-_SEPARATORS: Final = str.maketrans(dict.fromkeys("\f/=\"'<>", " "))
+_TAGS: Final = re.compile(r"</?[a-zA-Z][^\t\n\f\r /<>]*+([^<>]*+>)")
 #: What ends a tag, and no comment.
 _END: Final = " >"
-
-
-def may_have_many_names(text: str) -> bool:
-    """Whether a page may have more than MAX_NAMES names of attributes."""
-    return len(set(text.translate(_SEPARATORS).split())) > MAX_NAMES
 
 
 def end_long_tags(text: str, *, most: int = MAX_ATTRIBUTES, names: int | None = None) -> str:
@@ -75,19 +70,38 @@ def _find_ends(text: str, most: int, names: int | None) -> Iterator[int]:
     place, known = 0, set[str]()
     # Expressions read what is plain in a tenth of the time.
     tag = re.compile(_PLAIN_TAG % most)
-    plain = re.compile(f"(?:{_TEXT}|{tag.pattern})*+") if names is None else _TEXTS
+    plain = re.compile(f"(?:{_TEXT}|{tag.pattern})*+")
     while place < len(text):
-        place = plain.match(text, place).end()  # type: ignore[union-attr]  # it matches everywhere
-        match = tag.match(text, place) if names is not None else None
-        if match is None or names is None:
-            place = yield from _read_tags(text, place, most, names, known)
-            continue
-        new = {name for name in _ATTRIBUTES.findall(text, match.end(1), match.end()) if name not in known}
-        if len(known) + len(new) <= names:
-            known |= new
-        else:
+        end = plain.match(text, place).end()  # type: ignore[union-attr]  # it matches everywhere
+        if names is not None and not _note(_find_names(text, place, end), known, names):
+            yield from _end_tags(text, place, end, tag, known, names)
+        place = yield from _read_tags(text, end, most, names, known)
+
+
+def _end_tags(text: str, place: int, end: int, tag: re.Pattern[str], known: set[str], names: int) -> Iterator[int]:
+    """Where plain tags are to be ended that have too many names."""
+    while place < end:
+        place = _TEXTS.match(text, place).end()  # type: ignore[union-attr]  # it matches everywhere
+        match = tag.match(text, place, end)
+        if match is None:
+            return
+        if not _note(_ATTRIBUTES.findall(text, match.end(1), match.end()), known, names):
             yield match.end(1)
         place = match.end()
+
+
+def _find_names(text: str, place: int, end: int) -> list[str]:
+    """The names of attributes of plain tags; of tags that are alike once."""
+    return _ATTRIBUTES.findall(">".join(set(_TAGS.findall(text, place, end))))
+
+
+def _note(found: Iterable[str], known: set[str], names: int) -> bool:
+    """Notes names of attributes; False, and notes none, if there were more than ``names`` then."""
+    new = {name for name in found if name not in known}
+    if len(known) + len(new) > names:
+        return False
+    known |= new
+    return True
 
 
 def _read_tags(text: str, start: int, most: int, names: int | None, known: set[str]) -> Generator[int, None, int]:
@@ -96,17 +110,15 @@ def _read_tags(text: str, start: int, most: int, names: int | None, known: set[s
     ``states`` are all that a tokenizer may be in. The counters are the most attributes that the tag may have, by whether a
     quoted value is open.
     """
+    tables = _build_tables()
     states, began, outside, double, single = 0, start, 0, 0, 0
     for match in _TOKEN.finditer(text, start):
         kind = match.lastgroup or ""
-        if (
-            names is not None
-            and states & _NAME
-            and kind in _CLOSES
-            and not _note(text[began : match.start()], known, names)
-        ):
-            states &= _QUOTED
-            yield began
+        if names is not None and states & _NAME and kind in _CLOSES:
+            name = text[began : match.start()]
+            if name not in known and not _note([name], known, names):
+                states &= _QUOTED
+                yield began
         if states & _OPENS.get(kind, 0):
             began = match.start()
             outside += 1
@@ -117,7 +129,7 @@ def _read_tags(text: str, start: int, most: int, names: int | None, known: set[s
             outside, double = _max_if(states, _DOUBLE, outside, double), _max_if(states, _VALUE, double, outside)
         elif kind == "single":
             outside, single = _max_if(states, _SINGLE, outside, single), _max_if(states, _VALUE, single, outside)
-        states = _move(states, kind)
+        states = tables[kind][states]
         if not states & ~_QUOTED:
             outside = 0
         if kind in {"start", "closing"}:
@@ -131,14 +143,12 @@ def _max_if(states: int, state: int, count: int, other: int) -> int:
     return max(count, other) if states & state else count
 
 
-def _note(name: str, known: set[str], names: int) -> bool:
-    """Notes the name of an attribute; False for a new one if there are ``names`` already."""
-    if len(known) < names:
-        known.add(name)
-    return name in known
-
-
 @cache
-def _move(states: int, kind: str) -> int:
-    moves = _MOVES[kind]
-    return reduce(or_, (moves[bit] for bit in range(len(moves)) if states >> bit & 1), 0)
+def _build_tables() -> dict[str, list[int]]:
+    """For each kind of token: where it leads from each set of states."""
+    return {
+        kind: [
+            reduce(or_, (state for bit, state in enumerate(moves) if states >> bit & 1), 0) for states in range(1 << 8)
+        ]
+        for kind, moves in _MOVES.items()
+    }

@@ -7,7 +7,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-from searchcrawl.html.attribute_cap import MAX_NAMES, end_long_tags, may_have_many_names
+from searchcrawl.html.attribute_cap import MAX_NAMES, end_long_tags
 from searchcrawl.html.flat_markup import flatten
 from searchcrawl.html.parse_cost import HARMLESS_TAGS, has_many_roots, reopens_many
 
@@ -18,8 +18,8 @@ _WINDOW: Final = 4_096
 #: Tags with fewer attributes take at most half a second.
 _HARMLESS_ATTRIBUTES: Final = 10_000
 _SHORTEST_ATTRIBUTE: Final = 6
-#: In a page with fewer characters, comparing names of attributes takes half a second at most.
-_HARMLESS_NAMES: Final = 250_000
+#: In a page with fewer characters, comparing names of attributes takes a few seconds at most, in a worker.
+_HARMLESS_NAMES: Final = 1_000_000
 #: If a page has more characters for each tag than this, it has so few tags that there is time to look at each.
 _CHARACTERS_A_TAG: Final = 40
 
@@ -54,7 +54,7 @@ def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
 
 def cap_attributes(text: str, *, tags: int) -> str:
     """``text`` with as many attributes as take no quadratic time; ``tags`` is its number of ``<``."""
-    if len(text) > _HARMLESS_NAMES and may_have_many_names(text):
+    if len(text) > _HARMLESS_NAMES:
         return end_long_tags(text, names=MAX_NAMES)
     return end_long_tags(text) if _may_have_too_many_attributes(text, tags) else text
 

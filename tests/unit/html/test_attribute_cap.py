@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from searchcrawl.html.attribute_cap import MAX_ATTRIBUTES, MAX_NAMES, end_long_tags, may_have_many_names
+from searchcrawl.html.attribute_cap import MAX_ATTRIBUTES, MAX_NAMES, end_long_tags
 
 PIECES: Final = (
     *("<a ", "<b", "</p ", "<!--", "-->", "<script>", "</script>", "<textarea>", "</textarea>", "<title>", "</title>"),
@@ -70,6 +70,4 @@ def test_page_when_it_has_too_many_names_then_further_tags_have_no_new_ones() ->
 
     tree = LexborHTMLParser(end_long_tags(text, names=MAX_NAMES))
 
-    assert may_have_many_names(text)
     assert len({name for node in tree.css("*") for name in node.attributes}) == MAX_NAMES
-    assert not may_have_many_names("<p class=a>" * 50_000)

@@ -70,8 +70,6 @@ COMPARED: Final[dict[str, Build]] = {
     "attributes behind a comment": lambda n: '<!--<b x="--><p ' + " ".join(f"a{number}" for number in range(n)) + ">",
     "attributes of end tags": lambda n: "</p " + " ".join(f"a{number}" for number in range(n)) + ">",
     "attributes with brackets": lambda n: "<p " + " ".join(f"a{number}='>'" for number in range(n)) + ">",
-    "names of attributes": lambda n: "".join(f"<p a{number}>" for number in range(6 * n)),
-    "names in end tags": lambda n: "".join(f"</p a{number}/b{number}=c>" for number in range(3 * n)),
     "quotes": lambda n: "<a =\"'" * n + " x" * n,
     "text before a table": lambda n: "<table>" + ("x" * 20 + "<tr>") * n,
     "text in pieces": lambda n: ("x" * 20 + "</z>") * n,
