@@ -40,15 +40,18 @@ _TOKEN: Final = re.compile(
     r"""|(?P<double>")|(?P<single>')|(?P<end>>)|(?P<other><|[^\t\n\f\r /="'><]+)"""
 )
 _TEXT: Final = r"(?:[^<]++|<(?!/?[a-zA-Z]))"
+# Tags in a value have no attributes: otherwise what follows has more readings than one.
+_QUOTABLE: Final = r"""<(?!/?[a-zA-Z])|</?[a-zA-Z][^\t\n\f\r /<>"'=]*+>"""
 _ATTRIBUTE: Final = (
     r"""[\t\n\f\r /]++([^\t\n\f\r /<>"'=]++)(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+"""
-    r"""(?:"[^"<>]*+"(?=[\t\n\f\r />])|'[^'<>]*+'(?=[\t\n\f\r />])|[^\t\n\f\r <>"'=]++))?+"""
+    rf"""(?:"(?:[^"<]++|{_QUOTABLE})*+"(?=[\t\n\f\r />])|'(?:[^'<]++|{_QUOTABLE})*+'(?=[\t\n\f\r />])"""
+    r"""|[^\t\n\f\r <>"'=]++))?+"""
 )
 # A tag of which there is but one reading, with up to so many attributes.
 _PLAIN_TAG: Final = rf"(</?[a-zA-Z][^\t\n\f\r /<>]*+)(?:{_ATTRIBUTE}){{0,%d}}+[\t\n\f\r /]*+>"
 _ATTRIBUTES: Final = re.compile(_ATTRIBUTE)
+_TAGS: Final = re.compile(rf"</?[a-zA-Z][^\t\n\f\r /<>]*+((?:{_ATTRIBUTE.replace('([^', '(?:[^', 1)})++)")
 _TEXTS: Final = re.compile(f"{_TEXT}*+")
-_TAGS: Final = re.compile(r"</?[a-zA-Z][^\t\n\f\r /<>]*+([^<>]*+>)")
 #: What ends a tag, and no comment.
 _END: Final = " >"
 
