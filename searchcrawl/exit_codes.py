@@ -26,7 +26,7 @@ class Exit(IntEnum):
 
     #: the command did what was asked
     DONE = 0
-    #: ``verify``: index and URL table differ
+    #: ``verify``: index and URL table differ; ``crawl``: the process had stopped turning, its log has the stacks
     DIFFERENT = 1
     #: the command line is wrong, or names a source that does not exist
     WRONG_USE = 2
