@@ -16,6 +16,7 @@ PAGES ?=
 PORT ?= 8765
 FUZZ_SECONDS ?= 30
 ARGS ?=
+REVISION ?= main
 # On two processors four: half of the time a test waits, for what it started or for a delay that it asked for.
 WORKERS ?= 4
 UV ?= $(BIN)/uv
@@ -31,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-r
 on_each_pair = for pair in $(PAIRS); do \
 	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} $(PYTEST) tests/acceptance; done
 
-.PHONY: help demo site test check fuzz bench scale results solr soak docs venv lock clean
+.PHONY: help demo site test check fuzz bench turns scale results solr soak docs venv lock clean
 
 help:  ## show these targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 8
@@ -60,6 +61,10 @@ check: $(STAMP) docs  ## ruff, mypy --strict, import layers, layout, readers; th
 bench: $(STAMP)  ## searchcrawl and other crawlers on about 3,850 pages; ARGS="--rounds 1 --only abe" does less
 	scripts/bootstrap bench java
 	$(BIN)/python -m benchmarks.bench $(ARGS)
+
+turns: $(STAMP)  ## the CPU that a change costs: this checkout and another in turns; REVISION=main [ARGS="--rounds 20"]
+	scripts/bootstrap bench java
+	$(BIN)/python -m benchmarks.turns $(REVISION) $(ARGS)
 
 scale: $(STAMP)  ## the store with 10^4 to 10^6 URLs, SQLite and PostgreSQL; ARGS="--sizes 1e7 --store sqlite"
 	scripts/bootstrap postgresql

@@ -51,12 +51,15 @@ class Crawled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project folder."""
+    """A project folder; ``checkout`` has the searchcrawl that crawls it."""
 
     folder: Path
+    checkout: Path = ROOT
 
     @classmethod
-    def create(cls, folder: Path, *, start_url: str, core_url: str | None, in_flight: int) -> Project:
+    def create(
+        cls, folder: Path, *, start_url: str, core_url: str | None, in_flight: int, checkout: Path = ROOT
+    ) -> Project:
         """Writes a new project; without ``core_url`` its index is the local one."""
         index = f'type = "solr"\nurl = "{core_url}"' if core_url else 'type = "local"'
         (folder / "sources").mkdir(parents=True)
@@ -64,12 +67,12 @@ class Project:
         (folder / "searchcrawl.toml").write_text(PROJECT_FILE.format(index=index), encoding="utf-8")
         source = SOURCE_FILE.format(start_url=start_url, in_flight=in_flight)
         (folder / "sources" / f"{SOURCE}.toml").write_text(source, encoding="utf-8")
-        return cls(folder=folder)
+        return cls(folder=folder, checkout=checkout)
 
     def crawl(self, output: Path) -> Crawled:
         """One run; anything but exit 0 ends the benchmark with the end of its log."""
         command = [PYTHON, "-m", "searchcrawl", "crawl", SOURCE, "--json"]
-        cost = run_measured(command, cwd=self.folder, output=output)
+        cost = run_measured(command, cwd=self.folder, output=output, env={"PYTHONPATH": str(self.checkout)})
         if cost.exit_code != 0:
             errors = output.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
             raise SystemExit(f"bench: searchcrawl ended with {cost.exit_code}\n{errors[-2000:]}")
@@ -78,6 +81,6 @@ class Project:
     def list_urls(self) -> list[dict[str, Any]]:
         """The URL table as ``searchcrawl urls`` shows it."""
         command = [PYTHON, "-m", "searchcrawl", "urls", SOURCE, "--json"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": str(self.checkout)}
         answer = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, check=True).stdout
         return [json.loads(line) for line in answer.splitlines()]
