@@ -207,6 +207,7 @@ class Measuring:
             TrapWatch(self._run.source_id, trap_after=0, max_urls_per_pattern=0),
             has_room=lambda: True,
             may_revisit=lambda: True,
+            has_sent=lambda: True,
         )
         line.start(filled.set)
         if until_claims and not filled.wait(600):

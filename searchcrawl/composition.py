@@ -47,7 +47,15 @@ def compose(crawler: Crawler, run: Run) -> Stages:
     hosts = _build_hosts(run.source.fetch)
     delivery = _add_delivery(stages, crawler, run)
     frontier = stages.add(
-        Frontier(run, Window(hosts), waiting, traps, has_room=delivery.has_room, may_revisit=revisits.is_set)
+        Frontier(
+            run,
+            Window(hosts),
+            waiting,
+            traps,
+            has_room=delivery.has_room,
+            may_revisit=revisits.is_set,
+            has_sent=delivery.has_sent,
+        )
     )
     rate_limiter = SharedRateLimiter(run.database, hosts, changed=frontier.wake)
     add_fetching(stages, crawler, run, rate_limiter, traps)

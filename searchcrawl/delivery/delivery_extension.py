@@ -53,6 +53,10 @@ class DeliveryExtension:
         """Whether the cache may grow; any thread may call it."""
         return self._delivery is None or self._delivery.has_room()
 
+    def has_sent(self) -> bool:
+        """Has everything sent that waits for the index; whether nothing is left of it. Any thread may call it."""
+        return self._delivery is None or self._delivery.has_sent()
+
     async def spider_opened(self, spider: Spider) -> None:
         self._ended = asyncio.Event()
         try:

@@ -37,13 +37,18 @@ class DeliveryThread:
         self._sender = BatchSender(run, receiver, cache, self._retry)
         self._completed = False
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
+        self._counting = threading.Lock()
+        #: how many batches wait or are being sent; what an earlier process left counts as one, too
+        self._under_way = 1
         for batch in self._read_unfinished():
-            self._queue.put(batch)
+            self.submit(batch)
         self._thread = threading.Thread(target=self._deliver_all, name="delivery", daemon=True)
         self._thread.start()
 
     def submit(self, batch: SealedBatch) -> None:
         """Puts a sealed batch into the queue."""
+        with self._counting:
+            self._under_way += 1
         self._queue.put(batch)
 
     def has_room(self) -> bool:
@@ -63,6 +68,19 @@ class DeliveryThread:
             run.shutdown.stop(EndReason.INDEX_AWAY)
         return False
 
+    def has_sent(self) -> bool:
+        """Has everything sent that waits; whether nothing is left to send in this run, and nothing is being sent."""
+        if not self._thread.is_alive():
+            # The index is away: what waits is sent by another run.
+            return True
+        self._seal()
+        with self._counting:
+            if not self._under_way:
+                return True
+        # Fetching waits for the index.
+        self._retry.limit_until_answer()
+        return False
+
     def _read_unfinished(self) -> list[SealedBatch]:
         run = self._run
         return run.read(lambda transaction: batch_table.find_unfinished(transaction, run.source_id))
@@ -73,7 +91,11 @@ class DeliveryThread:
     def _seal(self, *, rotate: bool = False) -> None:
         batch = delivery_queue.seal_batch(self._run, rotate=rotate)
         if batch is not None:
-            self._queue.put(batch)
+            self.submit(batch)
+
+    def _note_sent(self) -> None:
+        with self._counting:
+            self._under_way -= 1
 
     def _send_copies(self) -> None:
         batch = delivery_queue.seal_batch(self._run)
@@ -109,10 +131,12 @@ class DeliveryThread:
             removals.finish_removals(self._sender)
             if run.shutdown.failure is None:
                 delivery_queue.continue_resend(self._sender)
+            self._note_sent()
             # The batches of a run that failed stay sealed; the next run sends them.
             while (batch := self._queue.get()) is not None:
                 if run.shutdown.failure is None:
                     delivery_queue.deliver_batch(self._sender, batch)
+                self._note_sent()
             if run.shutdown.failure is None:
                 if self._completed and run.source.lifecycle.orphans != "check" and settle_orphans(run):
                     # Before orphans leave: one of their copies takes the place of each.

@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 _HOSTS_A_ROUND: Final = 64
 _IDLE_SECONDS: Final = 1.0
+#: How often it is asked whether the index has what was fetched, before a suspect is visited.
+_SENDING_SECONDS: Final = 0.1
 #: The most rows that are refused in one transaction.
 _MOST_REFUSED: Final = 500
 #: How many rows are claimed at once after a refusal.
@@ -55,7 +57,8 @@ class Claiming:
     ``filled`` is called when there are claims to hand out. ``exhausted`` is called once, when nothing is left: all
     claimed rows were committed, and a scan that began after that found no row. ``failed`` is called with the error of
     the store. ``may_claim`` says whether the cache has room, ``may_revisit`` whether rows that are due again may be
-    claimed. All five are called in this thread. The reactor calls ``start`` and ``runs_low``; any thread may call
+    claimed, ``has_sent`` whether nothing is being sent to the index and nothing waits for it, which is asked before a
+    suspect is visited. All six are called in this thread. The reactor calls ``start`` and ``runs_low``; any thread may call
     ``hold`` and ``note_committed``.
     """
 
@@ -70,6 +73,7 @@ class Claiming:
         failed: Callable[[Exception], None],
         may_claim: Callable[[], bool],
         may_revisit: Callable[[], bool],
+        has_sent: Callable[[], bool],
     ) -> None:
         self._run = run
         self._window = window
@@ -79,6 +83,9 @@ class Claiming:
         self._failed = failed
         self._may_claim = may_claim
         self._may_revisit = may_revisit
+        self._has_sent = has_sent
+        #: whether a suspect is visited, and nothing else
+        self._alone = False
         self._outstanding = 0
         self._counting = threading.Lock()
         self._names: dict[int, str] = {}
@@ -118,6 +125,7 @@ class Claiming:
         with self._counting:
             self._outstanding -= visits
             last = self._outstanding == 0
+            self._alone = self._alone and not last
         # New links may have been stored with them.
         self._found_nothing = False
         if last or self._window.runs_low:
@@ -167,7 +175,7 @@ class Claiming:
 
     def _round(self) -> float | None:
         """Claims rows of the next hosts; returns the seconds until the next round, or None if nothing is left."""
-        if self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
+        if self._alone or self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
             return _IDLE_SECONDS
         scan = self._scan = self._scan or self._begin_scan()
         claimed = self._claim(scan, self._find_hosts(scan))
@@ -185,7 +193,7 @@ class Claiming:
             # Nothing is due of the hosts that were known; what became due since may be of others.
             return 0.0
         pause = self._idle_seconds(began_idle=scan.began_idle)
-        return _IDLE_SECONDS if pause is None and self._claim_suspect() else pause
+        return self._claim_suspect() if pause is None else pause
 
     def _begin_scan(self) -> _Scan:
         with self._counting:
@@ -220,22 +228,30 @@ class Claiming:
             return None if began_idle else _IDLE_SECONDS
         return min(max((due_ms - clock.now_ms()) / 1000, 0.001), _IDLE_SECONDS)
 
-    def _claim_suspect(self) -> bool:
-        """Claims a URL that may stop the process: nothing else is left to visit, and nothing is under way."""
+    def _claim_suspect(self) -> float | None:
+        """Claims a URL that may stop the process: nothing else is left to visit, and nothing is under way.
+
+        Documents that wait are sent before: they would be lost to searches until another run, and a hang of the delivery
+        would be blamed on the page. Returns the same as ``_round``.
+        """
         run = self._run
+        if not run.read(lambda transaction: suspect_table.is_any_left(transaction, run.source_id)):
+            return None
+        if not self._has_sent():
+            return _SENDING_SECONDS
         found = run.write(
             lambda transaction: suspect_table.claim_next(
                 transaction, run.source_id, now_ms=clock.now_ms(), forced=bool(run.forced)
             )
         )
-        if found is None:
-            return False
-        self._load_names([found.host_id])
-        with self._counting:
-            self._outstanding += 1
-        self._window.fill(self._names[found.host_id], [found])
-        self._filled()
-        return True
+        if found is not None:
+            self._load_names([found.host_id])
+            with self._counting:
+                self._outstanding += 1
+                self._alone = True
+            self._window.fill(self._names[found.host_id], [found])
+            self._filled()
+        return _IDLE_SECONDS
 
     def _load_names(self, hosts: list[int]) -> None:
         if len(self._names) > 100_000:

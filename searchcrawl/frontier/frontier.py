@@ -28,7 +28,8 @@ class Frontier:
     ``close`` is for a thread, as it may block.
 
     ``writer`` takes the outcomes of rows whose host is blocked. ``has_room`` says whether the cache may grow,
-    ``may_revisit`` whether rows that are due again may be claimed; both are called in the claiming thread.
+    ``may_revisit`` whether rows that are due again may be claimed, ``has_sent`` whether the index has what was fetched;
+    all are called in the claiming thread.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Frontier:
         *,
         has_room: Callable[[], bool],
         may_revisit: Callable[[], bool],
+        has_sent: Callable[[], bool],
     ) -> None:
         self._run = run
         self.window = window
@@ -59,6 +61,7 @@ class Frontier:
             failed=run.shutdown.fail,
             may_claim=has_room,
             may_revisit=may_revisit,
+            has_sent=has_sent,
         )
 
     def in_flight(self) -> int:

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from searchcrawl.store.states import FetchState
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, source
 from tests.crawl_forks import COMMANDS
@@ -149,3 +150,20 @@ def test_document_when_its_worker_is_ended_three_times_then_it_is_set_aside(site
 
     assert codes == [904, 904, 966, 966]
     assert len([each for each in site.log() if each["path"] == "/endless.pdf"]) == 3
+
+
+@pytest.mark.few(1)
+def test_documents_when_a_page_stops_the_process_again_and_again_then_they_are_in_the_index_before_it_is_visited(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path, site, HANGS["it waits"])
+
+    assert crawl(project) == 1
+    under_way = {url for url, row in project.rows().items() if row["fetch_state"] == FetchState.FETCHING}
+    ended = crawl(project)
+
+    # The bad page comes first of the suspects, so that the others are still to be visited.
+    assert (ended, project.codes()[BAD]) == (1, 0)
+    assert set(project.indexed()) >= set(others()) - under_way
+    assert crawl(project) == 1
+    assert project.indexed() == others()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import Select, select, update
 
 from searchcrawl.codes import WARNED, Code
 from searchcrawl.items import Claim
@@ -73,11 +73,20 @@ def try_again(transaction: Transaction, source_id: int) -> None:
     transaction.execute(update(urls).where(*aside, settled).values(fetch_state=int(FetchState.SUSPECT), due_ms=0))
 
 
+def is_any_left(transaction: Transaction, source_id: int) -> bool:
+    """Whether there are suspects that nobody has claimed."""
+    return transaction.execute(_select_suspects(source_id).limit(1)).first() is not None
+
+
 def claim_next(transaction: Transaction, source_id: int, *, now_ms: int, forced: bool) -> Claim | None:
     """Claims the suspect that has stopped the fewest visits; None if there are none. See ``url_table.claim``."""
-    suspects = select(urls.c.id, urls.c.failures).where(_CLAIMED, urls.c.source_id == source_id)
-    rows = list(transaction.execute(suspects.where(urls.c.fetch_state == int(FetchState.SUSPECT))))
+    rows = list(transaction.execute(_select_suspects(source_id)))
     if not rows:
         return None
     first = min(rows, key=lambda row: (Failures.parse(row.failures).stops, row.id))
     return url_table.claim_alone(transaction, first.id, now_ms=now_ms, forced=forced)
+
+
+def _select_suspects(source_id: int) -> Select[tuple[int, str | None]]:
+    suspects = select(urls.c.id, urls.c.failures).where(_CLAIMED, urls.c.source_id == source_id)
+    return suspects.where(urls.c.fetch_state == int(FetchState.SUSPECT))

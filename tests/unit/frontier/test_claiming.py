@@ -53,7 +53,11 @@ class Watched:
             failed=lambda error: pytest.fail(str(error)),
             may_claim=self._may_claim,
             may_revisit=lambda: True,
+            has_sent=self._has_sent,
         )
+        self.asked = 0
+        self.came_more = False
+        self.sent_after = 1
 
     def _filled(self) -> None:
         self.came += 1
@@ -61,6 +65,10 @@ class Watched:
     def _may_claim(self) -> bool:
         self.scans += 1
         return True
+
+    def _has_sent(self) -> bool:
+        self.asked += 1
+        return self.asked >= self.sent_after
 
     def run_for(self, seconds: float, *, until: Callable[[], bool] = lambda: True) -> None:
         """Lets the thread work until something is so and then for a while, or until nothing is left."""
@@ -114,6 +122,42 @@ def test_claiming_when_claims_are_outstanding_then_the_crawl_is_not_over(filled:
 
     assert watched.window.size == 65
     assert not watched.exhausted.is_set()
+
+
+def suspect(filled: FilledStore, *, rows: int) -> None:
+    """So many rows that may stop the process."""
+    admit(filled, count=1, rows=rows)
+    with filled.database.write_once() as transaction:
+        transaction.execute(update(urls_table).values(fetch_state=int(FetchState.SUSPECT)))
+
+
+def test_suspect_when_documents_are_still_being_sent_then_it_waits_for_them(filled: FilledStore) -> None:
+    suspect(filled, rows=3)
+    watched = Watched(filled, delay_seconds=0.0)
+    watched.sent_after = 4
+
+    watched.run_for(_A_WHILE_SECONDS, until=lambda: watched.window.size > 0)
+
+    assert (watched.asked, watched.window.size) == (4, 1)
+
+
+def test_suspect_when_it_is_visited_then_nothing_else_is_claimed_until_it_is_stored(filled: FilledStore) -> None:
+    suspect(filled, rows=2)
+    watched = Watched(filled, delay_seconds=0.0)
+
+    def finds_more() -> bool:
+        if watched.window.size and not watched.came_more:
+            watched.came_more, watched.scans = True, 0
+            # As where a sitemap lists more.
+            with filled.database.write_once() as transaction:
+                waits = urls_table.c.fetch_state == int(FetchState.SUSPECT)
+                transaction.execute(update(urls_table).where(waits).values(fetch_state=int(FetchState.TODO)))
+            watched.claiming._scan_soon()
+        return watched.came_more
+
+    watched.run_for(_A_WHILE_SECONDS, until=finds_more)
+
+    assert (watched.window.size, watched.scans) == (1, 0)
 
 
 def test_claiming_when_a_host_is_blocked_then_its_rows_come_at_once_and_reserve_no_slot(filled: FilledStore) -> None:

@@ -36,6 +36,7 @@ def build_frontier(filled: FilledStore, waiting: WriterQueue | None = None) -> F
         TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
         has_room=lambda: True,
         may_revisit=lambda: True,
+        has_sent=lambda: True,
     )
 
 

@@ -68,6 +68,7 @@ def opened(filled: FilledStore, waiting: WriterQueue) -> tuple[Scheduler, Fronti
         TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
         has_room=lambda: True,
         may_revisit=lambda: True,
+        has_sent=lambda: True,
     )
     scheduler = Scheduler(crawler, filled.run, frontier)
     scheduler.open(spider)
