@@ -272,8 +272,9 @@ def _recover(database: Database, lease: Lease, current: str, stacks: StackFile) 
     """Begins or resumes the run, after a process that died, or stopped turning; see ``_begin_or_resume``."""
     try:
         stalled = stacks.is_written()
+        by_visit = stalled and stacks.is_of_visit()
         row, forced, recovered = database.write(
-            lambda transaction: _begin_or_resume(transaction, lease, current, stalled=stalled)
+            lambda transaction: _begin_or_resume(transaction, lease, current, stalled=stalled, by_visit=by_visit)
         )
         if stalled:
             _report_stall(recovered)
@@ -296,7 +297,7 @@ def _report_stall(recovered: Recovered) -> None:
 
 
 def _begin_or_resume(
-    transaction: Transaction, lease: Lease, current: str, *, stalled: bool
+    transaction: Transaction, lease: Lease, current: str, *, stalled: bool, by_visit: bool
 ) -> tuple[RunRow, tuple[str, ...], Recovered]:
     """Begins or resumes the run; returns its row, the keys that have changed since the last run, and what it recovers."""
     source_id = lease.source_id
@@ -315,7 +316,7 @@ def _begin_or_resume(
     if before is not None and before.fingerprint != current:
         # All pages are read again, and their links counted again.
         refused_table.clear(transaction, source_id)
-    recovered = suspect_table.recover(transaction, source_id, stalled=stalled)
+    recovered = suspect_table.recover(transaction, source_id, stalled=stalled, by_visit=by_visit)
     row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
     return _count_failures(transaction, row, len(recovered.set_aside)), forced, recovered

@@ -15,6 +15,7 @@ from tests.acceptance.support_stories import page, pages, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 from tests.site.pdf import make_pdf
+from tests.stored_rows import query_columns
 
 HOST: Final = "stalls.acme.test"
 BAD: Final = f"{HOST}/bad.html"
@@ -34,6 +35,30 @@ class Pipeline:
     def process_item(self, item):
         if item.claim.url.endswith("/bad.html") and Path("hostile").exists():
             {what}
+        return item
+"""
+#: Sending one of the pages holds the lock of the interpreter for good; the page beside it takes its time.
+DELIVERY: Final = """
+import asyncio, re, time
+from pathlib import Path
+from searchcrawl.delivery import documents
+
+build = documents.build_indexed_document
+
+def build_slowly(row, *args, **values):
+    if row.url.endswith("/heavy.html") and Path("poison").exists():
+        time.sleep(0.5)
+        re.fullmatch("(a|a)*", "a" * 64 + "b")
+    return build(row, *args, **values)
+
+documents.build_indexed_document = build_slowly
+
+class Pipeline:
+    async def process_item(self, item):
+        if item.claim.url.endswith("/bad.html") and Path("hostile").exists():
+            time.sleep(3600)
+        elif item.claim.url.endswith("/innocent.html"):
+            await asyncio.sleep(2)
         return item
 """
 OPTIONS: Final = ("-s", 'ITEM_PIPELINES={"mine.Pipeline": 50}', "-s", "SEARCHCRAWL_STALL_SECONDS=3")
@@ -167,3 +192,28 @@ def test_documents_when_a_page_stops_the_process_again_and_again_then_they_are_i
     assert set(project.indexed()) >= set(others()) - under_way
     assert crawl(project) == 1
     assert project.indexed() == others()
+
+
+@pytest.mark.few(1)
+def test_page_when_the_delivery_stops_the_process_again_and_again_then_no_page_is_blamed(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    host = "delivery.acme.test"
+    names = ("bad", "heavy", "innocent")
+    pages(site, host, **{name: page(f"text of {name}") for name in names})
+    project = new_project(tmp_path, site, **source(site, host), project={"cache": {"threshold_mb": 0.0001}})
+    (tmp_path / "mine.py").write_text(DELIVERY, "utf-8")
+    (tmp_path / "hostile").touch()
+    assert crawl(project) == 1
+    (tmp_path / "hostile").unlink()
+    (tmp_path / "poison").touch()
+
+    stopped = [crawl(project) for _ in range(4)]
+    stops = [row["failures"] for row in query_columns(tmp_path, "SELECT failures FROM urls") if row["failures"]]
+    (tmp_path / "poison").unlink()
+    ended = crawl(project)
+
+    assert stopped == [1, 1, 1, 1]
+    assert stops == []
+    assert (ended, set(project.codes().values())) == (0, {200})
+    assert project.indexed() == sorted([f"{host}/", *(f"{host}/{name}.html" for name in names)])

@@ -30,10 +30,11 @@ class Recovered(NamedTuple):
     set_aside: list[str]
 
 
-def recover(transaction: Transaction, source_id: int, *, stalled: bool) -> Recovered:
+def recover(transaction: Transaction, source_id: int, *, stalled: bool, by_visit: bool = True) -> Recovered:
     """Releases the rows that a dead process had claimed (D7).
 
-    ``stalled``: it ended because its reactor did not turn. Then they are suspects; a row that was alone has stopped it.
+    ``stalled``: it ended because its reactor did not turn. Then they are suspects; a row that was alone has stopped it,
+    if a visit did (``by_visit``).
     """
     claimed = select(urls.c.id, urls.c.url, urls.c.fetch_state, urls.c.failures)
     rows = list(transaction.execute(claimed.where(_CLAIMED, urls.c.source_id == source_id)))
@@ -42,7 +43,7 @@ def recover(transaction: Transaction, source_id: int, *, stalled: bool) -> Recov
     found = Recovered(len(rows), [], [])
     for row in rows if stalled else ():
         failures = Failures.parse(row.failures)
-        if row.fetch_state == FetchState.ALONE:
+        if row.fetch_state == FetchState.ALONE and by_visit:
             failures = failures.add_stop()
             _note_stop(transaction, row.id, failures)
         if row.fetch_state != FetchState.SUSPECT:
