@@ -72,7 +72,6 @@ class _Group:
 
     depths: dict[int, int] = field(default_factory=dict)
     ids: dict[int, int] = field(default_factory=dict)
-    hosts: set[str] = field(default_factory=set)
     discarded: dict[int, int] = field(default_factory=dict)
     discovered: int = 0
     rejected: int = 0
@@ -105,7 +104,6 @@ class Admission:
         self._count = known_urls
         self._memory = UrlMemory()
         self._refused = RefusedLinks(source_id)
-        self._hosts: dict[str, int] = {}
         self._group = _Group()
 
     def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> tuple[int, int]:
@@ -163,8 +161,6 @@ class Admission:
             self._traps.note_rollback()
         self._refused.note_rollback()
         self._count -= self._group.discovered
-        for name in self._group.hosts:
-            self._hosts.pop(name, None)
         self._group = _Group()
 
     def _collect(self, found: Sequence[FoundLinks]) -> tuple[dict[int, list[int]], dict[int, _WantedLink]]:
@@ -227,12 +223,12 @@ class Admission:
         ]
         decided = [one for one in decided if not self._count_only(*one)]
         names = {key: urls.host_and_port(link.url) for key, link, _ in decided}
-        self._load_hosts(transaction, set(names.values()))
+        hosts = host_table.find_or_add(transaction, set(names.values()))
         rows = [
             NewUrl(
                 key=key,
                 url=link.url,
-                host_id=self._hosts[names[key]],
+                host_id=hosts[names[key]],
                 depth=link.depth,
                 referrer_id=link.referrer_id,
                 code=0 if decision.allowed else refusal_code(decision),
@@ -260,14 +256,6 @@ class Admission:
     def _costs_no_row(self, url: str, decision: Decision) -> bool:
         return decision.key == MAX_URLS or self._boundary.is_elsewhere(url)
 
-    def _load_hosts(self, transaction: Transaction, names: set[str]) -> None:
-        missing = names - self._hosts.keys()
-        if len(self._hosts) > 50_000:
-            self._hosts.clear()
-            missing = names
-        self._group.hosts |= missing
-        self._hosts.update(host_table.find_or_add(transaction, missing))
-
     def _add_discarded(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
         """Adds rows for links that rewriters discard, so that ``explain`` can say why; known rows stay as they are."""
         wanted: dict[int, tuple[NormalisedUrl, FoundLinks]] = {}
@@ -284,12 +272,12 @@ class Admission:
             return
         known = {row.key: row.id for row in url_table.find_known(transaction, self._source_id, list(wanted))}
         names = {key: urls.host_and_port(dropped.url) for key, (dropped, _) in wanted.items() if key not in known}
-        self._load_hosts(transaction, set(names.values()))
+        hosts = host_table.find_or_add(transaction, set(names.values()))
         rows = [
             NewUrl(
                 key=key,
                 url=dropped.url,
-                host_id=self._hosts[names[key]],
+                host_id=hosts[names[key]],
                 depth=one.depth,
                 referrer_id=one.page_id,
                 code=dropped.code,

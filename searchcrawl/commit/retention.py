@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Final
 
 from searchcrawl import clock, urls
+from searchcrawl.commit.unused_hosts import purge_hosts
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs import retention_table
@@ -36,8 +37,12 @@ def purge_old(run: Run, files: Collection[int]) -> None:
     runs = _repeat(run, partial(retention_table.purge_runs, source_id=run.source_id, before_ms=before_ms))
     batches = _repeat(run, partial(retention_table.purge_batches, source_id=run.source_id, before_ms=before_ms))
     _repeat(run, partial(retention_table.purge_segments, source_id=run.source_id, files=files))
-    if rows or runs or batches:
-        logger.info("older than %d days: %d URLs, %d runs, %d deliveries were forgotten", days, rows, runs, batches)
+    hosts = purge_hosts(run, days)
+    if rows or runs or batches or hosts:
+        logger.info(
+            "older than %d days: %d URLs, %d hosts, %d runs, %d deliveries were forgotten",
+            *(days, rows, hosts, runs, batches),
+        )
 
 
 def _repeat(run: Run, purge: Callable[[Transaction], int]) -> int:

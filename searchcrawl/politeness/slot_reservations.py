@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from searchcrawl import clock
@@ -13,7 +13,8 @@ from searchcrawl.store.hosts.host_table import HostReport, SlotReservation
 
 #: Seconds between two reads of the blocks of other processes.
 _READ_SECONDS: Final = 1.0
-_MAX_IDS: Final = 100_000
+#: Slots of so many hosts are remembered, to be given back where they were not used.
+_MAX_SLOTS: Final = 100_000
 
 
 class SlotReservations:
@@ -28,7 +29,6 @@ class SlotReservations:
         self._hosts = hosts
         self._since_ms = clock.now_ms()
         self._read_at = 0.0
-        self._ids: dict[str, int] = {}
         self._reserved: dict[str, SlotReservation] = {}
         hosts.share(wake)
 
@@ -36,8 +36,8 @@ class SlotReservations:
         """Reserves slots, writes reports and reads blocks; returns whether more claims may go now."""
         requests, reports = self._hosts.take_slot_requests(), self._hosts.take_reports()
         if requests or reports:
-            self._find_ids([*(request.name for request in requests), *reports])
-            reserved = self._database.write(lambda transaction: self._apply(transaction, requests, reports))
+            ids = self._find_ids([*(request.name for request in requests), *reports])
+            reserved = self._database.write(lambda transaction: self._apply(transaction, ids, requests, reports))
             offset = _offset()
             for name, slot in reserved.items():
                 self._reserved[name] = slot
@@ -45,23 +45,29 @@ class SlotReservations:
         blocked = clock.monotonic() - self._read_at >= _READ_SECONDS and self.read_blocks()
         return bool(requests) or blocked
 
-    def _find_ids(self, names: list[str]) -> None:
-        if len(self._ids) > _MAX_IDS:
-            self._ids.clear()
+    def _find_ids(self, names: list[str]) -> Mapping[str, int]:
+        """The ids of hosts. They are asked for each time: a host that was not used for days may have got another one."""
+        if len(self._reserved) > _MAX_SLOTS:
             self._reserved.clear()
-        missing = [name for name in names if name not in self._ids]
+        ids = self._database.read(lambda transaction: host_table.find_in_use(transaction, names))
+        missing = [name for name in names if name not in ids]
         if missing:
-            self._ids |= self._database.write(lambda transaction: host_table.find_or_add(transaction, missing))
+            ids |= self._database.write(lambda transaction: host_table.find_or_add(transaction, missing))
+        return ids
 
     def _apply(
-        self, transaction: Transaction, requests: list[SlotRequest], reports: dict[str, HostReport]
+        self,
+        transaction: Transaction,
+        ids: Mapping[str, int],
+        requests: list[SlotRequest],
+        reports: dict[str, HostReport],
     ) -> dict[str, SlotReservation]:
         now_ms, offset = clock.now_ms(), _offset()
         reserved: dict[str, SlotReservation] = {}
         by_name = {request.name: request for request in requests}
         # By rising id, so that no two processes wait for each other.
-        for name in sorted({*by_name, *reports}, key=self._ids.__getitem__):
-            host_id = self._ids[name]
+        for name in sorted({*by_name, *reports}, key=ids.__getitem__):
+            host_id = ids[name]
             if name in reports:
                 host_table.add_report(transaction, host_id, reports[name], since_ms=self._since_ms, now_ms=now_ms)
             request = by_name.get(name)

@@ -59,6 +59,8 @@ hosts = Table(
     # block). Then the code that is the reason.
     Column("closed_until_ms", BigInteger, nullable=False, server_default="0"),
     Column("closed_code", Integer, nullable=False, server_default="0"),
+    # When it was last known to be used, some hours late (store.hosts.host_table); 0: that was never noted.
+    Column("used_ms", BigInteger, nullable=False, server_default="0"),
     Index("ix_hosts_closed_until_ms", "closed_until_ms", sqlite_where=text("closed_until_ms > 0")),
 )
 

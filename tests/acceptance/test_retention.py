@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -182,3 +183,32 @@ def test_retention_when_removals_wait_or_were_rejected_then_their_rows_stay(site
     assert (held.exit_code, again.exit_code) == (9, 9)
     assert waiting == paths(project) == {"index", *(name[1:] for name in names)}
     assert len(project.indexed()) == 21
+
+
+@pytest.mark.matrix
+def test_retention_when_two_sources_crawl_at_once_then_hosts_go_that_neither_uses(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    late = [f"late{number}.acme.test" for number in range(12)]
+    for number, host in enumerate(late):
+        site.set_page(host, "/", page(host, "/leaf", site.url(late[(number + 1) % len(late)], "/")))
+        site.set_page(host, "/leaf", page(f"leaf of {host}"))
+    scope = {"include_hosts": ["acme.test"]}
+    start = {"urls": [site.url(late[0], "/")], "sitemaps": "off"}
+    sources = [new_project(tmp_path, site, name=name, start=start, scope=scope) for name in ("one", "two")]
+    sources[0].crawl("-a", "limit=1")
+    names = [f"{host}:{site.port}" for host in late]
+    # They were in use long ago, and nothing names them any more.
+    for name in ("unused.acme.test:80", *names[2:]):
+        execute(tmp_path, f"INSERT INTO hosts (name) VALUES ('{name}')")
+    execute(tmp_path, "UPDATE hosts SET used_ms = 1")
+
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(lambda project: project.crawl().exit_code, sources))
+    again = [project.crawl().exit_code for project in sources]
+
+    assert ended == again == [0, 0]
+    found = query(tmp_path, "SELECT url, name FROM urls LEFT JOIN hosts ON hosts.id = urls.host_id")
+    assert len(found) == 2 * 2 * len(late)
+    assert all(url.startswith(f"http://{name}/") for url, name in found)
+    assert {name for (name,) in query(tmp_path, "SELECT name FROM hosts")} == set(names)

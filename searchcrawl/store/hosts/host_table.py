@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from isal import isal_zlib
 from sqlalchemy import delete, select, text, update
 
+from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import hosts, robots_copies
@@ -16,32 +17,69 @@ from searchcrawl.store.statements import split
 
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.
 _MAX_NAME_CHARACTERS: Final = 300
+#: The use of a host is noted once in this time, so that it costs next to nothing.
+_NOTED_MS: Final = 6 * 3_600_000
 #: The longest block, whatever the host asks for: after it one request tries the host again.
 MAX_BLOCK_MS: Final = 3_600_000
 
 
 def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
-    """The ids of hosts by name (``host:port``); new hosts are added.
+    """The ids of hosts by name (``host:port``); new hosts are added, and the use of all is noted.
 
-    Names too long for any host share one row if they begin alike.
+    Names too long for any host share one row if they begin alike. Until the transaction ends the ids stay valid: a row
+    that may be deleted (``unused_table``) is locked, and its use is noted. So no ids may be kept for later transactions.
     """
     stored = {name: name[:_MAX_NAME_CHARACTERS] for name in names}
-    wanted = sorted(set(stored.values()))
-    found = _find_ids(transaction, wanted)
+    wanted, now_ms = sorted(set(stored.values())), clock.now_ms()
+    rows = _find(transaction, wanted)
+    late = {host_id for host_id, used_ms in rows.values() if not _is_recent(used_ms, now_ms)}
+    gone = late - note_used(transaction, sorted(late), now_ms)
+    found = {name: host_id for name, (host_id, _) in rows.items() if host_id not in gone}
     # Only missing ones are added: each conflict would cost PostgreSQL an id. They are sorted, so that no two processes
     # wait for each other.
     missing = [name for name in wanted if name not in found]
     if missing:
-        transaction.execute(dialect_of(transaction).upsert(hosts, ["name"]), [{"name": name} for name in missing])
-        found |= _find_ids(transaction, missing)
+        statement = dialect_of(transaction).upsert(hosts, ["name"])
+        transaction.execute(statement, [{"name": name, "used_ms": now_ms} for name in missing])
+        found |= {name: host_id for name, (host_id, _) in _find(transaction, missing).items()}
     return {name: found[short] for name, short in stored.items()}
 
 
-def _find_ids(transaction: Transaction, names: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def find_in_use(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
+    """The ids of those of the hosts whose use was noted lately: they stay valid for days. For the others ask
+    ``find_or_add``.
+    """
+    stored = {name: name[:_MAX_NAME_CHARACTERS] for name in names}
+    rows, now_ms = _find(transaction, sorted(set(stored.values()))), clock.now_ms()
+    recent = {name: host_id for name, (host_id, used_ms) in rows.items() if _is_recent(used_ms, now_ms)}
+    return {name: recent[short] for name, short in stored.items() if short in recent}
+
+
+def note_used(transaction: Transaction, host_ids: Sequence[int], now_ms: int, *, waits: bool = True) -> set[int]:
+    """Notes that hosts are in use; returns those that are still there.
+
+    Rows that another process has locked are waited for, or left out.
+    """
+    kept: set[int] = set()
+    for part in split(host_ids):
+        # By rising id, as whoever locks several.
+        rows = select(hosts.c.id).where(hosts.c.id.in_(part)).order_by(hosts.c.id)
+        locked = list(transaction.execute(rows.with_for_update(skip_locked=not waits)).scalars())
+        transaction.execute(update(hosts).where(hosts.c.id.in_(locked)).values(used_ms=now_ms))
+        kept.update(locked)
+    return kept
+
+
+def _is_recent(used_ms: int, now_ms: int) -> bool:
+    return now_ms - _NOTED_MS < used_ms <= now_ms
+
+
+def _find(transaction: Transaction, names: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Id and time of the last use of hosts by name."""
+    found: dict[str, tuple[int, int]] = {}
     for part in split(names):
-        query = select(hosts.c.name, hosts.c.id).where(hosts.c.name.in_(part))
-        found.update({row.name: row.id for row in transaction.execute(query)})
+        query = select(hosts.c.name, hosts.c.id, hosts.c.used_ms).where(hosts.c.name.in_(part))
+        found.update({row.name: (row.id, row.used_ms) for row in transaction.execute(query)})
     return found
 
 
