@@ -26,7 +26,8 @@ class Exit(IntEnum):
 
     #: the command did what was asked
     DONE = 0
-    #: ``verify``: index and URL table differ; ``crawl``: the process had stopped turning, its log has the stacks
+    #: ``verify``: index and URL table differ; ``crawl``, ``flush``, ``resend``, ``quarantine``, ``undelete``: the process
+    #: had stopped turning, the log has the stacks
     DIFFERENT = 1
     #: the command line is wrong, or names a source that does not exist
     WRONG_USE = 2

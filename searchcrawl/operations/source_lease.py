@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.operations.stall_watch import watch_stalls
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import build_boundary
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 def lease_source(project: Project, source: Source, database: Database) -> Iterator[Run | None]:
     """Takes the lease of a source and yields its last run; yields None, without a lease, if it never ran.
 
-    A thread renews the lease until the context ends. Raises SourceBusy while the source is crawled, or while another
+    A thread renews the lease until the context ends, and a stall watch ends a process that hangs. Raises SourceBusy while the source is crawled, or while another
     command has the lease.
     """
     boundary = build_boundary(source)
@@ -48,7 +49,8 @@ def lease_source(project: Project, source: Source, database: Database) -> Iterat
     heartbeat = threading.Thread(target=_beat, args=(run, ended), name="heartbeat", daemon=True)
     heartbeat.start()
     try:
-        yield run
+        with watch_stalls(project.logs_dir / f"{source.name}.log"):
+            yield run
     finally:
         ended.set()
         heartbeat.join()
