@@ -34,6 +34,8 @@ class DryRunRateLimiter(SharedRateLimiter):
 
     async def wait_until_allowed(self, host: str) -> None:
         """Waits for the turn of one request; raises HostBlocked for a host that asked for a long pause."""
+        # Told before the wait, since a signal may end it.
+        await self.finish()
         await self._wait_while_closed(host)
         while True:
             start = await self._find_turn(host)

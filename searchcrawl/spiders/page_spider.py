@@ -69,7 +69,8 @@ def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: in
     values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
     spider = type("PageSpiderOfSource", (PageSpider, find_spider_class(run.source)), values)
     process.crawl(spider, run=run, claim=claim, seen=seen)
-    process.start()
+    # The command has handlers of its own: those of Scrapy let a request wait for its turn.
+    process.start(install_signal_handlers=False)
     if not seen:
         message = f"the visit came to no end: searchcrawl crawl {run.source.name} says why in its log"
         raise ConfigurationError(run.source.file, "settings", message)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -133,3 +135,25 @@ def test_dry_run_when_its_host_asks_for_a_pause_then_all_processes_keep_it(site:
     assert pause >= 1.5
     assert refused not in (200, 429)
     assert len(site.log(host=host)) == asked == 6
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", [("test", "--source", "demo"), ("explain", "--live")], ids=["test", "explain"])
+def test_dry_run_when_a_signal_comes_while_it_waits_then_it_ends_at_once(
+    site: SiteProcess, forks: Forks, tmp_path: Path, command: tuple[str, ...], number: int
+) -> None:
+    host = f"{command[0]}{number}.acme.test"
+    project = project_of(site, tmp_path, host, fetch={"delay_seconds": 30})
+    url = site.url(host, "/a.html")
+
+    running = forks.start(project.folder, *command, url)
+    # It has asked for robots.txt; the page has its turn half a minute later.
+    running.until(lambda: len(site.log(host=host)) == 1)
+    time.sleep(0.5)
+    running.signal(number)
+    begun = time.monotonic()
+    code = running.wait()
+
+    assert (code, time.monotonic() - begun < 5) == (3, True)
+    assert len(site.log(host=host)) == 1
+    assert "Traceback" not in running.output.read_text("utf-8")

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import Explanation, explain_by_all
@@ -55,7 +56,7 @@ class Command(BaseCommand):
         context = found.context
         run = build_dry_run(project, context.source, database)
         run.rewriting.open(context.source.name)
-        with closing(run.rewriting):
+        with closing(run.rewriting), leaving_at_signals():
             seen = visit_page(AsyncCrawlerProcess(self.load_settings()), run, context.url, depth=context.depth or 0)
         return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
 

@@ -12,6 +12,7 @@ from scrapy.crawler import AsyncCrawlerProcess
 from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.leaving import leaving_at_signals
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError
@@ -53,7 +54,9 @@ class Command(BaseCommand):
             run.rewriting.open(source.name)
             with closing(run.rewriting):
                 url = run.rewriting.normalise(url).url
-                view = describe_page(url, visit_page(self.crawler_process, run, url), run)
+                with leaving_at_signals():
+                    seen = visit_page(self.crawler_process, run, url)
+                view = describe_page(url, seen, run)
         if opts.json:
             print_object(view)
         else:
