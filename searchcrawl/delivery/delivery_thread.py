@@ -74,9 +74,11 @@ class DeliveryThread:
             # The index is away: what waits is sent by another run.
             return True
         self._seal()
-        with self._counting:
-            if not self._under_way:
-                return True
+        # In this order: the writer seals a batch before it submits it.
+        if not self._read_unfinished():
+            with self._counting:
+                if not self._under_way:
+                    return True
         # Fetching waits for the index.
         self._retry.limit_until_answer()
         return False
