@@ -32,7 +32,7 @@ class CodeClass(StrEnum):
     DISPLAY = "display"
     #: the page leads to another URL, which has a row of its own
     REDIRECT = "redirect"
-    #: a rule forbids the request
+    #: a rule forbids the request, or that for the target of a redirect
     REFUSAL = "refusal"
     #: the visit failed; a document that is known stays
     FAILURE = "failure"
@@ -179,8 +179,8 @@ class Code(IntEnum):
     ROBOTS = _refusal(
         951,
         "robots.txt forbids it",
-        "A rule of the host's robots.txt forbids the request. With the rule robots.unavailable the file itself "
-        "could not be read; that is a failure, tried again, and removes nothing.",
+        "A rule of the host's robots.txt forbids the request, or that for a URL to which it redirects. With the "
+        "rule robots.unavailable the file itself could not be read; that is a failure, tried again, and removes nothing.",
         removes=True,
     )
     NOT_INDEXED = _excluded(
@@ -372,7 +372,7 @@ def describe_code(code: int) -> str:
 
 
 def is_refusal(code: int, rule: str | None) -> bool:
-    """Whether a rule settled the row without a request for the page."""
+    """Whether a rule settled the row, without a request for the page or for what it redirects to."""
     return code in REFUSED or (code == Code.ROBOTS and rule != ROBOTS_UNAVAILABLE)
 
 

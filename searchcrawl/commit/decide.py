@@ -267,10 +267,20 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     _judge_document(settled, outcome, source, group)
     if outcome.links:
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
-    facts = facts_of(outcome.code)
-    # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
-    group.counts.update(facts.counters if not failed or facts.kind is CodeClass.FAILURE else ("fetch_failures",))
+    group.counts.update(_choose_counters(outcome, failed=failed))
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
+
+
+def _choose_counters(outcome: Outcome, *, failed: bool) -> tuple[str, ...]:
+    """The counters of a run to which a visit without a page adds."""
+    facts = facts_of(outcome.code)
+    if failed and facts.kind is not CodeClass.FAILURE:
+        # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
+        return ("fetch_failures",)
+    if facts.kind is CodeClass.REFUSAL and outcome.redirects:
+        # The page was requested, and answered: it counts as one that moved.
+        return facts_of(Code.MOVED).counters
+    return facts.counters
 
 
 def _is_last_visit(outcome: Outcome) -> bool:
@@ -338,6 +348,6 @@ def _build_settled(
         failed_runs=claim.failed_runs if again else failed_runs,
         failures=claim.failures if again else failures,
         due_ms=due_ms,
-        fetched_ms=None if is_refusal(outcome.code, outcome.rule) and not _leads_outside(outcome) else clock.now_ms(),
+        fetched_ms=None if is_refusal(outcome.code, outcome.rule) and not outcome.redirects else clock.now_ms(),
         redirects=_encode_redirects(outcome.redirects),
     )

@@ -139,8 +139,9 @@ def _describe_robots(context: Context) -> Step:
     if not context.source.robots.obey:
         return Step("robots", "ignored", f"{file} is not asked for", "robots.obey: false")
     if listed is not None and listed.code == Code.ROBOTS:
+        what = file if listed.redirects is None else "the robots.txt for the URL to which it redirects"
         said = "could not be had" if listed.rule == ROBOTS_UNAVAILABLE else "forbade it at the last visit"
-        return Step("robots", "refused", f"{file} {said}", listed.rule)
+        return Step("robots", "refused", f"{what} {said}", listed.rule)
     if listed is not None and not _was_never_requested(listed) and listed.last_fetched_ms is not None:
         return Step("robots", "allowed", f"{file} did not forbid it at the last visit")
     # The URL was never requested: the last good copy says what would happen.

@@ -35,7 +35,7 @@ class UrlState(StrEnum):
     SENDING = "sending"
     #: the index acknowledged it as it is
     INDEXED = "indexed"
-    #: fetched, but not to be indexed: empty, noindex, moved
+    #: fetched, but not to be indexed: empty, noindex, moved, led to what a rule refuses
     EXCLUDED = "excluded"
     #: a rule refused it, without a request
     REJECTED = "rejected"
@@ -79,8 +79,9 @@ def derive_url_state(row: ListedUrl, remove_on: Collection[int]) -> UrlState:
     by_class = _STATE_BY_CLASS.get(facts_of(row.code).kind)
     if by_class is not None:
         return by_class
-    if _is_refused(row):
-        return UrlState.REJECTED
+    if row.rule is not None and is_refusal(row.code, row.rule):
+        # A page that led to a URL which a rule refuses was requested itself.
+        return UrlState.REJECTED if row.redirects is None else UrlState.EXCLUDED
     if row.code != 200 or row.document_state is None:
         return UrlState.FAILED
     if row.document_state == DocumentState.WITHHELD and row.index_error is not None:
@@ -91,11 +92,6 @@ def derive_url_state(row: ListedUrl, remove_on: Collection[int]) -> UrlState:
 def _was_removed(row: ListedUrl, remove_on: Collection[int]) -> bool:
     known = row.document_state == DocumentState.NONE and row.document_code in _WAS_DOCUMENT
     return known and row.indexed_version is None and is_evidence(row.code, row.rule, remove_on)
-
-
-def _is_refused(row: ListedUrl) -> bool:
-    """Whether a rule settled the row; a redirect to a URL that robots.txt forbids counts as one."""
-    return row.rule is not None and is_refusal(row.code, row.rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,8 @@ class Crawled:
     odd: list[str]
     port: int
     explained: dict[str, Any]
+    counts: dict[str, int]
+    states: set[str]
 
 
 def _redirect(site: SiteProcess, path: str, location: str, status: int = 302, host: str = IN) -> None:
@@ -102,7 +104,9 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
             scope={**SCOPE, "exclude_ports": [excluded.port]},
             fetch={"retries": 0},
         )
-        assert project.crawl().exit_code == 0
+        ended = project.crawl()
+        assert ended.exit_code == 0
+        listed = COMMANDS.run(folder, "urls", "demo", "--code", "955", "--json").stdout
         explained = COMMANDS.run(folder, "explain", site.url(IN, "/port-302"), "--json").stdout
         yield Crawled(
             rows=project.rows(),
@@ -112,6 +116,8 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
             odd=[text.split(" ", 2)[1] for text in odd.requests],
             port=excluded.port,
             explained=json.loads(explained),
+            counts=ended.counts,
+            states={line["state"] for line in map(json.loads, listed.splitlines())},
         )
 
 
@@ -124,6 +130,14 @@ def test_c6_redirect_when_an_exclude_rule_names_its_target_then_the_row_names_th
     assert (row["code"], row["rule"]) == (955, REFUSED[name].format(port=crawled.port))
     assert row["error"].startswith("leads to http://")
     assert f"{IN}/{name}" not in crawled.indexed
+
+
+def test_c6_redirects_when_they_lead_to_excluded_places_then_they_count_as_fetched(crawled: Crawled) -> None:
+    failed = [name for name, row in crawled.rows.items() if row["code"] not in (200, 955)]
+
+    assert crawled.counts["rejected"] == 0
+    assert crawled.counts["fetched"] == len(crawled.rows) - len(failed)
+    assert crawled.states == {"excluded"}
 
 
 def test_c6_excluded_targets_when_led_to_then_none_is_requested_and_others_are(crawled: Crawled) -> None:

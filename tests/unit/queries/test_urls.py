@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from searchcrawl.queries.urls import UrlState, derive_url_state
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_queries import ListedUrl
+
+#: The redirects of a page that was requested.
+LED: Final = '[{"url":"http://a.example/","code":302}]'
 
 
 def row(**values: Any) -> ListedUrl:
@@ -51,6 +54,8 @@ def document(state: DocumentState, *, code: int = 200, **values: Any) -> ListedU
         (row(code=955, rule="scope.include_hosts: no include matches", last_fetched_ms=None), "rejected"),
         (row(code=1004, rule="scope.max_url_length: max_url_length = 2048", last_fetched_ms=None), "rejected"),
         (row(code=951, rule="Disallow: /tmp/", last_fetched_ms=None), "rejected"),
+        (row(code=955, rule="scope.exclude_urls: */a", redirects=LED), "excluded"),
+        (row(code=951, rule="Disallow: /tmp/", redirects=LED), "excluded"),
         (row(code=951, rule="robots.unavailable"), "failed"),
         (row(code=404), "failed"),
         (row(code=908), "failed"),
