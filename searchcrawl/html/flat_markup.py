@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Final
 
 from searchcrawl.html.page_text import BLOCK_MARK
@@ -30,9 +31,11 @@ _ROOTS: Final = frozenset({"html", "body"})
 MAX_ROOTS: Final = 6
 _BREAKS: Final = frozenset(BLOCKS.split()) | {f"/{name}" for name in BLOCKS.split()} | frozenset(ITEMS.split())
 
-# The name that a parser reads after "<", whatever it takes the place for. End tags that may stay are passed over: it
-# saves time, and an end tag opens nothing.
-_NAME: Final = re.compile(r"<(?!/(?:a|b|code|dt|em|i|li|script|span|strong|td|tr)>)(/?[a-zA-Z][^\t\n\x0c\r />]*+)")
+# The name that a parser reads after "<", whatever it takes the place for. Frequent tags that may stay are passed over,
+# which saves time: an end tag opens nothing.
+_NAME: Final = re.compile(
+    r"<(?!a[ >]|/(?:a|b|code|dt|em|i|li|s(?:cript|pan|trong)|td|tr)>)(/?[a-zA-Z][^\t\n\x0c\r />]*+)"
+)
 # An end tag that no element has: a parser ignores it with its attributes.
 _NOTHING: Final = "</wbr"
 
@@ -45,22 +48,22 @@ def flatten(text: str) -> str:
     """
     parts = _NAME.split(text)
     names = parts[1::2]
-    new = {name: _rename(name) for name in set(names)}
+    counts = Counter(names)
+    new = {name: _rename(name) for name in counts}
     names = [new[name] for name in names]
-    _drop_further(names, _KEPT, _MAX_KEPT)
-    _drop_further(names, _ROOTS, MAX_ROOTS)
+    for plain, allowed in ((_KEPT, _MAX_KEPT), (_ROOTS, MAX_ROOTS)):
+        found = {tag for tag in new.values() if tag[1:].lower() in plain}
+        if sum(count for name, count in counts.items() if new[name] in found) > allowed:
+            _drop_further(names, found, plain, allowed)
     parts[1::2] = names
     return "".join(parts)
 
 
-def _drop_further(written: list[str], plain: frozenset[str], allowed: int) -> None:
-    """Leaves the first ``allowed`` of those start tags, among all that are ``written``, that have such names.
+def _drop_further(written: list[str], found: set[str], plain: frozenset[str], allowed: int) -> None:
+    """Leaves the first ``allowed`` of the start tags ``found``, which have such names, among all that are ``written``.
 
     Where one goes, and where its element would end, a mark keeps the texts apart.
     """
-    found = {tag for tag in set(written) if tag[1:].lower() in plain}
-    if sum(map(written.count, found)) <= allowed:
-        return
     for place in [place for place, tag in enumerate(written) if tag in found][allowed:]:
         written[place] = BLOCK_MARK + _NOTHING
     for place, tag in enumerate(written):
