@@ -34,6 +34,8 @@ NAMES = (
     "index.acked",
     "batch.marked",
     "commit.sent",
+    "segment.copied",
+    "segment.moved",
     "cache.freed",
     "delete.selected",
     "delete.sent",

@@ -17,7 +17,7 @@ from searchcrawl.items import IndexedDocument
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.batches import batch_table, removal_table
-from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
@@ -151,6 +151,21 @@ class CachedStore(FilledStore):
         self._writer = self.cache.open_writer(1, 0)
         #: where the record of each path lies
         self.places: dict[str, Place] = {}
+        #: bodies of pages, where they are not the paths
+        self.bodies: dict[str, bytes] = {}
+
+    def begin_segment(self) -> int:
+        """Has further records written to the next segment; its number."""
+        self._writer.close()
+        with self.database.write_once() as transaction:
+            number = segment_table.begin(transaction, self.run.source_id)
+        self._writer = self.cache.open_writer(number, 0)
+        return number
+
+    def limit_cache(self, max_bytes: int) -> None:
+        """Sets ``cache.max_gb``."""
+        cache = self.project.cache.model_copy(update={"max_gb": max_bytes / 1024**3})
+        self.project = self.run.project = self.project.model_copy(update={"cache": cache})
 
     def damage(self, *paths: str) -> None:
         """Turns a byte over in the fields of each page's record."""
@@ -176,7 +191,7 @@ class CachedStore(FilledStore):
             url=SITE + path,
             status=200,
             headers=(),
-            body=path.encode(),
+            body=self.bodies.get(path, path.encode()),
             fetched_at=clock.now(),
             fields={"title": f"Page {path}", "content": "some words"},
         )

@@ -36,7 +36,7 @@ class DocumentCache:
 
     def read_fields(self, place: Place, *, url: str | None = None) -> dict[str, Any]:
         """Reads the fields of a page; raises DamagedRecord where ``url`` is given and the record is of another page."""
-        member = self._read_bytes(place.segment, place.offset + place.response_bytes, place.fields_bytes)
+        member = self.read_bytes(place.segment, place.offset + place.response_bytes, place.fields_bytes)
         try:
             found, fields = decode_fields(member)
             _expect(found, url)
@@ -46,7 +46,7 @@ class DocumentCache:
 
     def read_page(self, place: Place, *, url: str | None = None) -> StoredPage:
         """Reads a whole page; raises DamagedRecord where ``url`` is given and the record is of another page."""
-        members = self._read_bytes(place.segment, place.offset, place.response_bytes + place.fields_bytes)
+        members = self.read_bytes(place.segment, place.offset, place.response_bytes + place.fields_bytes)
         try:
             fields_url, fields = decode_fields(members[place.response_bytes :])
             page = decode_response(members[: place.response_bytes], fields=fields)
@@ -55,6 +55,23 @@ class DocumentCache:
         except DamagedRecord as error:
             raise self._add_place(place, error) from error
         return page
+
+    def read_bytes(self, number: int, offset: int, length: int) -> bytes:
+        """Reads the records of a page as they are; raises DamagedRecord where they are not all there."""
+        path = self._build_path(number)
+        try:
+            # Under the lock: another thread must not close the file, whose number may then be another file's.
+            with self._lock:
+                data = os.pread(self._open_file(number), length, offset)
+        except FileNotFoundError as error:
+            raise DamagedRecord(f"{path}: the segment is missing") from error
+        except OSError as error:
+            # A bad sector damages the pages on it; other errors, such as a missing permission, concern all pages.
+            kind = DamagedRecord if error.errno == errno.EIO else CacheError
+            raise kind(f"{path}: {error.strerror or error}") from error
+        if len(data) < length:
+            raise DamagedRecord(f"{path}: ends before byte {offset + length}")
+        return data
 
     def delete(self, number: int) -> None:
         """Deletes a segment, if it is there."""
@@ -86,22 +103,6 @@ class DocumentCache:
 
     def _build_path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.warc.gz"
-
-    def _read_bytes(self, number: int, offset: int, length: int) -> bytes:
-        path = self._build_path(number)
-        try:
-            # Under the lock: another thread must not close the file, whose number may then be another file's.
-            with self._lock:
-                data = os.pread(self._open_file(number), length, offset)
-        except FileNotFoundError as error:
-            raise DamagedRecord(f"{path}: the segment is missing") from error
-        except OSError as error:
-            # A bad sector damages the pages on it; other errors, such as a missing permission, concern all pages.
-            kind = DamagedRecord if error.errno == errno.EIO else CacheError
-            raise kind(f"{path}: {error.strerror or error}") from error
-        if len(data) < length:
-            raise DamagedRecord(f"{path}: ends before byte {offset + length}")
-        return data
 
     def _open_file(self, number: int) -> int:
         if number in self._files:

@@ -184,6 +184,18 @@ class SegmentWriter:
         self._position += len(response) + len(fields)
         return place
 
+    def copy(self, records: bytes) -> int:
+        """Appends the records of a page as they are in another segment; returns the offset. Durable after ``sync``."""
+        try:
+            self._cut_failed_append()
+            self._torn = True
+            self._write(records, self._position)
+        except OSError as error:
+            raise self._failure(error) from error
+        self._torn = False
+        self._position += len(records)
+        return self._position - len(records)
+
     def sync(self) -> None:
         """Syncs the file: all appended pages survive a loss of power."""
         try:

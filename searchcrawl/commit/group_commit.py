@@ -31,9 +31,8 @@ from searchcrawl.items import Document, Outcome, SitemapPart
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch
-from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents import document_table, duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
@@ -150,7 +149,7 @@ class GroupCommit:
     def _open_segment(self) -> tuple[int, SegmentWriter]:
         """Opens the segment to append to: a new one where it is damaged, or still open in a process that was frozen."""
         run = self._run
-        number, committed = run.read(lambda transaction: run_table.find_open_segment(transaction, run.source_id))
+        number, committed = run.read(lambda transaction: segment_table.find_open(transaction, run.source_id))
         while True:
             try:
                 return number, self._cache.open_writer(number, committed)
@@ -158,9 +157,7 @@ class GroupCommit:
                 logger.error(
                     "%s; the cache goes on in a new segment, what is missing is fetched again when needed", error
                 )
-            number, committed = number + 1, 0
-            # The number is noted before the file is made, because files without a row are deleted.
-            run.write(partial(run_table.set_segment, source=run.source_id, number=number, committed_bytes=0))
+            number, committed = run.write(partial(segment_table.begin, source_id=run.source_id)), 0
 
     def _work(self) -> None:
         while True:
@@ -281,7 +278,7 @@ class GroupCommit:
         group.counts["rejected"] += rejected
         url_table.settle(transaction, group.settled)
         url_table.release(transaction, group.released)
-        run_table.set_segment(transaction, run.source_id, self._segment, self._writer.position)
+        segment_table.set_committed(transaction, run.source_id, self._segment, self._writer.position)
         return group.counts
 
     def _append(self, documents: Sequence[Document]) -> dict[int, Place]:
@@ -296,20 +293,18 @@ class GroupCommit:
 
     def _seal(self) -> None:
         """Seals a batch of all cached documents and begins a new segment (E1)."""
-        batch = self._run.write(self._write_batch)
+        batch, self._segment = self._run.write(self._write_batch)
         reach("batch.sealed")
         self._writer.close()
-        self._segment += 1
         self._writer = self._cache.open_writer(self._segment, 0)
         self._unsent_bytes = 0
         if batch is not None:
             self._listeners.on_batch(batch)
 
-    def _write_batch(self, transaction: Transaction) -> SealedBatch | None:
+    def _write_batch(self, transaction: Transaction) -> tuple[SealedBatch | None, int]:
         run = self._run
         batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
-        run_table.set_segment(transaction, run.source_id, self._segment + 1, 0)
-        return batch
+        return batch, segment_table.begin(transaction, run.source_id)
 
 
 def _count_bytes(item: Item) -> int:

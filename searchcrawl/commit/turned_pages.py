@@ -9,7 +9,7 @@ others.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -148,7 +148,7 @@ class TurnedPages:
         for document in documents:
             url_id = document.claim.url_id
             place, size = earlier.get(url_id, (None, 0))
-            before = self._read_words(document.claim.url, place)
+            before = self._read_words(document.claim.url, place, partial(self._find_earlier, url_id))
             versions[url_id] = Version(before, words[url_id], len(document.body) - size)
         return versions
 
@@ -163,7 +163,7 @@ class TurnedPages:
         members = sorted(cluster.members)
         versions, restored = dict[int, Version](), set[int]()
         for change in self._run.read(lambda transaction: former_table.find_changes(transaction, members)):
-            before, now = (self._read_words(change.url, place) for place in (change.before, change.now))
+            before, now = self._read_both(change)
             versions[change.url_id] = Version(before, now, change.now_bytes - change.before_bytes)
             if change.restored:
                 restored.add(change.url_id)
@@ -174,7 +174,27 @@ class TurnedPages:
         cluster.turned = max(cluster.turned, len(turned), FREE_DOCUMENTS + 1 if restored else 0)
         return comparison
 
-    def _read_words(self, url: str, place: former_table.Place | None) -> PageWords | None:
+    def _read_both(self, change: former_table.Change) -> list[PageWords | None]:
+        def find_again(place: int) -> former_table.Place | None:
+            found = self._run.read(lambda transaction: former_table.find_changes(transaction, [change.url_id]))
+            return (found[0].before, found[0].now)[place] if found else None
+
+        places = (change.before, change.now)
+        return [self._read_words(change.url, at, partial(find_again, place)) for place, at in enumerate(places)]
+
+    def _find_earlier(self, url_id: int) -> former_table.Place | None:
+        return self._run.read(lambda transaction: former_table.find_earlier(transaction, [url_id]))[url_id][0]
+
+    def _read_words(
+        self, url: str, place: former_table.Place | None, find_again: Callable[[], former_table.Place | None]
+    ) -> PageWords | None:
+        """The words of a record; None where it was given up. It may have been moved since its place was read."""
+        words = self._read_record(url, place)
+        if words is None and place is not None and (now := find_again()) != place:
+            words = self._read_record(url, now)
+        return words
+
+    def _read_record(self, url: str, place: former_table.Place | None) -> PageWords | None:
         if place is None:
             return None
         segment, offset, response_bytes, fields_bytes = place

@@ -13,6 +13,7 @@ from typing import Final
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.comparison.look import is_newer
+from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.delivery.documents import read_parts
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import DeliveryError
@@ -20,11 +21,10 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index.receiver import Batch, Receipt, Receiver, SearchIndex
 from searchcrawl.items import IndexedDocument, Removal
 from searchcrawl.run import Run
-from searchcrawl.store.batches import batch_table, removal_table, resend_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState
 from searchcrawl.store.urls import url_table
 
@@ -47,7 +47,11 @@ class BatchSender:
     retry: IndexRetry
     counts_into_run: bool = True
     on_sent: Callable[[int], None] | None = None
+    space: CacheSpace = field(init=False)
     _checked: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "space", CacheSpace(self.run, self.cache))
 
     def send_documents(self, batch: SealedBatch) -> tuple[int, int, int]:
         """Sends the documents of a batch that have no receipt yet; raises DeliveryError, LeaseLost, StoreError.
@@ -188,33 +192,6 @@ def open_sender(
         outcome = "finished"
     finally:
         receiver.end(outcome)
-
-
-def free_segments(run: Run, cache: DocumentCache) -> None:
-    """Deletes segments of the cache whose records the index has.
-
-    All of them without ``cache.preserve``, else the oldest beyond ``max_gb``; none while everything is sent again.
-    """
-    preserve, max_bytes = run.project.cache.preserve, run.project.cache.max_bytes
-    sizes = dict(cache.list_segments())
-    used = run.read(lambda transaction: _segments_in_use(transaction, run.source_id))
-    if used is None:
-        return
-    total = sum(sizes.values())
-    for number in sorted(sizes):
-        if number in used or (preserve and total <= max_bytes):
-            continue
-        run.write(partial(batch_table.forget_segment, source_id=run.source_id, number=number))
-        cache.delete(number)
-        total -= sizes[number]
-
-
-def _segments_in_use(transaction: Transaction, source_id: int) -> set[int] | None:
-    """The segments that must stay; None means all of them."""
-    if resend_table.find_version(transaction, source_id) is not None:
-        return None
-    opened, _ = run_table.find_open_segment(transaction, source_id)
-    return {opened, *batch_table.find_segments_in_use(transaction, source_id)}
 
 
 def _fetch_again(transaction: Transaction, *, batch: SealedBatch, url_ids: Sequence[int]) -> None:

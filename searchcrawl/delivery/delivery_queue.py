@@ -11,15 +11,14 @@ from typing import NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.delivery import removals
-from searchcrawl.delivery.batch_sender import BatchSender, free_segments
+from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table, removal_table, resend_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.resend_table import Chunk
-from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.runs import run_table
 from searchcrawl.store.states import BatchState
 
 logger = logging.getLogger(__name__)
@@ -46,8 +45,7 @@ def seal_batch(run: Run, *, rotate: bool = False) -> SealedBatch | None:
 
     def seal(transaction: Transaction) -> SealedBatch | None:
         if rotate:
-            number, _ = run_table.find_open_segment(transaction, run.source_id)
-            run_table.set_segment(transaction, run.source_id, number + 1, 0)
+            segment_table.begin(transaction, run.source_id)
         return batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
 
     batch = run.write(seal)
@@ -61,7 +59,7 @@ def deliver_batch(sender: BatchSender, batch: SealedBatch) -> Sent:
     documents, failed, lost = sender.send_documents(batch) if batch.state < BatchState.ACKNOWLEDGED else (0, 0, 0)
     sender.commit(batch)
     removed = removals.remove_copies(sender)
-    free_segments(sender.run, sender.cache)
+    sender.space.free()
     return Sent(documents, removed, failed, lost)
 
 
@@ -105,7 +103,7 @@ def continue_resend(sender: BatchSender) -> Sent:
             return sent
     run.write(lambda transaction: resend_table.end(transaction, run.source_id))
     # Meanwhile no segment was deleted, because its records might still have had to be sent.
-    free_segments(run, sender.cache)
+    sender.space.free()
     logger.info("%d documents were sent again, %d could not be", sent.documents, sent.failed + sent.to_fetch)
     return sent
 

@@ -10,7 +10,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.delivery import delivery_queue, removals
-from searchcrawl.delivery.batch_sender import BatchSender, free_segments
+from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.index.receiver import Receiver
@@ -56,7 +56,7 @@ class DeliveryThread:
         run = self._run
         if not self._is_full():
             return True
-        free_segments(self._run, self._cache)
+        self._sender.space.free()
         if not self._is_full():
             return True
         # No page is fetched while the cache is full, so the batch will not become full: it is sealed now.
@@ -88,7 +88,7 @@ class DeliveryThread:
         return run.read(lambda transaction: batch_table.find_unfinished(transaction, run.source_id))
 
     def _is_full(self) -> bool:
-        return sum(size for _, size in self._cache.list_segments()) >= self._run.project.cache.max_bytes
+        return self._sender.space.count_bytes() >= self._run.project.cache.max_bytes
 
     def _seal(self, *, rotate: bool = False) -> None:
         batch = delivery_queue.seal_batch(self._run, rotate=rotate)

@@ -104,7 +104,9 @@ class Cache(Table):
         "files", description="Where documents are kept."
     )
     max_gb: PositiveAmount = Field(
-        20.0, description="At this size fetching waits for the index; the oldest indexed documents are given up first."
+        20.0,
+        description="At this size fetching waits for the index; of what it has, superseded records are given up first, then"
+        " the oldest.",
     )
 
     @model_validator(mode="after")

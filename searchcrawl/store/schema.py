@@ -343,6 +343,8 @@ segments = Table(
     Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("committed_bytes", BigInteger, nullable=False),
+    # Where records were moved here out of other segments: the number of the newest of these; null: pages are appended.
+    Column("newest", Integer),
 )
 
 batches = Table(

@@ -48,6 +48,12 @@ _MAINTENANCE_CHAINS = (
 #: Where store and index may come to differ: tried with each pair of both.
 _MAIN = ("migrate.mid row.updated links.mid links.committed", "batch.post.mid index.acked batch.marked")
 _MAIN_MAINTENANCE = ("delete.sent delete.marked commit.sent",)
+#: Around each step that takes superseded records out of a cache that is full.
+_COMPACTING_CHAINS = (
+    "segment.copied segment.moved cache.freed",
+    "segment.moved:last cache.freed:last",
+    "segment.copied:last",
+)
 _FORGETFUL_CHAINS = ("cache.freed batch.marked commit.sent", "cache.freed:last batch.marked commit.sent")
 
 
@@ -94,6 +100,32 @@ def forgetful_maintenance(forks: Forks, tmp_path_factory: pytest.TempPathFactory
         yield maintenance_of(forks, site, tmp_path_factory.mktemp("forgetful"), cache=FORGETFUL)
 
 
+@pytest.fixture(scope="module")
+def compacting(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+    """Third crawls whose cache was full after the second: for what changed since, superseded records have to go."""
+    folder = tmp_path_factory.mktemp("compacting")
+    with SiteProcess() as site:
+        kill_site.fill(site)
+        template = kill_site.project(folder / "template", site, "demo")
+        assert forks.run(template, "crawl", "demo") == 0
+        kill_site.change(site)
+        assert forks.run(template, "crawl", "demo") == 0
+        size = sum(path.stat().st_size for path in (template / "var" / "cache").rglob("*.gz"))
+        settings = template / "searchcrawl.toml"
+        text = settings.read_text("utf-8")
+        settings.write_text(
+            text.replace("threshold_mb = 0.1", f"threshold_mb = 0.1\nmax_gb = {size / 1024**3}"), "utf-8"
+        )
+        for number in range(0, 40, 3):
+            path = f"{kill_site.GENERATED}{number}.html"
+            site.set_page(
+                kill_site.GENERATED_HOST, path, kill_site.page(f"Third {number}", text=f"third{number} " * 999)
+            )
+        kind = kill_rounds.maintenance(forks, site, folder, template)
+        kind.reference()
+        yield kind
+
+
 def maintenance_of(forks: Forks, site: SiteProcess, folder: Path, cache: dict[str, Any] | None = None) -> Kind:
     kill_site.fill(site)
     template = kill_site.project(folder / "template", site, "demo", settings={"cache": cache} if cache else None)
@@ -105,9 +137,9 @@ def maintenance_of(forks: Forks, site: SiteProcess, folder: Path, cache: dict[st
 
 
 def test_failpoints_when_runs_are_counted_then_each_is_passed(
-    initial: Kind, forgetful: Kind, maintenance: Kind
+    initial: Kind, forgetful: Kind, maintenance: Kind, compacting: Kind
 ) -> None:
-    passed = {*initial.passed, *forgetful.passed, *maintenance.passed}
+    passed = {*initial.passed, *forgetful.passed, *maintenance.passed, *compacting.passed}
 
     assert set(failpoints.NAMES) - {_BEAT} == passed - {_BEAT}
 
@@ -135,6 +167,11 @@ def test_crawls_when_killed_at_the_main_failpoints_then_end_as_if_undisturbed(in
 
 def test_crawl_that_preserves_nothing_when_killed_around_freeing_then_ends_as_if_undisturbed(forgetful: Kind) -> None:
     assert forgetful.rounds(kill_rounds.chains(_FORGETFUL_CHAINS, forgetful.passed)) == []
+
+
+@pytest.mark.matrix
+def test_crawl_whose_cache_is_full_when_killed_around_compaction_then_ends_as_if_undisturbed(compacting: Kind) -> None:
+    assert compacting.rounds(kill_rounds.chains(_COMPACTING_CHAINS, compacting.passed)) == []
 
 
 def test_crawl_when_killed_at_a_heartbeat_then_ends_as_if_undisturbed(initial: Kind) -> None:

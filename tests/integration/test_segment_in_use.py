@@ -12,9 +12,9 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, SegmentWriter
 from searchcrawl.commit import document_rows
 from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
-from searchcrawl.delivery.batch_sender import free_segments
+from searchcrawl.delivery.cache_space import CacheSpace
 from searchcrawl.items import Document
-from searchcrawl.store.runs import run_table
+from searchcrawl.store.documents import segment_table
 from searchcrawl.store.schema import documents
 from tests.factories import claim, document
 from tests.filled_store import SITE, FilledStore
@@ -107,10 +107,10 @@ def test_segment_when_it_is_begun_in_place_of_another_then_it_is_not_given_up(
     writer = taken_over(filled, cache, waiting)
 
     # An earlier batch was delivered before the first page came.
-    free_segments(filled.run, cache)
+    CacheSpace(filled.run, cache).free()
     waiting.submit(visited(filled, "/page"))
     writer.finish()
 
     assert cache.read_page(place_of(filled, "/page"), url=f"{SITE}/page").body == b"page /page"
     with filled.database.read_once() as transaction:
-        assert run_table.find_open_segment(transaction, filled.run.source_id)[0] == 2
+        assert segment_table.find_open(transaction, filled.run.source_id)[0] == 2

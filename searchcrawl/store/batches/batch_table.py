@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import and_, bindparam, case, func, insert, literal, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, insert, literal, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import batches, documents, urls
@@ -14,6 +14,7 @@ from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import PENDING, BatchState, DocumentState
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
+_TO_SEND: Final = or_(documents.c.state == int(DocumentState.CACHED), documents.c.state == int(DocumentState.SENDING))
 
 
 class SealedBatch(NamedTuple):
@@ -211,18 +212,21 @@ def set_documents(transaction: Transaction, url_ids: Sequence[int], **values: An
 
 
 def find_segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
-    """Segments with documents that the index has not acknowledged yet."""
-    query = (
-        select(documents.c.segment)
-        .where(
-            _PENDING,
-            documents.c.source_id == source_id,
-            documents.c.segment.is_not(None),
-            or_(documents.c.state == int(DocumentState.CACHED), documents.c.state == int(DocumentState.SENDING)),
-        )
-        .distinct()
-    )
-    return set(transaction.execute(query).scalars())
+    """Segments with documents that wait for the index, or are in a delivery that it has not committed."""
+    columns = select(documents.c.segment).where(documents.c.source_id == source_id, documents.c.segment.is_not(None))
+    waiting = columns.where(_PENDING, _TO_SEND).distinct()
+    under_way = columns.where(documents.c.batch_id.in_(_list_unfinished(transaction, source_id))).distinct()
+    return {*transaction.execute(waiting).scalars(), *transaction.execute(under_way).scalars()}
+
+
+def waits_for_index(transaction: Transaction, source_id: int) -> ColumnElement[bool]:
+    """The condition on ``documents`` for those that wait for the index, or are in a delivery that it has not committed."""
+    unfinished = _list_unfinished(transaction, source_id)
+    return or_(_TO_SEND, and_(documents.c.batch_id.is_not(None), documents.c.batch_id.in_(unfinished)))
+
+
+def _list_unfinished(transaction: Transaction, source_id: int) -> list[int]:
+    return [batch.number for batch in find_unfinished(transaction, source_id)]
 
 
 def forget_segment(transaction: Transaction, source_id: int, number: int) -> None:

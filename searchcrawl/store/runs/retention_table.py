@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, t
 
 from searchcrawl.codes import REFUSED
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
+from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.runs.run_table import find_last_completed
 from searchcrawl.store.schema import batches, documents, former_documents, outlinks, runs, segments, urls
@@ -138,9 +139,10 @@ def purge_batches(transaction: Transaction, source_id: int, before_ms: int) -> i
 def purge_segments(transaction: Transaction, source_id: int, files: Collection[int]) -> int:
     """Deletes some rows of segments that have no file any more, and no document; returns how many."""
     of_source = segments.c.source_id == source_id
+    opened, _ = segment_table.find_open(transaction, source_id)
     last = select(func.max(segments.c.number)).where(of_source).scalar_subquery()
     used = exists().where(documents.c.segment == segments.c.number, documents.c.source_id == source_id)
-    query = select(segments.c.number).where(of_source, segments.c.number < last, ~used)
+    query = select(segments.c.number).where(of_source, segments.c.number < last, segments.c.number != opened, ~used)
     gone = [number for number in transaction.execute(query).scalars() if number not in files][:STEP_ROWS]
     for part in split(gone):
         transaction.execute(delete(segments).where(of_source, segments.c.number.in_(part)))

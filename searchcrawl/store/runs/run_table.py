@@ -11,7 +11,7 @@ from sqlalchemy import func, insert, literal, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import batches, runs, segments, sources, urls
+from searchcrawl.store.schema import batches, runs, sources, urls
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import EndReason, RunKind
 
@@ -172,29 +172,6 @@ def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit
     transaction.execute(
         update(runs).where(runs.c.id == run_id).values(ended_ms=now_ms, end_reason=reason, exit_code=exit_code)
     )
-
-
-def find_open_segment(transaction: Transaction, source: int) -> tuple[int, int]:
-    """Number and committed bytes of the segment to append to; (1, 0) for the first one."""
-    row = transaction.execute(
-        select(segments.c.number, segments.c.committed_bytes)
-        .where(segments.c.source_id == source)
-        .order_by(segments.c.number.desc())
-        .limit(1)
-    ).one_or_none()
-    return (1, 0) if row is None else (row.number, row.committed_bytes)
-
-
-def set_segment(transaction: Transaction, source: int, number: int, committed_bytes: int) -> None:
-    """Writes how many bytes of a segment file belong to committed rows: after a crash the file is cut back to them.
-
-    The writer calls it in the transaction of each group; whoever seals a batch does, when it begins a new segment.
-    """
-    values = {"source_id": source, "number": number, "committed_bytes": committed_bytes}
-    statement = dialect_of(transaction).upsert(
-        segments, ["source_id", "number"], lambda _new: {"committed_bytes": committed_bytes}
-    )
-    transaction.execute(statement.values(values))
 
 
 def count_urls(transaction: Transaction, source: int, *, without: Collection[int] = ()) -> int:

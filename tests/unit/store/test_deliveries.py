@@ -346,7 +346,12 @@ def test_segments_when_documents_wait_then_theirs_are_in_use(database: Database)
     store(database, add(database, ["c"]), segment=3)
 
     with database.read_once() as transaction:
-        assert batch_table.find_segments_in_use(transaction, SOURCE) == {3}
+        before = batch_table.find_segments_in_use(transaction, SOURCE)
+    with database.write_once() as transaction:
+        batch_table.set_state(transaction, batch.number, BatchState.COMMITTED)
+        after = batch_table.find_segments_in_use(transaction, SOURCE)
+
+    assert (before, after) == ({1, 2, 3}, {3})
 
 
 def test_lost_records_when_the_document_is_indexed_then_its_page_is_wanted_and_its_body_known(

@@ -99,6 +99,7 @@ def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlit
 
     assert [step for step in steps if step.startswith(("SCAN documents", "SEARCH documents"))] == [
         "SEARCH documents USING INDEX ix_documents_pending (source_id=? AND state=?)",
+        "SEARCH documents USING INDEX ix_documents_batch_id (batch_id=?)",
         "SEARCH documents USING INDEX ix_documents_segment (segment=? AND source_id=?)",
     ]
 
