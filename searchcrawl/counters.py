@@ -26,14 +26,16 @@ COUNTS: Final[Mapping[str, str]] = {
     "duplicates": "Pages that are copies of another one, which is indexed in their place.",
 }
 
-#: Kept with the counters of a run and not shown as such: pages that ended with 959, and whether every start URL failed.
+#: Kept with the counters of a run and not shown as such: pages that ended with 959, pages that were not asked for as
+#: their host had asked for a pause, and whether every start URL failed.
 LOGIN_FAILURES: Final = "login_failures"
+HELD_BACK: Final = "held_back"
 NO_START: Final = "no_start"
 
 
 def select_kept(counts: Mapping[str, int]) -> dict[str, int]:
     """What is written down of the counters of a run: all that are shown, and the others where they say something."""
-    hidden = {name: counts[name] for name in (LOGIN_FAILURES, NO_START) if counts.get(name)}
+    hidden = {name: counts[name] for name in (LOGIN_FAILURES, HELD_BACK, NO_START) if counts.get(name)}
     return {name: counts.get(name, 0) for name in COUNTS} | hidden
 
 

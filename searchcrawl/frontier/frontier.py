@@ -10,7 +10,9 @@ from typing import Any
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.codes import BUSY
 from searchcrawl.commit.group_commit import WriterQueue
+from searchcrawl.counters import HELD_BACK
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
@@ -157,6 +159,8 @@ class Frontier:
 
     def _settle_blocked(self) -> None:
         for host, code, claim in self.window.take_blocked():
+            if code in BUSY:
+                self._run.count(**{HELD_BACK: 1})
             self.settle(Outcome(claim=claim, code=code, error=f"{host}: blocked for this run {explain_block(code)}"))
 
     def _finish(self) -> None:

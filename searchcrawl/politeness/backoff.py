@@ -21,6 +21,8 @@ TOO_MANY_REQUESTS: Final = 429
 FAILURES_TO_BLOCK: Final = 5
 #: The number of answers in a row with a Retry-After longer than a run waits; then the host is blocked too.
 LONG_PAUSES_TO_BLOCK: Final = 2
+#: The number of shorter pauses in a row, each kept, after which it is blocked: it does not keep its word.
+PAUSES_TO_BLOCK: Final = 5
 _FIRST_PAUSE_SECONDS: Final = 0.125
 #: The longest pause of a host some of whose pages are good: one broken part must not delay the others by hours.
 _PAUSE_AMONG_GOOD_SECONDS: Final = 1.0

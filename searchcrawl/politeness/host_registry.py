@@ -6,6 +6,7 @@ asks it which claim may go, and in SharedRateLimiter all other requests wait for
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -19,6 +20,8 @@ from searchcrawl.politeness.delay_schedule import DelaySchedule
 from searchcrawl.politeness.host_cap import HostCap
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.store.hosts.host_table import HostBlock, HostReport
+
+logger = logging.getLogger(__name__)
 
 #: How many idle hosts are kept in memory, and how many of those dropped that say something for the rest of the run.
 _MOST_HOSTS: Final = 10_000
@@ -168,7 +171,7 @@ class HostRegistry:
     def record_answer(self, name: str) -> None:
         """See HostState.record_answer."""
         host = self._find(name)
-        if host is not None and (host.failures or host.long_pauses or not host.has_answered):
+        if host is not None and (host.failures or host.long_pauses or host.pauses or not host.has_answered):
             with self.lock:
                 host.record_answer()
                 self._queue_report(host)
@@ -184,8 +187,12 @@ class HostRegistry:
         """See HostState.record_retry_after."""
         with self.lock:
             host = self.find_or_add(name)
+            was_open = host.blocked_code is None
             host.record_retry_after(code, seconds)
+            is_new = was_open and host.blocked_code is not None
             self._queue_report(host)
+        if is_new:
+            _warn_of_block(name, code, f"it asked for a pause of {seconds:.0f} s")
 
     def pause(self, name: str, seconds: float) -> None:
         """Sends nothing to a host for this long, in all processes."""
@@ -356,6 +363,10 @@ class HostRegistry:
         host.next_at = max(host.next_at, clock.monotonic() + min(seconds, MAX_RETRY_PAUSE_SECONDS))
         if host.blocked_code is None and seconds > MAX_RETRY_PAUSE_SECONDS:
             host.blocked_code = block.code
+            if block.code in BUSY:
+                _warn_of_block(
+                    host.name, block.code, f"it asked another run for a pause, which lasts {seconds:.0f} s more"
+                )
 
     def _queue_report(self, host: HostState) -> None:
         if host.report is not None and self._wake is not None:
@@ -365,3 +376,8 @@ class HostRegistry:
     def _release_cap(self, host: HostState) -> None:
         if not host.in_flight and not host.robots_requests:
             self.cap.release(host.name, host.next_at if self.delay(host) else 0.0)
+
+
+def _warn_of_block(name: str, code: int, why: str) -> None:
+    """Says once for each host that its pages have to wait for another run."""
+    logger.warning("%s gets no request for the rest of this run (%d): %s", name, code, why)

@@ -9,6 +9,7 @@ from searchcrawl.politeness.backoff import (
     FAILURES_TO_BLOCK,
     LONG_PAUSES_TO_BLOCK,
     MAX_RETRY_PAUSE_SECONDS,
+    PAUSES_TO_BLOCK,
     TOO_MANY_REQUESTS,
     choose_backoff,
 )
@@ -46,6 +47,9 @@ class HostState:
     #: failures in a row; answers in a row that asked for a pause longer than a run waits
     failures: int = 0
     long_pauses: int = 0
+    #: shorter pauses in a row that it asked for, each after the one before was over, and when the last one is over
+    pauses: int = 0
+    paused_until: float = 0.0
     #: whether it has answered anything but failures
     has_answered: bool = False
     #: the code for which this process blocks the host for the rest of its run; a block that other processes see is a
@@ -62,7 +66,7 @@ class HostState:
     @property
     def counts_later(self) -> bool:
         """Whether it knows something that later requests have to respect."""
-        return bool(self.crawl_delay_seconds or self.failures or self.long_pauses or self.blocked_code)
+        return bool(self.crawl_delay_seconds or self.failures or self.long_pauses or self.pauses or self.blocked_code)
 
     def pause(self, seconds: float, *, code: int = 0) -> None:
         """Sends nothing for this long; other processes learn of it."""
@@ -78,7 +82,7 @@ class HostState:
         if self.failures:
             report = self._open_report()
             report.answered, report.failures = True, 0
-        self.failures = self.long_pauses = 0
+        self.failures = self.long_pauses = self.pauses = 0
         self.has_answered = True
 
     def record_failure(self, code: int, *, connected: bool, delay_seconds: float) -> None:
@@ -100,15 +104,25 @@ class HostState:
         """The host answered 429 or 503 with a Retry-After of so many seconds.
 
         All requests to it wait, up to a minute. A longer pause blocks the host for this run: after 429 at once, as that
-        is about us; after 503 the second time in a row, as it may be about one page that is always under repair.
+        is about us; after 503 the second time in a row, as it may be about one page that is always under repair. So do
+        shorter ones without an answer in between: a run must not wait a minute for each try of each page.
         """
         if seconds <= MAX_RETRY_PAUSE_SECONDS:
+            self._count_pause(seconds)
             self.pause(seconds, code=code)
+            if self.blocked_code is None and self.pauses >= PAUSES_TO_BLOCK:
+                self.blocked_code = code
             return
         self.long_pauses += 1
         if self.blocked_code is None and (code == TOO_MANY_REQUESTS or self.long_pauses >= LONG_PAUSES_TO_BLOCK):
             self.blocked_code = code
             self.pause(seconds, code=code)
+
+    def _count_pause(self, seconds: float) -> None:
+        now = clock.monotonic()
+        # Requests that were under way together ask for one pause.
+        self.pauses += now >= self.paused_until
+        self.paused_until = max(self.paused_until, now + seconds)
 
     def _open_report(self) -> HostReport:
         if self.report is None:

@@ -24,6 +24,7 @@ from searchcrawl.sources.loading import build_boundary, build_index_filter, buil
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
+from searchcrawl.store.hosts.host_table import HostBlock
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.urls import url_queries
@@ -81,7 +82,7 @@ class Context:
     ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
     ``discarded`` is the rewriter that discards links to it; ``robots`` the last good robots.txt of its origin,
     where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit; ``full`` the limit
-    ``scope.max_urls`` where it refuses new URLs.
+    ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now.
     """
 
     inputs: SourceInputs
@@ -95,6 +96,7 @@ class Context:
     discarded: Reason | None
     trap: Reason | None
     full: Reason | None
+    block: HostBlock | None
 
     @property
     def source(self) -> Source:
@@ -225,6 +227,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         discarded=build_reason("rewrite", named.decision, source) if named.code else None,
         trap=_find_trap(transaction, source, source_id, url, facts) if url not in inputs.starts else None,
         full=_find_full(transaction, source, source_id) if facts is None else None,
+        block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
     )
 
 

@@ -15,6 +15,7 @@ from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
+from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
@@ -47,6 +48,9 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
     yield from _describe_boundary(context)
     yield _describe_discovery(context)
     yield _describe_robots(context)
+    if context.block is not None:
+        until, why = clock.iso(context.block.until_ms), explain_block(context.block.code)
+        yield Step("host", "waits", f"{context.block.name} gets no request from any run before {until} {why}")
     facts = context.facts
     if facts is None:
         return

@@ -10,7 +10,7 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import Code
 from searchcrawl.comparison.look import IndexLook
-from searchcrawl.counters import COUNTS, LOGIN_FAILURES, NO_START, has_mostly_failed_logins
+from searchcrawl.counters import COUNTS, HELD_BACK, LOGIN_FAILURES, NO_START, has_mostly_failed_logins
 from searchcrawl.exit_codes import Exit
 from searchcrawl.rules.failures import MOST_STOPS
 from searchcrawl.sources.config import Source
@@ -194,6 +194,12 @@ def _warn_of_urls(name: str, warned: Mapping[int, int], counts: Mapping[str, int
     elif logins:
         yield _build_warning(
             "login", f"{logins} pages could not be read, the login failed: searchcrawl urls {name} --code 959"
+        )
+    if held_back := counts.get(HELD_BACK):
+        yield _build_warning(
+            "busy",
+            f"{held_back} pages of the last run were not asked for, as their host asked for a pause or is overloaded: "
+            f"searchcrawl urls {name} --state failed",
         )
     if placeholders := warned.get(Code.SENTINEL):
         yield _build_warning(

@@ -189,3 +189,14 @@ def test_r10_host_when_it_asked_one_source_to_wait_an_hour_then_no_other_asks_it
     assert site.log(host=host) == []
     assert (rows[host]["code"], rows[good]["code"]) == (429, 200)
     assert "blocked for this run as it asked" in rows[host]["error"]
+    # It is said where people look: in the log once, in the status of the run, and of each page.
+    asked = f"{rows[host]['host']} gets no request for the rest of this run (429): it asked"
+    logs = [(project.folder / "var" / "log" / f"{name}.log").read_text("utf-8") for name in ("one", "two")]
+    assert [log.count(f"{asked} for a pause of 3600 s") for log in logs] == [1, 0]
+    assert [log.count(f"{asked} another run for a pause") for log in logs] == [1, 1]
+    for name, held_back in (("one", 2), ("two", 1)):
+        warnings = json.loads(project.command("status", name, "--json").stdout)["warnings"]
+        assert [each["message"].split()[0] for each in warnings if each["code"] == "busy"] == [str(held_back)]
+    explained = json.loads(project.command("explain", site.url(host, "/b.html"), "--json").stdout)
+    steps = {step["step"]: step for step in explained["steps"]}
+    assert (steps["host"]["outcome"], "as it asked" in steps["host"]["detail"]) == ("waits", True)

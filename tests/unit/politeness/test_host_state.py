@@ -7,7 +7,7 @@ import pytest
 from searchcrawl import clock
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Outcome
-from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK
+from searchcrawl.politeness.backoff import FAILURES_TO_BLOCK, PAUSES_TO_BLOCK
 from searchcrawl.store.hosts.host_table import HostBlock
 from tests.factories import claim
 from tests.unit.frontier.support_window import HOST, OTHER, build_window, met, popped
@@ -209,3 +209,54 @@ def test_r10_host_when_it_fails_under_a_delay_then_its_pause_begins_with_that(no
         pauses.append(tested.hosts.next_at(HOST) - now[0])
 
     assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+
+
+@pytest.mark.parametrize("code", [429, 503])
+def test_r10_host_when_it_asks_for_one_pause_after_the_other_then_is_blocked(now: list[float], code: int) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    waited = 0
+    while tested.hosts.blocked_code(HOST) is None and waited < 100:
+        tested.hosts.record_retry_after(HOST, code, 60.0)
+        waited += 1
+        now[0] += 60
+
+    assert waited == PAUSES_TO_BLOCK
+    assert blocked(tested) == [(HOST, code, 1)]
+
+
+def test_r10_host_when_requests_under_way_ask_for_pauses_then_they_count_once(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    for _ in range(10):
+        tested.hosts.record_retry_after(HOST, 429, 1.0)
+    now[0] += 1
+
+    assert popped(tested, now[0]) == 1
+
+
+def test_r10_host_when_it_answers_between_its_pauses_then_the_run_goes_on(now: list[float]) -> None:
+    tested = met(build_window(), now)
+    tested.fill(HOST, [claim(1)])
+
+    for _ in range(3 * PAUSES_TO_BLOCK):
+        tested.hosts.record_retry_after(HOST, 429, 1.0)
+        now[0] += 1
+        tested.hosts.record_answer(HOST)
+
+    assert popped(tested, now[0]) == 1
+
+
+def test_r10_host_when_it_is_blocked_then_the_log_says_so_once(
+    now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    tested = met(build_window(), now)
+
+    for _ in range(3):
+        tested.hosts.record_retry_after(HOST, 429, 3600.0)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{HOST} gets no request for the rest of this run (429): it asked for a pause of 3600 s"
+    ]
