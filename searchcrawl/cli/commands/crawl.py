@@ -21,7 +21,7 @@ from searchcrawl.cli.commands.urls import url_line
 from searchcrawl.cli.output import flush_output, print_error, print_line, print_note, print_object, print_table
 from searchcrawl.comparison.look import look_at_index
 from searchcrawl.counters import NO_START, has_mostly_failed_logins
-from searchcrawl.exceptions import ConfigurationError, SearchcrawlError, StoreError, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, LeaseLost, SearchcrawlError, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.queries.status import describe_status
@@ -145,7 +145,13 @@ class CrawlCommand(Command):
         if isinstance(run.shutdown.failure, SearchcrawlError):
             print_error(run.shutdown.failure)
         try:
-            self._show_status(run, as_json=as_json)
+            if isinstance(run.shutdown.failure, LeaseLost):
+                # The run is that process's now, with its numbers.
+                print_note(
+                    f"searchcrawl: searchcrawl status {run.source.name} shows the run, as that process goes on with it"
+                )
+            else:
+                self._show_status(run, as_json=as_json)
         except StoreError as error:
             # The failure of the store was logged when it ended the run.
             if run.shutdown.failure is None:
