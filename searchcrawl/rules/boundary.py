@@ -176,12 +176,12 @@ class Boundary:
         return decision.allowed and bool(decision.key)
 
     def is_elsewhere(self, url: str) -> bool:
-        """Whether ``url`` is on a host outside: its host is refused, or no include of URLs can match on it."""
-        origin = self._locate(url)[0]
-        if self._host_names.list_refusals(origin.host):
+        """Whether ``url`` is on a host outside: its host or port is refused, or no include of URLs can match there."""
+        origin, seen, slash = self._locate(url)
+        if not origin.decisions[0].allowed:
             return True
-        hosts = self._url_rules.hosts if self._url_rules.include_count else None
-        return hosts is not None and origin.host not in hosts
+        origins = self._url_rules.origins if self._url_rules.include_count else None
+        return origins is not None and seen[:slash] not in origins
 
     def list_refusals(self, url: str, depth: int | None = None) -> list[Decision]:
         """Lists all rules that refuse ``url``, in the order in which they are asked; ``decide`` returns the first.

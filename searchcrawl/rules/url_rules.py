@@ -27,7 +27,7 @@ class UrlRules(RuleList):
     and an RE2 expression that is searched anywhere. The constructor raises ConfigurationError.
     """
 
-    __slots__ = ("_match", "hosts")
+    __slots__ = ("_match", "origins")
 
     def __init__(self, *, include: Sequence[str], exclude: Sequence[str], file: str, table: str = "scope") -> None:
         include_key, exclude_key = f"{table}.include_urls", f"{table}.exclude_urls"
@@ -43,8 +43,8 @@ class UrlRules(RuleList):
         except re2.error as error:
             raise ConfigurationError(file, exclude_key, "the URL rules together are too large") from error
         self._match = patterns.Match
-        #: the only hosts on which an include can match; None if that cannot be told
-        self.hosts = _find_hosts(include)
+        #: scheme, host and port of all URLs that an include can match; None if that cannot be told
+        self.origins = _find_origins(include)
 
     def find(self, url: str) -> list[Decision]:
         """All that the rules say about ``url``, in the form that rules see."""
@@ -53,12 +53,12 @@ class UrlRules(RuleList):
         return self.require_include(found) if self.include_count else found
 
 
-def _find_hosts(include: Sequence[str]) -> frozenset[str] | None:
+def _find_origins(include: Sequence[str]) -> frozenset[str] | None:
     found: set[str] = set()
     for rule in include:
         whole = _GLOB_ORIGIN.match(rule.strip())
         try:
-            found.add(urls.host(urls.resolve(whole[0]))) if whole else None
+            found.add(urls.resolve(whole[0]).rstrip("/")) if whole else None
         except InvalidUrl:
             whole = None
         if whole is None:

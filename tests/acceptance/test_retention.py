@@ -212,3 +212,41 @@ def test_retention_when_two_sources_crawl_at_once_then_hosts_go_that_neither_use
     assert len(found) == 2 * 2 * len(late)
     assert all(url.startswith(f"http://{name}/") for url, name in found)
     assert {name for (name,) in query(tmp_path, "SELECT name FROM hosts")} == set(names)
+
+
+@pytest.mark.matrix
+def test_retention_when_links_were_refused_for_any_rule_of_the_boundary_then_their_rows_are_forgotten(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    segments = "/".join("abcdefg")
+    refused = {
+        "/archive/x": "scope.host[0].exclude_paths",
+        "/x.zip": "scope.exclude_urls",
+        "/x?a=1&b=2&c=3": "scope.max_query_parameters",
+        f"/{segments}": "scope.max_path_segments",
+        "/r/r/r/r/x": "scope.max_repeated_segments",
+        "/item/2": "scope.max_urls_per_pattern",
+        f"/{'long' * 40}": "scope.max_url_length",
+    }
+    site.set_page(HOST, "/item/1", page("item", "/deep"))
+    site.set_page(HOST, "/deep", page("deep", "/deeper"))
+    site.set_page(HOST, "/index", page("start", "/item/1", *refused))
+    limits = {"max_query_parameters": 2, "max_path_segments": 6, "max_url_length": 120, "max_urls_per_pattern": 1}
+    blocks = [{"host": HOST, "exclude_paths": ["/archive"]}]
+    tables = _tables(site)
+    tables["scope"] |= {**limits, "max_repeated_segments": 3, "depth": 2, "host": blocks}
+    project = new_project(tmp_path, site, **tables)
+    project.crawl()
+    young = project.rows()
+    site.set_page(HOST, "/fresh", page("fresh"))
+    site.set_page(HOST, "/index", page("start anew", "/item/1", "/fresh"))
+    site.set_page(HOST, "/deep", page("deep anew"))
+    project.crawl()
+    age(project, days=100)
+
+    project.crawl()
+
+    rules = {url.removeprefix(HOST): (row["rule"] or "").partition(":")[0] for url, row in young.items()}
+    assert {path: rules[path] for path in refused} == refused
+    assert rules["/deeper"] == "scope.depth"
+    assert paths(project) == {"index", "item/1", "deep", "fresh"}

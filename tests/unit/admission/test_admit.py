@@ -14,7 +14,7 @@ from searchcrawl.admission.admit import Admission, FoundLinks
 from searchcrawl.codes import REFUSED
 from searchcrawl.exceptions import StoreAway
 from searchcrawl.items import Link
-from searchcrawl.rules.boundary import Boundary
+from searchcrawl.rules.boundary import Boundary, HostBlock
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.rewriting import NormalisedUrl
 from searchcrawl.store.engine.database import Database
@@ -168,6 +168,22 @@ ELSEWHERE = ("scope.include_hosts: no include matches", "b.test")
         ({"exclude_hosts": ["x.a.test"]}, "http://x.a.test/", "scope.exclude_hosts: x.a.test", "x.a.test"),
         ({"depth": 1}, "http://b.test/x", "scope.include_hosts: no include matches", "b.test"),
         ({"include_urls": ["http://a.test/*"]}, "http://b.test/x", "scope.include_hosts: no include matches", "b.test"),
+        # The same name at another port is another host.
+        ({"include_ports": [80]}, "https://a.test/x", "scope.include_ports: no include matches", "a.test"),
+        ({"exclude_ports": [8443]}, "https://a.test:8443/x", "scope.exclude_ports: 8443", "a.test:8443"),
+        (
+            {"hosts": [HostBlock(host="a.test", include_ports=[80])]},
+            "http://a.test:81/x",
+            "scope.host[0].include_ports: no include matches",
+            "a.test:81",
+        ),
+        ({"include_urls": ["http://a.test/*"]}, "https://a.test/x", "scope.include_urls: no include matches", "a.test"),
+        (
+            {"include_urls": ["http://a.test/*"]},
+            "http://a.test:81/x",
+            "scope.include_urls: no include matches",
+            "a.test:81",
+        ),
     ],
 )
 def test_admit_when_a_page_links_to_a_host_outside_then_no_row_and_it_is_counted(
@@ -190,6 +206,10 @@ def test_admit_when_a_page_links_to_a_host_outside_then_no_row_and_it_is_counted
     [
         (["http://a.test/docs/*"], "http://b.test/x", False),
         (["http://a.test/docs/*", "https://c.test:8000/*"], "http://a.test/x", True),
+        (["http://a.test/docs/*", "https://c.test:8000/*"], "https://c.test:8000", True),
+        (["http://a.test/docs/*", "https://c.test:8000/*"], "http://c.test:8000/", False),
+        (["http://a.test/docs/*", "https://c.test:8000/*"], "https://a.test/docs/x", False),
+        (["http://a.test:80/docs/*"], "http://a.test/x", True),
         (["http://a.test/docs/*", "http://*.c.test/*"], "http://b.test/x", True),
         (["re:^http://a"], "http://b.test/x", True),
         (["*/docs/*"], "http://b.test/x", True),
