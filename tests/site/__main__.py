@@ -6,8 +6,10 @@ import argparse
 import asyncio
 import gc
 import json
+import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.site.admin import Admin
@@ -23,13 +25,13 @@ As it was:           curl -X POST http://127.0.0.1:{admin}/-/reset
 Ctrl-C ends it."""
 
 
-def _arguments() -> argparse.Namespace:
+def _read(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.site", description="Serves the test site on 127.0.0.1.")
     parser.add_argument("--port", type=int, default=8765, help="port of the site; 0 takes a free one (default 8765)")
     parser.add_argument("--admin-port", type=int, help="default: the next port, or a free one with --port 0")
     parser.add_argument("--state", type=Path, default=Path("var/site"), help="folder of the log and the changes made")
     parser.add_argument("--log", type=Path, help="request log, JSON lines (default: requests.jsonl in the folder)")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
@@ -48,7 +50,7 @@ async def _serve(arguments: argparse.Namespace) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    print(json.dumps({"port": listener.port, "admin": admin_listener.port}), flush=True)
+    print(json.dumps({"pid": os.getpid(), "port": listener.port, "admin": admin_listener.port}), flush=True)
     if sys.stdout.isatty():
         print(_HINT.format(port=listener.port, admin=admin_listener.port), file=sys.stderr)
     while not stopped.is_set():
@@ -62,8 +64,13 @@ async def _serve(arguments: argparse.Namespace) -> None:
     log.close()
 
 
+def serve(given: Sequence[str]) -> None:
+    """Serves a site with these arguments until it is stopped; OSError where it cannot listen."""
+    asyncio.run(_serve(_read(given)))
+
+
 if __name__ == "__main__":
     try:
-        asyncio.run(_serve(_arguments()))
+        serve(sys.argv[1:])
     except OSError as failure:
         sys.exit(f"the test site cannot be served: {failure}")

@@ -5,11 +5,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import os
-import select
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +13,10 @@ from typing import Any, Final, Self, TypedDict
 
 from tests import backends
 from tests.site.behaviour import is_aside, is_probe
+from tests.site.forks import ForkedSite, start_site
 from tests.site.toml_text import to_toml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-START_SECONDS: Final = 30.0
 ADDRESS: Final = "127.0.0.1"
 
 
@@ -59,7 +54,7 @@ class SiteProcess:
         self.port = port
         self.admin_port = 0
         self._log = log
-        self._process: subprocess.Popen[str] | None = None
+        self._running: ForkedSite | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -74,30 +69,15 @@ class SiteProcess:
 
     def start(self) -> None:
         """Starts the process and waits until it listens; raises RuntimeError when it doesn't."""
-        command = [sys.executable, "-m", "tests.site", "--port", str(self.port), "--admin-port", str(self.admin_port)]
-        command += ["--state", str(self.state), *(["--log", str(self._log)] if self._log else [])]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=_environment())
-        assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], START_SECONDS)
-        line = self._process.stdout.readline() if ready else ""
-        if not line:
-            self.stop()
-            raise RuntimeError("the test site did not start")
-        ports = json.loads(line)
-        self.port, self.admin_port = ports["port"], ports["admin"]
+        arguments = ["--port", str(self.port), "--admin-port", str(self.admin_port), "--state", str(self.state)]
+        self._running = start_site([*arguments, *(["--log", str(self._log)] if self._log else [])])
+        self.port, self.admin_port = self._running.ports
 
     def stop(self) -> None:
         """Ends the process, if it runs."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            if self._process.stdout is not None:
-                self._process.stdout.close()
-            self._process = None
+        if self._running is not None:
+            self._running.stop()
+            self._running = None
 
     def url(self, host: str = "www.acme.test", path: str = "/") -> str:
         """The URL of a page of this site."""
@@ -231,7 +211,3 @@ def configure(folder: Path, **given: Any) -> None:
 
 def _target(entry: LogEntry) -> str:
     return entry["path"] + (f"?{entry['query']}" if entry["query"] else "")
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(":")}
