@@ -13,12 +13,11 @@ import pytest
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import HOST, PATHS, decide, is_verified, listed, settings
 from tests.acceptance.support_stories import page, pages, run
-from tests.crawl_forks import COMMANDS, Forks
+from tests.crawl_forks import COMMANDS, Forks, started
 from tests.site.client import SiteProcess, configure
 from tests.solr_server import free_port
 
 NAMES: Final = ("alpha", "beta", "gamma", "delta", "epsilon")
-COMMANDS_AT_ONCE: Final = Forks(1)
 
 
 @pytest.fixture
@@ -193,13 +192,9 @@ def test_decided_when_the_source_is_crawled_then_exit_5(project: CrawlProject, a
     delete(project, "alpha")
     project.site.set_behaviour(HOST, PATHS[1], delay_seconds=20)
     project.site.clear_log()
-    running = COMMANDS_AT_ONCE.start(project.folder, "crawl", "demo")
-    try:
+    with Forks(1) as forks, started(forks.start(project.folder, "crawl", "demo")) as running:
         running.until(lambda: any(entry["path"] == PATHS[1] for entry in project.site.log()))
         refused = project.command("quarantine", action, "demo")
-    finally:
-        running.signal(signal.SIGKILL)
-        running.wait()
 
     assert refused.returncode == 5
 
