@@ -1,19 +1,15 @@
 """Starts many searchcrawl processes quickly: one process has everything imported, and forks for each command.
 
 A forked command is a process of its own, with its own environment, folder and output, and may be killed.
-``python -m tests.crawl_forks`` is the process that forks; ``Forks`` talks to it.
+``tests.fork_server`` is the process that forks; ``Forks`` talks to it.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
-import gc
-import importlib
 import json
 import os
-import pkgutil
 import queue
 import signal
 import subprocess
@@ -21,42 +17,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-#: What commands load late, beside the modules of searchcrawl: loaded before the fork, since it is the same for each.
-_LATE: Final = (
-    "chardet",
-    "alembic.ddl.sqlite",
-    "pydantic.v1",
-    "queuelib",
-    "resiliparse.parse.lang",
-    "rich.table",
-    "scrapy.cmdline",
-    "scrapy.contracts",
-    "scrapy.core.scraper",
-    "scrapy.dupefilters",
-    "scrapy.extensions.closespider",
-    "scrapy.extensions.corestats",
-    "scrapy.extensions.logcount",
-    "scrapy.extensions.logstats",
-    "scrapy.extensions.memdebug",
-    "scrapy.extensions.memusage",
-    "scrapy.extensions.remote_control",
-    "scrapy.extensions.spiderstate",
-    "scrapy.extensions.telnet",
-    "scrapy.extensions.throttle",
-    "scrapy.shell",
-    "scrapy.squeues",
-    "scrapy.statscollectors",
-    "sqlalchemy.dialects.sqlite.pysqlite",
-    "sqlite3",
-    "twisted.internet.asyncioreactor",
-)
 
 
 class Running:
@@ -110,7 +76,7 @@ class _Fork:
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crawl_forks"],
+            [sys.executable, "-m", "tests.fork_server"],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
             stdin=subprocess.PIPE,
@@ -250,6 +216,8 @@ class CommandRunner:
 COMMANDS: Final = CommandRunner()
 #: A variable of a command: by how many seconds its clock is wrong.
 CLOCK: Final = "SEARCHCRAWL_TEST_CLOCK"
+#: Another one: the first pause of a host that fails, in seconds; each later one is twice as long, as always.
+PAUSE: Final = "SEARCHCRAWL_TEST_PAUSE"
 #: In place of the words of a command: a job of the fetch stage alone.
 FETCH: Final = "(fetch)"
 
@@ -274,115 +242,6 @@ def _start(order: dict[str, Any], pool: _Pool, give_back: Callable[[_Fork], None
     return Running(fork, int(fork.read()), Path(order["errors"]), give_back)
 
 
-def main() -> None:
-    """Reads orders from standard input, forks for each, and tells the pid and then the exit code."""
-    _load()
-    # Ctrl-C is for the commands of a test, not for us.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = os.dup(1)
-    os.write(answers, b"ready\n")
-    while line := sys.stdin.readline():
-        order = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            os.close(answers)
-            _become(order)
-            return
-        os.write(answers, b"%d\n" % pid)
-        _, status = os.waitpid(pid, 0)
-        os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(status))
-
-
-def _load() -> None:
-    # Not above: each worker process of a command loads this module again.
-    import chardet
-    import scrapy.commands
-
-    import searchcrawl
-
-    for name in (*_LATE, "tests.fetch_crawl", *_product_modules(searchcrawl.__path__)):
-        importlib.import_module(name)
-    # It reads its models for the first text.
-    chardet.detect("Straßen".encode("latin-1"))
-    for module in pkgutil.iter_modules(scrapy.commands.__path__, "scrapy.commands."):
-        importlib.import_module(module.name)
-    # Its choice is the command's.
-    assert "twisted.internet.reactor" not in sys.modules
-    gc.collect()
-    gc.freeze()
-
-
-def _product_modules(path: Iterable[str]) -> list[str]:
-    """All modules of searchcrawl but those of its migrations, which Alembic loads."""
-    found = (module.name for module in pkgutil.walk_packages(path, "searchcrawl."))
-    return [name for name in found if ".migrations" not in name and not name.endswith("__main__")]
-
-
-def _become(order: dict[str, Any]) -> None:
-    """Goes on as the command that was ordered; ends the process."""
-    from searchcrawl import failpoints
-
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ.clear()
-    os.environ.update(order["environment"], PYTHONPATH=str(ROOT))
-    if mounts := order.get("mounts"):
-        _enter(mounts)
-    os.chdir(order["folder"])
-    sys.path.insert(0, str(ROOT))
-    time.tzset()
-    given = os.open(order["input"], os.O_RDONLY)
-    output, errors = (
-        os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for name in ("output", "errors")
-    )
-    for source, target in ((given, 0), (output, 1), (errors, 2)):
-        os.dup2(source, target)
-    # It reads the environment once, when it is loaded.
-    importlib.reload(failpoints)
-    _set_clock(int(os.environ.pop(CLOCK, "0")))
-    try:
-        _run(order["args"])
-        code = 0
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    _leave(code)
-
-
-def _run(args: Sequence[str]) -> None:
-    from searchcrawl.cli import dispatch
-    from tests import fetch_crawl
-
-    if args == [FETCH]:
-        fetch_crawl.main()
-    else:
-        dispatch.main(["searchcrawl", *args])
-
-
-def _leave(code: int) -> None:
-    """Ends as Python does, but for the clearing of modules: after a fork it copies all their memory."""
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _set_clock(seconds: int) -> None:
-    """The machine's clock is so many seconds ahead (less than 0: behind) of what it is."""
-    from searchcrawl import clock
-
-    now, time_ns = clock.now, time.time_ns
-    clock.now = lambda: now() + timedelta(seconds=seconds)
-    time.time_ns = lambda: time_ns() + seconds * 1_000_000_000
-
-
-def _enter(mounts: str) -> None:
-    """The mount namespace of that file (setns(2))."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with Path(mounts).open("rb") as file:
-        if libc.setns(file.fileno(), 0x0002_0000) != 0:
-            raise OSError(ctypes.get_errno(), "setns", mounts)
-
-
 @contextlib.contextmanager
 def started(running: Running) -> Iterator[Running]:
     """Sees to it that a command has ended when a test has."""
@@ -392,7 +251,3 @@ def started(running: Running) -> Iterator[Running]:
         running.signal(signal.SIGCONT)
         running.signal(signal.SIGKILL)
         running.wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,190 @@
+"""The process that forks for each command of a test (``tests.crawl_forks``): it has everything imported."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from tests.crawl_forks import CLOCK, FETCH, PAUSE, ROOT
+
+#: What commands load late, beside the modules of searchcrawl: loaded before the fork, since it is the same for each.
+_LATE: Final = (
+    "chardet",
+    "alembic.ddl.sqlite",
+    "psycopg",
+    "pydantic.v1",
+    "queuelib",
+    "resiliparse.parse.lang",
+    "rich.console",
+    "rich.table",
+    "scrapy.cmdline",
+    "scrapy.contracts",
+    "scrapy.core.scraper",
+    "scrapy.dupefilters",
+    "scrapy.extensions.closespider",
+    "scrapy.extensions.corestats",
+    "scrapy.extensions.logcount",
+    "scrapy.extensions.logstats",
+    "scrapy.extensions.memdebug",
+    "scrapy.extensions.memusage",
+    "scrapy.extensions.remote_control",
+    "scrapy.extensions.spiderstate",
+    "scrapy.extensions.telnet",
+    "scrapy.extensions.throttle",
+    "scrapy.shell",
+    "scrapy.squeues",
+    "scrapy.statscollectors",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "sqlite3",
+    "twisted.internet.asyncioreactor",
+)
+
+
+def main() -> None:
+    """Reads orders from standard input, forks for each, and tells the pid and then the exit code."""
+    _load()
+    # Ctrl-C is for the commands of a test, not for us.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.dup(1)
+    os.write(answers, b"ready\n")
+    while line := sys.stdin.readline():
+        order = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            os.close(answers)
+            _become(order)
+            return
+        os.write(answers, b"%d\n" % pid)
+        _, status = os.waitpid(pid, 0)
+        os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(status))
+
+
+def _load() -> None:
+    # Not above: each worker process of a command loads this module again.
+    import chardet
+    import scrapy.commands
+
+    import searchcrawl
+
+    for name in (*_LATE, "tests.fetch_crawl", *_product_modules(searchcrawl.__path__)):
+        importlib.import_module(name)
+    # It reads its models for the first text.
+    chardet.detect("Straßen".encode("latin-1"))
+    for module in pkgutil.iter_modules(scrapy.commands.__path__, "scrapy.commands."):
+        importlib.import_module(module.name)
+    _warm_up()
+    # Its choice is the command's.
+    assert "twisted.internet.reactor" not in sys.modules
+    gc.collect()
+    gc.freeze()
+
+
+def _warm_up() -> None:
+    """Reads a project and makes a store: what libraries note of tables, types and patterns is the same for each command."""
+    from searchcrawl.queries.status import describe_status
+    from searchcrawl.sources.loading import load_project, load_source
+    from searchcrawl.store.engine.database import Database
+    from tests.site.client import write_project
+
+    with tempfile.TemporaryDirectory(prefix="warm-") as folder:
+        project = load_project(write_project(Path(folder), 80))
+        with contextlib.closing(Database(project.database_url, project.root)) as database:
+            describe_status(load_source(project, "demo"), database, {})
+
+
+def _product_modules(path: Iterable[str]) -> list[str]:
+    """All modules of searchcrawl but those of its migrations, which Alembic loads."""
+    found = (module.name for module in pkgutil.walk_packages(path, "searchcrawl."))
+    return [name for name in found if ".migrations" not in name and not name.endswith("__main__")]
+
+
+def _become(order: dict[str, Any]) -> None:
+    """Goes on as the command that was ordered; ends the process."""
+    from searchcrawl import failpoints
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(order["environment"], PYTHONPATH=str(ROOT))
+    if mounts := order.get("mounts"):
+        _enter(mounts)
+    os.chdir(order["folder"])
+    sys.path.insert(0, str(ROOT))
+    time.tzset()
+    given = os.open(order["input"], os.O_RDONLY)
+    output, errors = (
+        os.open(order[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644) for name in ("output", "errors")
+    )
+    for source, target in ((given, 0), (output, 1), (errors, 2)):
+        os.dup2(source, target)
+    # It reads the environment once, when it is loaded.
+    importlib.reload(failpoints)
+    _set_clock(int(os.environ.pop(CLOCK, "0")))
+    _set_pause(os.environ.pop(PAUSE, None))
+    try:
+        _run(order["args"])
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    _leave(code)
+
+
+def _run(args: Sequence[str]) -> None:
+    from searchcrawl.cli import dispatch
+    from tests import fetch_crawl
+
+    if args == [FETCH]:
+        fetch_crawl.main()
+    else:
+        dispatch.main(["searchcrawl", *args])
+
+
+def _leave(code: int) -> None:
+    """Ends as Python does, but for the clearing of modules: after a fork it copies all their memory."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _set_clock(seconds: int) -> None:
+    """The machine's clock is so many seconds ahead (less than 0: behind) of what it is."""
+    from searchcrawl import clock
+
+    now, time_ns = clock.now, time.time_ns
+    clock.now = lambda: now() + timedelta(seconds=seconds)
+    time.time_ns = lambda: time_ns() + seconds * 1_000_000_000
+
+
+def _set_pause(seconds: str | None) -> None:
+    from searchcrawl.politeness import backoff
+
+    if seconds is not None:
+        vars(backoff)["_FIRST_PAUSE_SECONDS"] = float(seconds)
+
+
+def _enter(mounts: str) -> None:
+    """The mount namespace of that file (setns(2))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path(mounts).open("rb") as file:
+        if libc.setns(file.fileno(), 0x0002_0000) != 0:
+            raise OSError(ctypes.get_errno(), "setns", mounts)
+
+
+if __name__ == "__main__":
+    main()
