@@ -53,7 +53,7 @@ class DryRunRateLimiter(SharedRateLimiter):
 
     async def finish(self) -> None:
         """Tells other processes of the pauses that hosts have asked for; raises StoreError."""
-        await asyncio.to_thread(self._reservations.update)
+        await asyncio.to_thread(self._reservations.write)
 
     async def _find_turn(self, host: str) -> float:
         """When the next request may go, in monotonic seconds."""

@@ -6,22 +6,19 @@ asks it which claim may go, and in SharedRateLimiter all other requests wait for
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.codes import BUSY, OVERLOADED, UNREACHABLE
 from searchcrawl.items import Document, Outcome
-from searchcrawl.politeness.backoff import MAX_RETRY_PAUSE_SECONDS
 from searchcrawl.politeness.delay_schedule import DelaySchedule
+from searchcrawl.politeness.host_blocks import HostBlocks
 from searchcrawl.politeness.host_cap import HostCap
 from searchcrawl.politeness.host_state import HostState
 from searchcrawl.store.hosts.host_table import HostBlock, HostReport
-
-logger = logging.getLogger(__name__)
 
 #: How many idle hosts are kept in memory, and how many of those dropped that say something for the rest of the run.
 _MOST_HOSTS: Final = 10_000
@@ -75,7 +72,7 @@ class HostRegistry:
         #: hosts that were dropped from ``_hosts``, and whose delay, failures or block still count
         self._remembered: OrderedDict[str, HostState] = OrderedDict()
         self._most_hosts = most_hosts
-        self._blocks: dict[str, HostBlock] = {}
+        self._blocks = HostBlocks()
         self._slot_requests: list[HostState] = []
         self._reporting: dict[str, HostState] = {}
         self._wake: Callable[[], None] | None = None
@@ -101,8 +98,7 @@ class HostRegistry:
             # Other threads find it in one of both at any moment.
             host = self._hosts[name] = self._remembered.get(name) or HostState(name)
             self._remembered.pop(name, None)
-            if name in self._blocks:
-                self._apply_block(host)
+            self._blocks.apply(host)
         return host
 
     def count_hosts(self) -> int:
@@ -147,7 +143,7 @@ class HostRegistry:
     def blocked_code(self, name: str) -> int | None:
         """The code for which a host is blocked for the rest of the run; None where it is not blocked."""
         host = self._find(name)
-        if host is None and name in self._blocks:
+        if host is None and self._blocks.find(name) is not None:
             with self.lock:
                 host = self.find_or_add(name)
         return None if host is None else host.blocked_code
@@ -192,7 +188,7 @@ class HostRegistry:
             is_new = was_open and host.blocked_code is not None
             self._queue_report(host)
         if is_new:
-            _warn_of_block(name, code, f"it asked for a pause of {seconds:.0f} s")
+            self._blocks.warn(name, code, f"it asked for a pause of {seconds:.0f} s")
 
     def pause(self, name: str, seconds: float) -> None:
         """Sends nothing to a host for this long, in all processes."""
@@ -209,7 +205,12 @@ class HostRegistry:
         return (1 if alone else self._host_concurrency) - host.in_flight
 
     def find_start(self, host: HostState, now: float) -> float | None:
-        """When the next claim of a host may go; None where a slot must be reserved first: this requests it."""
+        """When the next claim of a host may go; None where a slot must be reserved first, or its block be read.
+
+        This requests it.
+        """
+        if host.blocked_code is None and not self._knows_block(host.name):
+            return None
         if self._wake is None or host.blocked_code is not None or not self.delay(host):
             return host.next_at
         if host.reserved_at is not None and now - host.reserved_at > _LATE_SECONDS:
@@ -249,6 +250,8 @@ class HostRegistry:
         """
         with self.lock:
             host = self.find_or_add(name)
+            if not self._knows_block(name):
+                return _RETRY_SECONDS
             claim_is_next = host.has_claims and host.side_was_last and host.blocked_code is None
             if self.count_free(host) <= 0 or claim_is_next:
                 return _RETRY_SECONDS
@@ -279,7 +282,7 @@ class HostRegistry:
         The number of requests to the host does not limit it: a claim that is under way waits for that robots.txt.
         """
         with self.lock:
-            if not self.cap.acquire(name, now):
+            if not self._knows_block(name) or not self.cap.acquire(name, now):
                 return _RETRY_SECONDS
             self.find_or_add(name).robots_requests += 1
             return 0.0
@@ -333,10 +336,23 @@ class HostRegistry:
     def set_blocks(self, blocks: Iterable[HostBlock]) -> None:
         """Sets the pauses of hosts that hold for all processes; only a long one blocks the host for this run."""
         with self.lock:
-            self._blocks = {block.name: block for block in blocks}
-            for name in self._blocks:
-                if name in self._hosts:
-                    self._apply_block(self._hosts[name])
+            self._apply_blocks(self._blocks.set_all(blocks))
+
+    def set_some_blocks(self, names: Collection[str], blocks: Iterable[HostBlock], *, only: bool = False) -> None:
+        """The same where there are very many: those of these hosts; ``only`` these are known from now on."""
+        with self.lock:
+            self._blocks.set_some(names, blocks, only=only)
+            self._apply_blocks(names)
+
+    def take_unknown(self) -> list[str]:
+        """Takes out the hosts with requests that wait until it is known whether they have a block."""
+        with self.lock:
+            return self._blocks.take_unknown()
+
+    def list_used(self) -> list[str]:
+        """The hosts with requests that wait or are under way."""
+        with self.lock:
+            return [host.name for host in self._hosts.values() if host.is_used]
 
     def _find(self, name: str) -> HostState | None:
         return self._hosts.get(name) or self._remembered.get(name)
@@ -357,16 +373,16 @@ class HostRegistry:
                     self._remembered.popitem(last=False)
             del self._hosts[name]
 
-    def _apply_block(self, host: HostState) -> None:
-        block = self._blocks[host.name]
-        seconds = (block.until_ms - clock.now_ms()) / 1000
-        host.next_at = max(host.next_at, clock.monotonic() + min(seconds, MAX_RETRY_PAUSE_SECONDS))
-        if host.blocked_code is None and seconds > MAX_RETRY_PAUSE_SECONDS:
-            host.blocked_code = block.code
-            if block.code in BUSY:
-                _warn_of_block(
-                    host.name, block.code, f"it asked another run for a pause, which lasts {seconds:.0f} s more"
-                )
+    def _knows_block(self, name: str) -> bool:
+        known = self._blocks.is_known(name)
+        if not known and self._wake is not None:
+            self._wake()
+        return known
+
+    def _apply_blocks(self, names: Iterable[str]) -> None:
+        for host in filter(None, map(self._hosts.get, names)):
+            self._blocks.apply(host)
+            self.on_free(host)
 
     def _queue_report(self, host: HostState) -> None:
         if host.report is not None and self._wake is not None:
@@ -376,8 +392,3 @@ class HostRegistry:
     def _release_cap(self, host: HostState) -> None:
         if not host.in_flight and not host.robots_requests:
             self.cap.release(host.name, host.next_at if self.delay(host) else 0.0)
-
-
-def _warn_of_block(name: str, code: int, why: str) -> None:
-    """Says once for each host that its pages have to wait for another run."""
-    logger.warning("%s gets no request for the rest of this run (%d): %s", name, code, why)

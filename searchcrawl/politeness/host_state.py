@@ -58,10 +58,14 @@ class HostState:
     #: what the host table is to be told
     report: HostReport | None = None
 
+    @property
+    def is_used(self) -> bool:
+        """Whether a request waits or is under way."""
+        return bool(self.in_flight or self.has_claims or self.side_waiting or self.robots_requests)
+
     def is_idle(self, now: float) -> bool:
         """Whether nothing is under way or waits, so that a new state could take its place."""
-        used = self.in_flight or self.has_claims or self.side_waiting or self.robots_requests
-        return not used and not self.slot_requested and self.report is None and self.next_at <= now
+        return not self.is_used and not self.slot_requested and self.report is None and self.next_at <= now
 
     @property
     def counts_later(self) -> bool:

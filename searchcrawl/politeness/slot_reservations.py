@@ -9,12 +9,14 @@ from searchcrawl import clock
 from searchcrawl.politeness.host_registry import HostRegistry, SlotRequest
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.hosts.host_table import HostReport, SlotReservation
+from searchcrawl.store.hosts.host_table import HostBlock, HostReport, SlotReservation
 
 #: Seconds between two reads of the blocks of other processes.
 _READ_SECONDS: Final = 1.0
 #: Slots of so many hosts are remembered, to be given back where they were not used.
 _MAX_SLOTS: Final = 100_000
+#: Of more blocks that are in force only those of the hosts in use are read.
+_MOST_BLOCKS: Final = 1000
 
 
 class SlotReservations:
@@ -34,6 +36,15 @@ class SlotReservations:
 
     def update(self) -> bool:
         """Reserves slots, writes reports and reads blocks; returns whether more claims may go now."""
+        reserved = self.write()
+        unknown = self._hosts.take_unknown()
+        if unknown:
+            self._hosts.set_some_blocks(unknown, self._read_some(unknown))
+        blocked = clock.monotonic() - self._read_at >= _READ_SECONDS and self.read_blocks()
+        return reserved or bool(unknown) or blocked
+
+    def write(self) -> bool:
+        """Reserves slots and writes reports; returns whether there were slots to reserve. For a dry run, too."""
         requests, reports = self._hosts.take_slot_requests(), self._hosts.take_reports()
         if requests or reports:
             ids = self._find_ids([*(request.name for request in requests), *reports])
@@ -42,8 +53,7 @@ class SlotReservations:
             for name, slot in reserved.items():
                 self._reserved[name] = slot
                 self._hosts.grant(name, slot.start_ms / 1000 + offset)
-        blocked = clock.monotonic() - self._read_at >= _READ_SECONDS and self.read_blocks()
-        return bool(requests) or blocked
+        return bool(requests)
 
     def _find_ids(self, names: list[str]) -> Mapping[str, int]:
         """The ids of hosts. They are asked for each time: a host that was not used for days may have got another one."""
@@ -83,11 +93,25 @@ class SlotReservations:
         return reserved
 
     def read_blocks(self) -> bool:
-        """Reads which hosts are blocked by any process; returns whether there is one."""
+        """Reads which hosts are blocked by any process; returns whether there is one.
+
+        The cost does not rise with their number.
+        """
         self._read_at = clock.monotonic()
-        blocks = self._database.read(lambda transaction: host_table.find_blocks(transaction, clock.now_ms()))
-        self._hosts.set_blocks(blocks)
+        blocks = self._database.read(
+            lambda transaction: host_table.find_blocks(transaction, clock.now_ms(), most=_MOST_BLOCKS + 1)
+        )
+        if len(blocks) <= _MOST_BLOCKS:
+            self._hosts.set_blocks(blocks)
+        else:
+            used = self._hosts.list_used()
+            self._hosts.set_some_blocks(used, self._read_some(used), only=True)
         return bool(blocks)
+
+    def _read_some(self, names: list[str]) -> list[HostBlock]:
+        return self._database.read(
+            lambda transaction: host_table.find_blocks(transaction, clock.now_ms(), names=names) if names else []
+        )
 
 
 def _offset() -> float:

@@ -174,12 +174,21 @@ def add_report(transaction: Transaction, host_id: int, report: HostReport, *, si
     return max(until, before)
 
 
-def find_blocks(transaction: Transaction, now_ms: int) -> list[HostBlock]:
-    """The hosts that get no request from any process now, for a short back-off or a longer block."""
-    query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(
-        text("closed_until_ms > 0"), hosts.c.closed_until_ms.between(now_ms + 1, now_ms + MAX_BLOCK_MS)
-    )
-    return [HostBlock(*row) for row in transaction.execute(query)]
+def find_blocks(
+    transaction: Transaction, now_ms: int, *, names: Sequence[str] | None = None, most: int | None = None
+) -> list[HostBlock]:
+    """The hosts that get no request from any process now, for a short back-off or a longer block.
+
+    With ``names`` (``host:port``) only these; with ``most`` only so many of them, any.
+    """
+    in_force = hosts.c.closed_until_ms.between(now_ms + 1, now_ms + MAX_BLOCK_MS)
+    query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(in_force)
+    if names is None:
+        rows = transaction.execute(query.where(text("closed_until_ms > 0")).limit(most)).all()
+        return [HostBlock(*row) for row in rows]
+    stored = {name[:_MAX_NAME_CHARACTERS]: name for name in names}
+    found = [row for part in split(sorted(stored)) for row in transaction.execute(query.where(hosts.c.name.in_(part)))]
+    return [HostBlock(stored[row.name], row.closed_until_ms, row.closed_code) for row in found]
 
 
 def find_allowed_ms(transaction: Transaction, name: str) -> int:

@@ -260,3 +260,60 @@ def test_r10_host_when_it_is_blocked_then_the_log_says_so_once(
     assert [record.getMessage() for record in caplog.records] == [
         f"{HOST} gets no request for the rest of this run (429): it asked for a pause of 3600 s"
     ]
+
+
+def test_host_when_not_all_blocks_are_known_then_its_first_request_waits_until_its_own_is_read(
+    now: list[float],
+) -> None:
+    tested, woken = build_window(), list[float]()
+    tested.hosts.share(lambda: woken.append(now[0]))
+    tested.hosts.set_some_blocks([], [], only=True)
+
+    tested.fill(HOST, [claim(1)])
+    tested.fill(OTHER, [claim(2)])
+    early, asked, again = popped(tested, now[0]), tested.hosts.take_unknown(), tested.hosts.take_unknown()
+    tested.hosts.set_some_blocks(asked, [HostBlock(HOST, clock.now_ms() + 61_000, 429)])
+
+    assert (early, sorted(asked), again) == (None, sorted([HOST, OTHER]), [])
+    assert woken
+    assert blocked(tested) == [(HOST, 429, 1)]
+    assert popped(tested, now[0]) == 2
+
+
+def test_side_request_when_not_all_blocks_are_known_then_it_waits_until_that_of_its_host_is_read(
+    now: list[float],
+) -> None:
+    hosts = build_window().hosts
+    hosts.share(lambda: None)
+    hosts.set_some_blocks([], [], only=True)
+
+    hosts.announce_side_request(HOST)
+    early = hosts.try_acquire_request(HOST, now[0]), hosts.try_acquire_host(HOST, now[0])
+    hosts.set_some_blocks(hosts.take_unknown(), [])
+
+    assert min(early) > 0
+    assert (hosts.try_acquire_request(HOST, now[0]), hosts.try_acquire_host(HOST, now[0])) == (0.0, 0.0)
+
+
+def test_host_when_all_blocks_are_known_again_then_nothing_waits(now: list[float]) -> None:
+    tested = build_window()
+    tested.hosts.share(lambda: None)
+    tested.hosts.set_some_blocks([], [], only=True)
+    tested.fill(HOST, [claim(1)])
+    assert popped(tested, now[0]) is None
+
+    tested.hosts.set_blocks([])
+
+    assert popped(tested, now[0]) == 1
+
+
+def test_r10_hosts_when_very_many_are_blocked_then_the_log_names_some_and_says_that_there_are_more(
+    now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    tested = build_window()
+
+    for number in range(300):
+        tested.hosts.record_retry_after(f"h{number}.test:80", 429, 3600.0)
+
+    assert len(caplog.records) == 101
+    assert "not named" in caplog.records[-1].getMessage()
