@@ -162,6 +162,7 @@ sitemaps = Table(
     Column("run_id", Integer),
     Column("read_ms", BigInteger),
     UniqueConstraint("source_id", "key"),
+    Index("ix_sitemaps_parent_id", "parent_id", sqlite_where=text("parent_id IS NOT NULL")),
 )
 
 # Patterns: sets of URLs that are alike but for numbers, ids and parameter values (rules.traps).

@@ -142,10 +142,10 @@ def forget_other_children(transaction: Transaction, sitemap_id: int, named: Coll
     """Removes sitemaps that an index no longer names, and clears what they said; returns their number."""
     there = transaction.execute(select(sitemaps.c.id).where(sitemaps.c.parent_id == sitemap_id)).scalars()
     vanished = [child for child in there if child not in named]
-    for child in vanished:
-        unlist_others(transaction, child, ())
-        transaction.execute(update(sitemaps).where(sitemaps.c.parent_id == child).values(parent_id=None))
-        transaction.execute(delete(sitemaps).where(sitemaps.c.id == child))
+    for part in split(vanished):
+        transaction.execute(update(urls).where(urls.c.sitemap_id.in_(part)).values(sitemap_id=None, lastmod_ms=None))
+        transaction.execute(update(sitemaps).where(sitemaps.c.parent_id.in_(part)).values(parent_id=None))
+        transaction.execute(delete(sitemaps).where(sitemaps.c.id.in_(part)))
     return len(vanished)
 
 

@@ -115,6 +115,26 @@ def test_dates_when_sitemaps_were_read_then_only_what_they_list_is_looked_at(sql
     assert [step for step in steps if "urls" in step] == [listed, listed]
 
 
+def test_children_when_an_index_was_read_then_only_its_own_are_looked_at(sqlite_store: Database) -> None:
+    with sqlite_store.write_once() as transaction:
+        run_table.find_or_add_source(transaction, "demo")
+        named = [f"http://a.test/{number}.xml" for number in range(1500)]
+        sitemap_table.add(transaction, SOURCE, named, parent_id=1)
+
+    with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
+        sitemap_table.find_children(transaction, 1)
+        assert sitemap_table.forget_other_children(transaction, 1, ()) == 1500
+
+    walks = [step for step in steps if step.startswith(("SCAN", "SEARCH"))]
+    assert {step.partition(" (")[0] for step in walks} == {
+        "SEARCH sitemaps USING INDEX ix_sitemaps_parent_id",
+        "SEARCH sitemaps USING COVERING INDEX ix_sitemaps_parent_id",
+        "SEARCH urls USING INDEX ix_urls_sitemap_id",
+    }
+    # Not one for each of them.
+    assert len(walks) < 20
+
+
 def test_whole_source_when_sqlite_plans_then_the_rows_come_by_their_ids(sqlite_store: Database) -> None:
     with plans(sqlite_store) as steps:
         list(islice(url_queries.list_urls(sqlite_store, SOURCE, RowFilter(code=404)), 5))
