@@ -8,15 +8,16 @@ count.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from searchcrawl import urls
-from searchcrawl.codes import Code, is_refusal
+from searchcrawl.codes import COPIES, Code, is_refusal
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.run import Run
-from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.documents.duplicate_key_table import KeyedDocument
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import REMOVALS, FetchState, Leaving
 from searchcrawl.store.urls import orphan_table, outlink_table, url_table
@@ -112,6 +113,16 @@ def unmark_orphans(transaction: Transaction, *, source_id: int, url_ids: Sequenc
     before = duplicate_key_table.load(transaction, url_ids)
     orphan_table.unmark(transaction, url_ids)
     resolve_again(transaction, source_id, before)
+
+
+def let_stay(transaction: Transaction, *, source_id: int, before: Mapping[int, KeyedDocument]) -> None:
+    """Decides about copies once an operator has taken the removals of orphans back: others stand in their place by now.
+
+    ``before`` is what they were. One that is a copy now is kept by nobody any more: it leaves as all copies do.
+    """
+    resolve_again(transaction, source_id, before)
+    codes = document_table.find_codes(transaction, list(before))
+    document_table.forget_rejections(transaction, [url_id for url_id, code in codes.items() if code in COPIES])
 
 
 def _write_page(

@@ -8,17 +8,19 @@ from functools import partial
 from typing import Any, Final
 
 from searchcrawl import clock
+from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import quarantine_table, removal_table
 from searchcrawl.store.batches.quarantine_table import Choice, HeldRemoval
 from searchcrawl.store.batches.removal_table import RemovalCandidate
-from searchcrawl.store.documents import document_table
+from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import url_table
@@ -137,9 +139,11 @@ def reject(project: Project, source: Source, database: Database, *, only: int | 
 
 def _reject_page(transaction: Transaction, *, source_id: int, only: int | None) -> int:
     choice = _choose(transaction, source_id, only)
-    waiting = [row.url_id for row in quarantine_table.find_waiting(transaction, source_id, choice)]
-    url_table.reopen(transaction, removal_table.reject(transaction, waiting))
-    return len(waiting)
+    rows = quarantine_table.find_waiting(transaction, source_id, choice)
+    orphans = duplicate_key_table.load(transaction, [row.url_id for row in rows if row.evidence == ORPHAN])
+    url_table.reopen(transaction, removal_table.reject(transaction, [row.url_id for row in rows]))
+    let_stay(transaction, source_id=source_id, before=orphans)
+    return len(rows)
 
 
 def _choose(transaction: Transaction, source_id: int, only: int | None) -> Choice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
+from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.exceptions import UnknownRun
@@ -12,9 +13,11 @@ from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations import redelivery
 from searchcrawl.operations.redelivery import ProgressCallback
 from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import quarantine_table
+from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.urls import orphan_table, url_table
@@ -60,7 +63,11 @@ def undelete(
 
 
 def _take_back_page(transaction: Transaction, *, source_id: int, run_id: int) -> tuple[int, int]:
-    cached, lost = quarantine_table.take_back(transaction, source_id, run_id)
+    removed = quarantine_table.find_removed(transaction, source_id, run_id)
+    orphans = [url_id for url_id, evidence in removed.items() if evidence == ORPHAN]
+    before = duplicate_key_table.load(transaction, orphans)
+    cached, lost = quarantine_table.take_back(transaction, list(removed))
     orphan_table.unpark(transaction, [*cached, *lost], due_ms=0)
     url_table.reopen(transaction, lost)
+    let_stay(transaction, source_id=source_id, before=before)
     return len(cached), len(lost)

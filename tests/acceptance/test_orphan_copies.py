@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.acceptance.support_project import CrawlProject, new_project
-from tests.acceptance.support_quarantine import HOST, is_verified
+from tests.acceptance.support_quarantine import HOST, decide, is_verified
 from tests.acceptance.support_stories import page, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
@@ -86,3 +88,36 @@ def test_orphans_when_they_stood_for_copies_and_the_run_is_killed_then_one_of_bo
     assert killed == -signal.SIGKILL
     assert left(project) == {"gamma", survivor if is_named_again else copy}
     assert is_verified(project)
+
+
+@pytest.mark.parametrize("way", ["reject", "undelete"])
+def test_orphan_when_its_removal_is_taken_back_then_it_and_its_copy_are_not_both_in_the_index(
+    project: CrawlProject, way: str
+) -> None:
+    run(project)
+    survivor, copy = twins(project)
+    link(project.site, copy, "gamma")
+    held = {"orphans": "delete", "max_delete_documents": 0 if way == "reject" else 100}
+    project.edit(**source(project.site, HOST), lifecycle=held)
+    removed = project.crawl().status["run"]["id"]
+    both = left(project) >= {survivor, copy}
+
+    done = decide(project, "reject") if way == "reject" else undo(project, removed)
+    project.edit(**source(project.site, HOST), lifecycle={"orphans": "delete"})
+    project.crawl()
+
+    assert both is (way == "reject")
+    assert done["failed"] == 0
+    assert len(left(project) & {survivor, copy}) == 1
+    assert left(project) == {"gamma", survivor}
+    assert is_verified(project)
+    # The survivor lists the other one, as for every copy.
+    (hit,) = project.hits("text both")
+    assert [url.rpartition("/")[2] for url in hit.fields["duplicates"]] == [f"{copy}.html"]
+
+
+def undo(project: CrawlProject, run_id: int) -> dict[str, Any]:
+    done = project.command("undelete", str(run_id), "--json")
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

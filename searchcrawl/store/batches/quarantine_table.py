@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -11,8 +12,10 @@ from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.store.batches.removal_table import COLUMNS, PAGE_ROWS, ROWS, RemovalCandidate
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, runs, sources, urls
+from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
 
+_IS_REMOVING: Final = documents.c.state == int(DocumentState.REMOVING)
 # The literal lets the planner use the partial index.
 _IS_QUARANTINED: Final = text(f"documents.state = {DocumentState.QUARANTINED}")
 #: Documents that the index has, or that are on their way to it.
@@ -108,38 +111,39 @@ def drop_unsent(transaction: Transaction, source_id: int, choice: Choice) -> int
     ).rowcount
 
 
-def take_back(transaction: Transaction, source_id: int, run_id: int) -> tuple[list[int], list[int]]:
-    """Takes back the next removals of a run, a page of them: the documents count as kept by an operator.
+def find_removed(transaction: Transaction, source_id: int, run_id: int) -> dict[int, str | None]:
+    """The next removals of a run that may be taken back, a page of them: what was held against each, by row id."""
+    query = (
+        select(documents.c.url_id, documents.c.evidence)
+        .where(documents.c.removed_run == run_id, documents.c.source_id == source_id)
+        .where(or_(documents.c.indexed_version.is_(None), _IS_REMOVING))
+        .limit(PAGE_ROWS)
+    )
+    return {row.url_id: row.evidence for row in transaction.execute(query)}
+
+
+def take_back(transaction: Transaction, url_ids: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Takes removals back: the documents count as kept by an operator.
 
     Those with a record are to be sent. Returns the ids of these, and of the others, which have to be fetched.
     """
-    removing = documents.c.state == int(DocumentState.REMOVING)
-    gone = (
-        select(documents.c.url_id)
-        .where(documents.c.removed_run == run_id, documents.c.source_id == source_id)
-        .where(or_(documents.c.indexed_version.is_(None), removing))
-        .limit(PAGE_ROWS)
-    )
     cached = documents.c.segment.is_not(None)
-    rows = transaction.execute(
-        update(documents)
-        .where(documents.c.url_id.in_(gone))
-        .values(
-            state=case((cached, int(DocumentState.CACHED)), else_=int(DocumentState.RECORD_LOST)),
-            # Whether the index still has it is not known.
-            indexed_version=case((removing, 0)),
-            batch_id=None,
-            leaving=0,
-            rejected_run=documents.c.removed_run,
-            removed_run=None,
-            # A page that is to be fetched is to be read: nothing of it is "unchanged".
-            **{name: case((cached, documents.c[name])) for name in ("body_digest", "etag", "last_modified")},
-        )
-        .returning(documents.c.url_id, documents.c.state)
-    )
+    values = {
+        "state": case((cached, int(DocumentState.CACHED)), else_=int(DocumentState.RECORD_LOST)),
+        # Whether the index still has it is not known.
+        "indexed_version": case((_IS_REMOVING, 0)),
+        "batch_id": None,
+        "leaving": 0,
+        "rejected_run": documents.c.removed_run,
+        "removed_run": None,
+        # A page that is to be fetched is to be read: nothing of it is "unchanged".
+        **{name: case((cached, documents.c[name])) for name in ("body_digest", "etag", "last_modified")},
+    }
     by_record: tuple[list[int], list[int]] = ([], [])
-    for url_id, state in rows:
-        by_record[state == DocumentState.RECORD_LOST].append(url_id)
+    for part in split(url_ids):
+        statement = update(documents).where(documents.c.url_id.in_(part)).values(values)
+        for url_id, state in transaction.execute(statement.returning(documents.c.url_id, documents.c.state)):
+            by_record[state == DocumentState.RECORD_LOST].append(url_id)
     return by_record
 
 
