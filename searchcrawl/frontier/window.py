@@ -66,10 +66,6 @@ class Window:
         """How many claims were handed out and have not ended."""
         return len(self._in_flight)
 
-    def count_hosts(self) -> int:
-        """How many hosts have claims that wait or are in flight."""
-        return len(self._by_host)
-
     def count_room(self, name: str) -> int:
         """How many more rows of a host fit into the window now; 0 if they are too few for a transaction."""
         with self._lock:

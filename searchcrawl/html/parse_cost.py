@@ -91,11 +91,6 @@ def reopens_many(raw: bytes, *, tags: int) -> bool:
     return _count_different(raw) > allowed
 
 
-def leaves_open(raw: bytes) -> bool:
-    """Whether a formatting element may stay open in a page (in UTF-8)."""
-    return _LEFT_OPEN.search(raw) is not None
-
-
 def _find(pattern: Any, raw: bytes) -> Iterator[Any]:
     """The matches of a pattern, which may begin within each other."""
     match = pattern.search(raw)

@@ -13,7 +13,6 @@ from searchcrawl.documents.checksum_pipeline import compute_body_digest
 from searchcrawl.exceptions import ConversionFailed, DocumentError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.page import has_password_field
-from searchcrawl.html.parse_cost import leaves_open
 from searchcrawl.html.raw_refresh import find_raw_refresh
 from searchcrawl.login.form import FormSettings, LoginFailed, fill_form
 from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
@@ -103,7 +102,6 @@ MARKUP: Final = (
 def page(body: bytes) -> None:
     converted = HTML.convert(body, _CONTEXT)
     HTML.choose_place(body)
-    leaves_open(body)
     compute_body_digest(body, robots_tags=converted.title, canonical=converted.canonical or "")
 
 

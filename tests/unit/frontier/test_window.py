@@ -115,7 +115,7 @@ def test_hosts_when_very_many_were_visited_then_the_window_knows_those_in_use_al
     for number in range(count):
         met(tested, now, f"h{number}.test:80")
 
-    assert tested.count_hosts() == 1
+    assert len(tested._by_host) == 1
     assert tested.host_of(1) == HOST
 
 
@@ -126,7 +126,7 @@ def test_host_when_it_left_the_window_while_it_waited_then_its_next_claims_go_on
     tested = met(build_window(delay_seconds=delay_seconds), now)
     tested.fill(HOST, [claim(1), claim(2)])
     drained = [one.url_id for one in tested.drain()]
-    without = tested.count_hosts()
+    without = len(tested._by_host)
     tested.fill(HOST, [claim(3), claim(4)])
     now[0] += delay_seconds
     first = popped(tested, now[0])
