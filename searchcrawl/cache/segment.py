@@ -24,6 +24,8 @@ from searchcrawl.durable import make_folder, sync_folder
 from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
 
 _RENAMED = b"x-crawler-"
+#: The WARC header of an answer that came from another URL than that of its page, after redirects.
+_BASE_URL = "X-Crawler-Base-URI"
 #: Headers that do not describe the stored body.
 _TRANSFER = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
 _BREAK = b"\r\n"
@@ -49,7 +51,8 @@ class Place:
 class StoredPage:
     """A page as the cache keeps it: the answer with its decoded body, and the extracted fields.
 
-    ``fields`` may have all values that orjson can write; datetimes are read back as ISO 8601 text.
+    ``fields`` may have all values that orjson can write; datetimes are read back as ISO 8601 text. ``base_url`` is the
+    URL that gave the body where redirects led to another one than ``url``, else None.
     """
 
     url: str
@@ -58,6 +61,7 @@ class StoredPage:
     body: bytes
     fetched_at: datetime
     fields: Mapping[str, Any]
+    base_url: str | None = None
 
 
 def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
@@ -71,6 +75,7 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
         "WARC-Type": "response",
         "WARC-Record-ID": response_id,
         **about,
+        **({_BASE_URL: page.base_url} if page.base_url is not None else {}),
         "Content-Type": "application/http; msgtype=response",
     }
     fields = {
@@ -97,6 +102,7 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
             body=body,
             fetched_at=datetime.fromisoformat(found.headers["warc-date"]),
             fields=fields,
+            base_url=found.headers.get(_BASE_URL.lower()),
         )
     except (ValueError, KeyError, IndexError) as error:
         raise DamagedRecord(f"not a stored answer: {error!r}") from error

@@ -177,6 +177,7 @@ def build_record(document: Document) -> StoredPage:
         headers=document.headers,
         body=document.body,
         fetched_at=document.fetched_at,
+        base_url=document.base_url if document.base_url != document.claim.url else None,
         fields={
             "title": page.title,
             "content": page.text,

@@ -34,7 +34,8 @@ class WebSpider(SourceSpider):
                 headers=headers,
                 body=response.body,
                 mimetype=find_mimetype(response.body, headers),
-                fetched_at=clock.now(),
+                # An answer of the cache has the time when it came.
+                fetched_at=response.meta.get("fetched_at") or clock.now(),
                 redirects=redirects,
                 canonical=canonical,
                 # Validators belong to the URL that answered.

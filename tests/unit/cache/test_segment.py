@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -257,3 +258,14 @@ def test_append_when_the_process_is_killed_midway_then_what_was_committed_is_who
 
     assert killed.returncode == -9
     assert [read(path, each).url for each in (kept, place)] == ["http://a.example/1", "http://a.example/3"]
+
+
+def test_base_url_when_redirects_led_elsewhere_then_the_record_has_it(path: Path) -> None:
+    with_base = replace(page(), base_url="http://a.example/moved/here")
+
+    writer = SegmentWriter(path, committed_bytes=0)
+    with_of, without_of = writer.append(with_base), writer.append(page(2))
+    writer.close()
+
+    assert read(path, with_of) == with_base
+    assert read(path, without_of).base_url is None
