@@ -33,6 +33,7 @@ def main() -> int:
         ("scale.json", "{}", _FIGURES),
         ("drop.json", "drop {}", _DROP_FIGURES),
         ("hosts.json", "hosts {}", _HOST_FIGURES),
+        ("retention.json", "retention {}", _RETENTION_FIGURES),
     ):
         if (scale := OUT / name).exists():
             tables = json.loads(scale.read_text(encoding="utf-8"))["tables"]
@@ -154,6 +155,20 @@ _HOST_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
     ("first claims where every host has a new URL, s", _seconds("initial_claims_seconds")),
     ("hosts through the window a second (CPU µs)", _rate("window")),
     ("hosts in memory after that", lambda figures: f"{figures['known_hosts']:,}"),
+    ("peak RSS, MB", _megabytes("peak_rss_bytes")),
+    ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
+)
+
+_RETENTION_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
+    ("first run, s", _seconds("first_seconds")),
+    ("URLs forgotten in it", lambda figures: f"{figures['first_urls']:,}"),
+    ("second run, s", _seconds("second_seconds")),
+    ("URLs forgotten in it", lambda figures: f"{figures['second_urls']:,}"),
+    ("hosts forgotten in both", lambda figures: f"{figures['first_hosts'] + figures['second_hosts']:,}"),
+    ("transactions that write", lambda figures: f"{figures['writes']:,}"),
+    ("their median, s", _seconds("median_write_seconds")),
+    ("the longest of them, s", _seconds("longest_write_seconds")),
+    ("the longest that reads, s", _seconds("longest_read_seconds")),
     ("peak RSS, MB", _megabytes("peak_rss_bytes")),
     ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
 )

@@ -1,13 +1,14 @@
 """What the store costs with 10^4 to 10^7 URLs, on SQLite and PostgreSQL; `make scale`.
 
-python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--drop | --hosts] [--out FILE]
+python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--drop | --hosts | --retention] [--out FILE]
 
 Each table is filled in bulk (scale_table.py) and then measured through the real modules (scale_measure.py), each in
 a process of its own, so that the peak memory is that of the measured one. The result is added to
 benchmarks/out/scale.json; `make results` puts it into RESULTS.md. 10^7 URLs take 6 GB in the folder for temporary
 files, and half an hour. With ``--drop`` all rows are documents, and what is measured is the edit of a scope that drops
 them (scale_drop.py); the result is added to drop.json. With ``--hosts`` each URL has a host of its own
-(scale_hosts.py); the result is added to hosts.json.
+(scale_hosts.py); the result is added to hosts.json. With ``--retention`` all rows are older than
+``store.retention_days`` (scale_retention.py); the result is added to retention.json.
 """
 
 from __future__ import annotations
@@ -43,11 +44,12 @@ def main() -> int:
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--drop", action="store_true", help="an edit that drops all documents, and nothing else")
     kinds.add_argument("--hosts", action="store_true", help="as many hosts as URLs, and nothing else")
+    kinds.add_argument("--retention", action="store_true", help="rows that are to be forgotten, and nothing else")
     parser.add_argument("--out", type=Path, help="where the result goes")
     arguments = parser.parse_args()
-    name, measure = (
-        ("drop", dropped) if arguments.drop else ("hosts", of_hosts) if arguments.hosts else ("scale", measured)
-    )
+    measures: dict[str, Measure] = {"drop": dropped, "hosts": of_hosts, "retention": of_retention}
+    name = next((kind for kind in measures if getattr(arguments, kind)), "scale")
+    measure = measures.get(name, measured)
     out = arguments.out or OUT / f"{name}.json"
     sizes = [int(float(size)) for size in arguments.sizes.split(",")]
     wanted = [arguments.store] if arguments.store else list(STORES)
@@ -91,11 +93,20 @@ def dropped(place: Place, size: int) -> dict[str, Any]:
 
 def of_hosts(place: Place, size: int) -> dict[str, Any]:
     """The figures of a table of so many hosts, which is gone afterwards."""
+    return _filled_and_measured("scale_hosts", place, size)
+
+
+def of_retention(place: Place, size: int) -> dict[str, Any]:
+    """The figures of a table of old rows, which is gone afterwards."""
+    return _filled_and_measured("scale_retention", place, size)
+
+
+def _filled_and_measured(module: str, place: Place, size: int) -> dict[str, Any]:
     with _folder() as folder:
         url, _ = place(folder)
-        filled = _child("scale_hosts", "fill", url, size, folder)
+        filled = _child(module, "fill", url, size, folder)
         load = os.getloadavg()[0]
-        return {**filled, **_child("scale_hosts", "measure", url, size, folder), "load_before": load}
+        return {**filled, **_child(module, "measure", url, size, folder), "load_before": load}
 
 
 @contextmanager

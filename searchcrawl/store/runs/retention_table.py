@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select, text
 
 from searchcrawl.codes import REFUSED
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
@@ -46,8 +46,16 @@ class Over:
     remove_on: Collection[int]
     kept_run: int
 
-    def build_condition(self) -> ColumnElement[bool]:
-        """The condition, on ``urls`` with an outer join to ``documents``."""
+    def select(self, above: int) -> Select[int]:
+        """The ids of such rows above one.
+
+        All tables have this bound. PostgreSQL takes none from one table of a join to the next: it would read the others
+        from their beginnings for each page, and merge them.
+        """
+        rows = urls.outerjoin(documents, and_(documents.c.url_id == urls.c.id, documents.c.url_id > above))
+        return select(urls.c.id).select_from(rows).where(urls.c.id > above, self._build_condition(above))
+
+    def _build_condition(self, above: int) -> ColumnElement[bool]:
         refused = and_(urls.c.code.in_(sorted(REFUSED)), urls.c.redirects.is_(None))
         removed = or_(documents.c.removed_run.is_(None), documents.c.removed_run < self.kept_run)
         return and_(
@@ -57,14 +65,11 @@ class Over:
             urls.c.first_seen_ms < self.before_ms,
             or_(refused, urls.c.code.in_(sorted(self.remove_on)), urls.c.rule == ORPHAN_RULE),
             or_(documents.c.url_id.is_(None), and_(_NOTHING_LEFT, removed)),
-            ~exists().where(former_documents.c.url_id == urls.c.id),
-            ~exists().where(_copies.c.duplicate_of == urls.c.id),
+            ~exists().where(former_documents.c.url_id == urls.c.id, former_documents.c.url_id > above),
+            ~exists().where(_copies.c.duplicate_of == urls.c.id, _copies.c.duplicate_of > above),
             # SQLite would give its id to the next row, and links that lead to it would lead there.
             urls.c.id < select(func.max(urls.c.id)).scalar_subquery(),
         )
-
-
-_ROWS: Final = urls.outerjoin(documents, documents.c.url_id == urls.c.id)
 
 
 def find_kept_run(transaction: Transaction, source_id: int, before_ms: int) -> int:
@@ -77,18 +82,14 @@ def find_kept_run(transaction: Transaction, source_id: int, before_ms: int) -> i
 
 def find_over(transaction: Transaction, over: Over, *, after: int) -> list[int]:
     """The rows that are over among those with the PAGE_ROWS ids above ``after``."""
-    here = urls.c.id > after, urls.c.id <= after + PAGE_ROWS
-    return list(
-        transaction.execute(select(urls.c.id).select_from(_ROWS).where(*here, over.build_condition())).scalars()
-    )
+    return list(transaction.execute(over.select(after).where(urls.c.id <= after + PAGE_ROWS)).scalars())
 
 
 def purge_urls(transaction: Transaction, over: Over, url_ids: Sequence[int]) -> int:
-    """Deletes those of the rows that are still over, with their links and what is left of their documents."""
+    """Deletes those of the rows, by rising id, that are still over, with their links and what is left of their documents."""
     gone: list[int] = []
     for part in split(url_ids):
-        query = select(urls.c.id).select_from(_ROWS).where(urls.c.id.in_(part), over.build_condition())
-        gone += transaction.execute(query).scalars()
+        gone += transaction.execute(over.select(part[0] - 1).where(urls.c.id.in_(part))).scalars()
     for part in split(gone):
         for column in (outlinks.c.url_id, documents.c.url_id, urls.c.id):
             transaction.execute(delete(column.table).where(column.in_(part)))

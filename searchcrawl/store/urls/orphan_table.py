@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import case, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
 
 from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store.documents.document_table import OUT_OF_QUARANTINE
@@ -56,12 +56,8 @@ def load_links(transaction: Transaction, source_id: int, *, after: int) -> list[
     columns = outlinks.c.url_id, outlinks.c.links, urls.c.code, urls.c.rule, urls.c.redirects.is_not(None)
     query = (
         select(*columns, documents.c.indexed_version)
-        .select_from(
-            outlinks.join(urls, urls.c.id == outlinks.c.url_id).outerjoin(
-                documents, documents.c.url_id == outlinks.c.url_id
-            )
-        )
-        .where(unindexed(urls.c.source_id) == source_id, outlinks.c.url_id > after)
+        .select_from(outlinks.join(urls, urls.c.id == outlinks.c.url_id).outerjoin(documents, _document_above(after)))
+        .where(unindexed(urls.c.source_id) == source_id, outlinks.c.url_id > after, urls.c.id > after)
         .order_by(outlinks.c.url_id)
         .limit(_PAGES_OF_LINKS)
     )
@@ -73,12 +69,21 @@ def load_rows(transaction: Transaction, source_id: int, *, after: int) -> list[N
     columns = [urls.c.id, *(urls.c[name] if name in urls.c else documents.c[name] for name in NamedRow._fields[1:])]
     query = (
         select(*columns)
-        .select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
+        .select_from(urls.outerjoin(documents, _document_above(after)))
         .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
         .order_by(urls.c.id)
         .limit(PAGE_ROWS)
     )
     return [NamedRow._make(row) for row in transaction.execute(query)]
+
+
+def _document_above(after: int) -> ColumnElement[bool]:
+    """The document of a row with an id above ``after``.
+
+    PostgreSQL takes no bound from one table of a join to the next: it would read all tables from their beginnings for
+    each page, and merge them.
+    """
+    return and_(documents.c.url_id == urls.c.id, documents.c.url_id > after)
 
 
 def mark(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -130,7 +130,10 @@ def list_indexed(database: Database, source_id: int) -> Iterator[IndexedRow]:
         .order_by(documents.c.url_id)
         .limit(_PAGE_ROWS)
     )
-    for row in _read_pages(database, source_id, lambda after: query.where(documents.c.url_id > after)):
+    # Both, or PostgreSQL would read the other table from its beginning for each page.
+    for row in _read_pages(
+        database, source_id, lambda after: query.where(documents.c.url_id > after, urls.c.id > after)
+    ):
         digest: bytes = row["fields_digest"] or b""
         settled = bool(digest) and row["state"] == DocumentState.PRESENT
         yield IndexedRow(row["url_id"], row["url"], row["indexed_version"], digest, settled)
