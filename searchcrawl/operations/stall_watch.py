@@ -1,13 +1,15 @@
 """Ends a command that does not turn any more, as the stall watch ends a crawl (X-D12).
 
 A command has no reactor. What can stop it for good is code that keeps the lock of the interpreter: then no Ctrl-C is
-heard, and the lease of its source runs out.
+heard, and the lease of its source, if it has one, runs out.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import logging
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,28 +24,26 @@ _BEAT_SECONDS: Final = 5.0
 
 
 @contextmanager
-def watch_stalls(log: Path, *, seconds: float | None = None) -> Iterator[None]:
-    """Has the process end with exit code 1, and all stacks in ``log``, if no thread can run for ``seconds``.
+def watch_stalls(log: Path | None = None, *, seconds: float | None = None) -> Iterator[None]:
+    """Has the process end with exit code 1 and all its stacks in ``log`` if no thread can run for ``seconds`` (0: never).
 
-    None: as long as a crawl may stand still. It has a thread of its own, since a heartbeat may wait for the store.
+    Without a log they go to standard error; without seconds it is as long as a crawl may stand still.
     """
     seconds = SEARCHCRAWL_STALL_SECONDS if seconds is None else seconds
-    ended = threading.Event()
     try:
-        # Without a buffer: it is written by its descriptor.
-        file = log.open("ab", buffering=0)
+        # A descriptor of its own, as the stream may be closed or replaced meanwhile.
+        file = (
+            os.dup(sys.stderr.fileno()) if log is None else os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        )
     except OSError as error:
-        logger.warning("no stall watch: %s: %s", log, error.strerror or error)
+        logger.warning("no stall watch: %s", error)
+        seconds = file = 0
+    if not seconds:
         yield
         return
-
-    def put_off() -> None:
-        while True:
-            faulthandler.dump_traceback_later(seconds, file=file, exit=True)
-            if ended.wait(min(_BEAT_SECONDS, seconds / 4)):
-                return
-
-    thread = threading.Thread(target=put_off, name="stall watch", daemon=True)
+    ended = threading.Event()
+    # A thread of its own, as a heartbeat may have to wait for the store.
+    thread = threading.Thread(target=_put_off, args=(file, seconds, ended), name="stall watch", daemon=True)
     thread.start()
     try:
         yield
@@ -51,4 +51,11 @@ def watch_stalls(log: Path, *, seconds: float | None = None) -> Iterator[None]:
         ended.set()
         thread.join()
         faulthandler.cancel_dump_traceback_later()
-        file.close()
+        os.close(file)
+
+
+def _put_off(file: int, seconds: float, ended: threading.Event) -> None:
+    while True:
+        faulthandler.dump_traceback_later(seconds, file=file, exit=True)
+        if ended.wait(min(_BEAT_SECONDS, seconds / 4)):
+            return

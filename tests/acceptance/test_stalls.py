@@ -217,3 +217,16 @@ def test_page_when_the_delivery_stops_the_process_again_and_again_then_no_page_i
     assert stops == []
     assert (ended, set(project.codes().values())) == (0, {200})
     assert project.indexed() == sorted([f"{host}/", *(f"{host}/{name}.html" for name in names)])
+
+
+@pytest.mark.parametrize("command", [("test", "--source", "demo"), ("explain", "--live")], ids=["test", "explain"])
+@pytest.mark.few(1)
+def test_dry_run_when_its_page_keeps_the_lock_of_the_interpreter_then_it_ends_with_its_stacks(
+    site: SiteProcess, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    project = make_project(tmp_path, site, HANGS["it searches"])
+
+    ended = project.command(*command, site.url(HOST, "/bad.html"), *OPTIONS)
+
+    assert ended.returncode == 1
+    assert "mine.py" in ended.stderr

@@ -51,12 +51,14 @@ class Command(BaseCommand):
         from scrapy.crawler import AsyncCrawlerProcess  # noqa: PLC0415
 
         from searchcrawl.operations.dry_run import build_dry_run  # noqa: PLC0415
+        from searchcrawl.operations.stall_watch import watch_stalls  # noqa: PLC0415
         from searchcrawl.spiders.page_spider import visit_page  # noqa: PLC0415
 
         context = found.context
         run = build_dry_run(project, context.source, database)
         run.rewriting.open(context.source.name)
-        with closing(run.rewriting), leaving_at_signals():
+        stall_seconds = self.load_settings().getfloat("SEARCHCRAWL_STALL_SECONDS")
+        with closing(run.rewriting), leaving_at_signals(), watch_stalls(seconds=stall_seconds):
             seen = visit_page(AsyncCrawlerProcess(self.load_settings()), run, context.url, depth=context.depth or 0)
         return replace(found, steps=(*found.steps, describe_live_answer(context, seen)))
 

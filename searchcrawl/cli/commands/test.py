@@ -17,6 +17,7 @@ from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.codes import describe_code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.operations.dry_run import build_dry_run
+from searchcrawl.operations.stall_watch import watch_stalls
 from searchcrawl.queries.page import describe_page
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
@@ -54,7 +55,8 @@ class Command(BaseCommand):
             run.rewriting.open(source.name)
             with closing(run.rewriting):
                 url = run.rewriting.normalise(url).url
-                with leaving_at_signals():
+                stall_seconds = self.load_settings().getfloat("SEARCHCRAWL_STALL_SECONDS")
+                with leaving_at_signals(), watch_stalls(seconds=stall_seconds):
                     seen = visit_page(self.crawler_process, run, url)
                 view = describe_page(url, seen, run)
         if opts.json:
