@@ -9,7 +9,6 @@ from __future__ import annotations
 import faulthandler
 import logging
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,8 @@ from searchcrawl.settings import SEARCHCRAWL_STALL_SECONDS
 logger = logging.getLogger(__name__)
 
 _BEAT_SECONDS: Final = 5.0
+#: Its descriptor: faulthandler writes names of files and functions, escaped, and no text of strangers.
+_STANDARD_ERROR: Final = 2
 
 
 @contextmanager
@@ -32,9 +33,7 @@ def watch_stalls(log: Path | None = None, *, seconds: float | None = None) -> It
     seconds = SEARCHCRAWL_STALL_SECONDS if seconds is None else seconds
     try:
         # A descriptor of its own, as the stream may be closed or replaced meanwhile.
-        file = (
-            os.dup(sys.stderr.fileno()) if log is None else os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        )
+        file = os.dup(_STANDARD_ERROR) if log is None else os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     except OSError as error:
         logger.warning("no stall watch: %s", error)
         seconds = file = 0
