@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,9 @@ from tests.solr_server import QUICK_START, PartMissing, RunningSolr, start_solr
 
 _TESTS: Final = Path(__file__).parent
 _ACCEPTANCE: Final = _TESTS / "acceptance"
-_LONGEST: Final = "test_kill.py"
+_FILE: Final = "var/store.db"
+_FILE_URL: Final = f"sqlite:///{_FILE}"
+_LONGEST: Final = ("test_kill.py", "test_whole_lives.py")
 _LONGEST_FIRST: Final = ("acceptance", "integration")
 
 
@@ -64,7 +67,7 @@ def _environment(item: pytest.Item | pytest.Collector) -> Mapping[str, str]:
 def _place(file: Path) -> tuple[int, bool]:
     folder = file.relative_to(_TESTS).parts[0]
     place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
-    return place, file.name != _LONGEST
+    return place, file.name not in _LONGEST
 
 
 def _leave_to_soak(items: Iterable[pytest.Item]) -> None:
@@ -156,6 +159,14 @@ def migrated(postgres: RunningPostgres) -> str:
 
 
 @pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with empty tables, to be copied."""
+    folder = tmp_path_factory.mktemp("migrated")
+    Database(_FILE_URL, folder).close()
+    return folder / _FILE
+
+
+@pytest.fixture(scope="session")
 def used_databases() -> list[str]:
     """Databases with empty tables that tests had, for the next ones."""
     return []
@@ -173,16 +184,20 @@ def empty_postgres_url(postgres: RunningPostgres) -> Iterator[str]:
 def empty_store_url(request: pytest.FixtureRequest) -> str:
     """A store of each kind that has no tables yet; an SQLite file is relative to the folder that is given with it."""
     if request.param == "sqlite":
-        return "sqlite:///var/store.db"
+        return _FILE_URL
     url: str = request.getfixturevalue("empty_postgres_url")
     return url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest, used_databases: list[str]) -> Iterator[str]:
-    """A store of each kind, as ``empty_store_url``; PostgreSQL has its tables already."""
+def store_url(
+    request: pytest.FixtureRequest, tmp_path: Path, migrated_file: Path, used_databases: list[str]
+) -> Iterator[str]:
+    """A store of each kind, as ``empty_store_url``; it has its tables already: a file, in the folder of the test."""
     if request.param == "sqlite":
-        yield "sqlite:///var/store.db"
+        (tmp_path / _FILE).parent.mkdir(exist_ok=True)
+        shutil.copy(migrated_file, tmp_path / _FILE)
+        yield _FILE_URL
         return
     server: RunningPostgres = request.getfixturevalue("postgres")
     if not used_databases:
