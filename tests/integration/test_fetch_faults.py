@@ -41,6 +41,8 @@ EXPECTED: Final[dict[str, dict[str, Expected]]] = {
     row: {path: expected for path, (_, expected) in answers.items()} | SLOW.get(row, {})
     for row, answers in ({"r4": {}} | ROWS).items()
 }
+#: A deadline that a busy machine does not miss either.
+_UNHURRIED: Final = 60
 MOVED: Final[dict[str, Expected]] = {"/chain-0": (963, False), "/moved": (954, False), "/moved-outside": (954, False)}
 
 
@@ -57,7 +59,8 @@ def crawled() -> dict[str, Any]:
         # With all at once, a busy machine misses the deadline of answers that have nothing to do with it.
         late = [path for path in paths if answer["visits"][path]["code"] == 902 and not is_slow(path)]
         if late:
-            answer["visits"] |= by_path(server, crawl([server.url + path for path in late]))
+            again = crawl([server.url + path for path in late], timeout_seconds=_UNHURRIED)
+            answer["visits"] |= by_path(server, again)
     return answer
 
 
@@ -141,7 +144,8 @@ def test_crawl_when_all_answers_are_wrong_then_memory_is_bounded_and_log_is_sile
 def test_redirect_when_followed_then_trail_and_links_are_told(crawled: dict[str, Any]) -> None:
     visits = crawled["visits"]
 
-    assert [hop[1] for hop in visits["/chain-0"]["redirects"]] == [302] * 5
+    chain = visits["/chain-0"]
+    assert (chain["code"], [hop[1] for hop in chain["redirects"]]) == (963, [302] * 5)
     assert visits["/moved"]["links"][0][0].endswith("/ok")
     assert visits["/moved-outside"]["rule"] == "scope.include_hosts: no include matches"
     assert visits["/moved-outside"]["links"] == []
