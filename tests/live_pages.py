@@ -117,9 +117,8 @@ class LivePages:
         self.site.reset()
         self.site.set_page(HOST, "/", start_page(self.size, head))
         self.site.set_page(HOST, "/sitemap.xml", sitemap(self.site, self.size), content_type="application/xml")
-        for number in range(self.size):
-            if number not in self.gone:
-                self.site.set_page(HOST, path(number), make(number, self.editions.get(number, 0)))
+        there = [number for number in range(self.size) if number not in self.gone]
+        self.site.set_pages(HOST, {path(number): make(number, self.editions.get(number, 0)) for number in there})
 
     def heal(self) -> None:
         """The site is as before, but for documents that have changed."""

@@ -96,8 +96,7 @@ def page(title: str, *links: str, text: str = "", head: str = "") -> str:
 def pages(site: SiteProcess, host: str, **bodies: str) -> None:
     """Sets the start page, which links to all of ``bodies``, and these as /NAME.html."""
     site.set_page(host, "/", page("start", *(f"/{name}.html" for name in bodies)))
-    for name, body in bodies.items():
-        site.set_page(host, f"/{name}.html", body)
+    site.set_pages(host, {f"/{name}.html": body for name, body in bodies.items()})
 
 
 def source(site: SiteProcess, host: str, path: str = "/", **fetch: Any) -> dict[str, Any]:

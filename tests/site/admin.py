@@ -4,6 +4,7 @@
 GET    /-/health          ``{"port", "pages", "stages", "up"}``
 GET    /-/pages           what is served
 POST   /-/page            sets a page: ``host``, ``path`` and the fields of ``Site.set_page``
+POST   /-/pages           ``pages``: sets all of a list
 DELETE /-/page            ``host``, ``path``: answers 404 from now on
 POST   /-/behaviour       a rule for a host or path: the fields of ``Behaviour``
 DELETE /-/behaviour       ends the rules of one place (``host``, ``path``, ``prefix``), or all: ``{}``
@@ -53,6 +54,7 @@ class Admin:
         }
         self._changes: dict[tuple[str, str], Callable[[Json], Json]] = {
             ("POST", "page"): self._set_page,
+            ("POST", "pages"): self._set_pages,
             ("DELETE", "page"): self._delete_page,
             ("POST", "stage"): lambda fields: {"pages": site.apply_stage(fields["name"])},
         }
@@ -119,6 +121,11 @@ class Admin:
 
     def _set_page(self, fields: Json) -> Json:
         self._site.set_page(fields.pop("host"), fields.pop("path"), fields)
+        return {}
+
+    def _set_pages(self, fields: Json) -> Json:
+        for page in fields["pages"]:
+            self._set_page(page)
         return {}
 
     def _delete_page(self, fields: Json) -> Json:

@@ -112,6 +112,10 @@ class SiteProcess:
             fields["body"] = body
         self.change("page", host=host, path=path, **fields)
 
+    def set_pages(self, host: str, bodies: Mapping[str, str]) -> None:
+        """Sets the pages of these paths, all at once."""
+        self.change("pages", pages=[{"host": host, "path": path, "body": body} for path, body in bodies.items()])
+
     def delete_page(self, host: str, path: str) -> None:
         """Makes a page answer 404."""
         self.change("page", method="DELETE", host=host, path=path)
