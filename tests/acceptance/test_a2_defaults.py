@@ -96,6 +96,7 @@ def test_crawl_when_a_mandatory_value_is_missing_then_it_is_named_and_nothing_is
     assert not (tmp_path / "var" / "searchcrawl.db").exists()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("project", "robots", "sent", "forbidden"),
     [

@@ -115,6 +115,7 @@ def second(site: SiteProcess) -> Iterator[SiteProcess]:
         yield second
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("source", "of_host", "refused"),
     [

@@ -135,7 +135,6 @@ def test_boundary_when_the_longest_url_is_edited_then_longer_ones_leave_and_come
     assert (back.in_index, set(back.versions)) == (first.in_index, first.in_index)
 
 
-@pytest.mark.matrix
 def test_boundary_when_more_would_leave_than_the_limits_allow_then_all_wait_for_an_approval(
     site: SiteProcess, tmp_path: Path
 ) -> None:

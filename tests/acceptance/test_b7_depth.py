@@ -79,6 +79,7 @@ def check_smallest_depth(site: SiteProcess, folder: Path, delay_seconds: float) 
     assert indexed == ["", "below", "quick/1", "quick/2", "quick/3", "slow", "target"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("delay_seconds", [0, 0.4, 1.2])
 def test_depth_when_a_page_is_reached_by_two_ways_then_the_shorter_one_counts_whatever_the_timing(
     site: SiteProcess, tmp_path: Path, delay_seconds: float

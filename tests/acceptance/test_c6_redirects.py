@@ -117,6 +117,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
         )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("status", TEMPORARY)
 def test_c6_temporary_redirect_when_followed_then_is_indexed_under_the_first_url_wherever_it_leads(
     crawled: Crawled, status: int

@@ -33,6 +33,7 @@ def run_at(project: CrawlProject, seconds: int, *options: str, **variables: str)
     return run(project, *options, **{CLOCK: str(seconds)}, **variables)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("clocks", [(0, -DAY, -DAY, 0), (DAY, 0, 0), (DAY, -DAY, DAY)])
 def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a_page_that_is_gone_leaves(
     project: CrawlProject, clocks: tuple[int, ...]

@@ -98,6 +98,7 @@ def test_list_when_a_source_is_broken_then_the_others_with_a_warning_and_exit_0(
     assert listed.stderr == "warning: sources/broken.toml: render: not available yet\n"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("module", ["searchcrawl", "scrapy"])
 @pytest.mark.parametrize("command", [("list",), ("sources", "check")])
 def test_commands_when_the_project_file_is_broken_then_exit_4_and_one_line(

@@ -136,7 +136,6 @@ def test_copies_when_an_edit_shows_many_pages_under_the_urls_of_others_then_they
     assert is_verified(project)
 
 
-@pytest.mark.matrix
 def test_copies_when_they_are_few_then_they_leave_by_themselves_and_are_counted(project: CrawlProject) -> None:
     copy(project.site, *NAMES[:8])
     first = run(project)

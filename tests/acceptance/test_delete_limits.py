@@ -37,7 +37,6 @@ def waiting(project: CrawlProject) -> list[dict[str, Any]]:
     return [json.loads(line) for line in project.command("quarantine", "list", "demo", "--json").stdout.splitlines()]
 
 
-@pytest.mark.matrix
 def test_removals_when_an_outage_meets_runs_that_end_early_then_together_they_stay_within_the_limits(
     project: CrawlProject,
 ) -> None:

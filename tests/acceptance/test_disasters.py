@@ -187,7 +187,7 @@ DISASTERS |= {
 VARIANTS: Final = (
     "robots 429", "robots forbids", "pages 403", "pages 302 to a login", "pages empty", "sitemap gone",
     "canonical in headers", "noindex in headers", "limit, pages 503", "limit, pages 404", "login form, date",
-    "back soon, nonce", "soft 404, date", "limit 20, login form", "limit 4, back soon with a date",
+    "login form, same", "back soon, same", "back soon, nonce", "soft 404, date", "soft 404, nonce", "limit 20, login form", "limit 4, back soon with a date",
     "all but the start page, login form", "all but the start page, back soon with a date",
 )  # fmt: skip
 

@@ -87,6 +87,7 @@ def slowed(live: LivePages) -> None:
     live.site.clear_log()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("days", [(-1, -1, 0), (1, 0), (1, -1, 1), (0, 400, 0)])
 def test_documents_when_the_clock_is_wrong_then_all_are_found(live: LivePages, days: tuple[int, ...]) -> None:
     for number in days:
@@ -96,6 +97,7 @@ def test_documents_when_the_clock_is_wrong_then_all_are_found(live: LivePages, d
     assert is_as_in_good_times(live)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("expired", [DAY * 3, DAY * 400])
 def test_documents_when_the_certificate_expired_then_all_are_found(tmp_path: Path, expired: Any) -> None:
     good, old = (write_certificate(tmp_path, host=HOST, age=age) for age in (DAY * 0, expired))
@@ -181,6 +183,7 @@ def mounting(part_missing: Callable[[str], NoReturn]) -> None:
 
 
 @of_files
+@pytest.mark.few(3)
 @pytest.mark.usefixtures("mounting")
 @pytest.mark.parametrize(
     ("where", "free"), [("var/cache", 12), ("var/store", 40), ("var/index", 40), ("var/log", 0), ("var", 60)]

@@ -219,7 +219,7 @@ _UNHURRIED: Final = settings(
 )
 
 
-@settings(_UNHURRIED, max_examples=12, derandomize=True, phases=[Phase.generate])
+@settings(_UNHURRIED, max_examples=8, derandomize=True, phases=[Phase.generate])
 @given(draw=st.data())
 def test_documents_when_keys_are_edited_there_and_back_then_none_is_left_behind(
     site: SiteProcess, draw: st.DataObject

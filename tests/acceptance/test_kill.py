@@ -185,8 +185,8 @@ def test_crawl_when_killed_at_a_heartbeat_then_ends_as_if_undisturbed(initial: K
 
 
 def test_crawl_when_killed_at_random_moments_then_ends_as_if_undisturbed(initial: Kind, maintenance: Kind) -> None:
-    lines = initial.rounds(kill_rounds.random_cuts(3, initial.seconds, seed=1))
-    lines += maintenance.rounds(kill_rounds.random_cuts(2, maintenance.seconds, seed=2))
+    lines = initial.rounds(kill_rounds.random_cuts(2, initial.seconds, seed=1))
+    lines += maintenance.rounds(kill_rounds.random_cuts(1, maintenance.seconds, seed=2))
 
     assert lines == []
 

@@ -71,7 +71,6 @@ def refused(project: CrawlProject) -> dict[str, str]:
 
 
 @pytest.mark.few(3)
-@pytest.mark.matrix
 @pytest.mark.parametrize("limit", LIMITS)
 def test_known_pages_when_a_limit_on_traps_is_set_below_them_then_they_are_visited_updated_and_removed(
     project: CrawlProject, limit: str
@@ -155,6 +154,7 @@ def test_known_pages_when_excluded_and_let_in_again_below_a_limit_then_all_are_b
     assert query_columns(project.folder, STUCK) == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.matrix
 @pytest.mark.parametrize(
     ("scope", "code"), [({"max_url_length": 45}, 1004), ({"depth": 1}, 955), ({"dynamic_pages": False}, 955)]

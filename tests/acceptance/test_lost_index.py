@@ -243,7 +243,6 @@ def test_resend_when_killed_then_the_next_run_completes_it(project: CrawlProject
     assert warned(project) == {}
 
 
-@pytest.mark.matrix
 def test_resend_when_removals_wait_then_their_documents_go_in_and_still_wait(project: CrawlProject) -> None:
     run(project)
     gone = NAMES[:11]

@@ -118,7 +118,6 @@ def leaving(project: CrawlProject) -> set[str]:
     return {row["url"].partition(HOST)[2].partition("/")[2] for row in rows}
 
 
-@pytest.mark.matrix
 def test_documents_when_their_redirects_end_at_a_page_that_is_fine_or_gone_or_refused_then_leave(
     project: CrawlProject,
 ) -> None:

@@ -100,7 +100,6 @@ def test_orphans_when_the_page_that_names_them_leads_to_an_excluded_login_then_t
     assert after.codes[f"{HOST}/hub.html"] == 955
 
 
-@pytest.mark.matrix
 def test_orphans_when_kept_then_they_stay_and_are_visited_only_once_they_are_named_again(project: CrawlProject) -> None:
     project.edit(**settings(project.site, "keep"))
     run(project)

@@ -167,7 +167,6 @@ def test_decided_when_killed_in_the_middle_then_the_next_call_or_run_completes_i
     assert is_verified(project)
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("action", ["approve", "restore"])
 def test_decided_when_the_index_is_away_then_exit_6_and_nothing_is_lost(project: CrawlProject, action: str) -> None:
     run(project)
@@ -186,6 +185,7 @@ def test_decided_when_the_index_is_away_then_exit_6_and_nothing_is_lost(project:
     assert is_verified(project)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("action", ["approve", "reject", "restore"])
 def test_decided_when_the_source_is_crawled_then_exit_5(project: CrawlProject, action: str) -> None:
     run(project)

@@ -210,7 +210,6 @@ def kill_before_delivery(project: CrawlProject, seconds: int = 0) -> None:
 
 
 @pytest.mark.few(2)
-@pytest.mark.matrix
 @pytest.mark.parametrize("seconds", [0, -86_400])
 @pytest.mark.parametrize("happen", [gone, noindex])
 def test_rejected_when_a_changed_text_had_not_been_sent_then_it_is_unless_it_may_not_be_indexed(

@@ -137,6 +137,7 @@ def test_s9_store_when_connections_are_ended_by_the_server_then_nothing_is_lost(
     assert_undisturbed(kind, project)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("delivers", [False, True])
 @pytest.mark.parametrize("number", [3, 9, *(pytest.param(number, marks=pytest.mark.soak) for number in (5, 14, 20))])
 def test_s9_store_when_cut_at_a_commit_then_no_transaction_is_lost_or_done_twice(

@@ -42,6 +42,7 @@ def widen(folder: Path) -> None:
         path.chmod(WIDE["folders" if path.is_dir() else "files"])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("umask", "expected"), [(None, OWN), ("077", OWN), ("027", GROUP), ("0022", WIDE)])
 def test_files_when_a_crawl_stores_them_then_they_have_the_modes_that_umask_leaves(
     project: CrawlProject, umask: str | None, expected: dict[str, int]
@@ -59,6 +60,7 @@ def test_files_when_a_crawl_stores_them_then_they_have_the_modes_that_umask_leav
     assert modes(project.folder / "sources") == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("command", [("status",), ("crawl", "demo")], ids=" ".join)
 @pytest.mark.parametrize("umask", ["077", "027"])
 def test_files_when_they_were_stored_with_others_then_are_brought_to_what_is_asked_for(

@@ -125,7 +125,6 @@ def test_undelete_when_the_cache_has_lost_them_then_they_are_fetched(
     assert is_verified(project)
 
 
-@pytest.mark.matrix
 def test_undelete_when_removals_were_approved_then_the_run_that_held_them_back_is_meant(project: CrawlProject) -> None:
     strict = {**source(project.site, HOST), "lifecycle": {"max_delete_documents": 0}}
     run(project)
@@ -193,6 +192,7 @@ def test_undelete_when_done_twice_then_the_second_finds_nothing(project: CrawlPr
     assert (said.returncode, said.stdout) == (0, f"demo: nothing that run {number} removed is missing\n")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", ["99", "1x", "-1", ""])
 def test_undelete_when_there_is_no_such_run_then_exit_2(project: CrawlProject, number: str) -> None:
     run(project)

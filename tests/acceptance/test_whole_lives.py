@@ -243,7 +243,7 @@ def site() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", range(3))
 def test_index_in_a_whole_life_then_nothing_leaves_it_by_mistake(number: int) -> None:
-    live(WholeLife, number, 5, phases=(Phase.generate,))
+    live(WholeLife, number, 2, phases=(Phase.generate,))
 
 
 LIVES: Final = int(os.environ.get("SEARCHCRAWL_LIVES", "500"))

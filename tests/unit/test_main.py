@@ -43,6 +43,7 @@ main()
     assert [run(code.format(name=name)).splitlines()[-1] for name in ("status", "version")] == ["True", "True"]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("words", "package"),
     [

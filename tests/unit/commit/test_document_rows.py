@@ -33,6 +33,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "now_ms", lambda: 0)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(15))
 def test_runs_when_pages_change_at_random_then_the_index_is_that_of_a_fresh_crawl(
     database: Database, seed: int
@@ -56,6 +57,7 @@ def test_runs_when_pages_change_at_random_then_the_index_is_that_of_a_fresh_craw
     assert world.sent == 0
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("seed", range(15))
 def test_runs_when_removals_wait_for_some_runs_then_the_approved_index_is_that_of_a_fresh_crawl(
     database: Database, seed: int

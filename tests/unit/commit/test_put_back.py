@@ -94,6 +94,7 @@ def turned(chance: random.Random, kind: str, number: int) -> Page:
     return Page(body="turned" + ("" if kind == "same" else str(number)), canonical=chance.choice([None, None, "a"]))
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("kind", ["same", "differs"])
 @pytest.mark.parametrize("seed", range(12))
 def test_documents_when_put_back_then_table_and_index_are_as_before(database: Database, seed: int, kind: str) -> None:
