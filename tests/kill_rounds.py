@@ -247,6 +247,24 @@ def maintenance(forks: Forks, site: SiteProcess, folder: Path, template: Path, *
     return Kind(forks, site, folder, prepare, source="demo", exact=exact)
 
 
+def with_full_cache(forks: Forks, site: SiteProcess, folder: Path) -> Path:
+    """A project after two crawls whose cache is full of what is superseded and what is not; the site has changed since."""
+    kill_site.fill(site)
+    template = kill_site.project(folder, site, "demo")
+    assert forks.run(template, "crawl", "demo") == 0
+    kill_site.change(site)
+    assert forks.run(template, "crawl", "demo") == 0
+    size = sum(path.stat().st_size for path in (template / "var" / "cache").rglob("*.gz"))
+    settings = template / "searchcrawl.toml"
+    threshold = "threshold_mb = 0.1"
+    text = settings.read_text("utf-8").replace(threshold, f"{threshold}\nmax_gb = {size / 1024**3}")
+    settings.write_text(text, "utf-8")
+    for number in range(0, 40, 3):
+        page = kill_site.page(f"Third {number}", text=f"third{number} " * 999)
+        site.set_page(kill_site.GENERATED_HOST, f"{kill_site.GENERATED}{number}.html", page)
+    return template
+
+
 def in_solr(forks: Forks, site: SiteProcess, folder: Path, url: str) -> Kind:
     """First crawls into one core of a Solr, each of a source of its own."""
 

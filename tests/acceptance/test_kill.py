@@ -105,22 +105,7 @@ def compacting(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """Third crawls whose cache was full after the second: for what changed since, superseded records have to go."""
     folder = tmp_path_factory.mktemp("compacting")
     with SiteProcess() as site:
-        kill_site.fill(site)
-        template = kill_site.project(folder / "template", site, "demo")
-        assert forks.run(template, "crawl", "demo") == 0
-        kill_site.change(site)
-        assert forks.run(template, "crawl", "demo") == 0
-        size = sum(path.stat().st_size for path in (template / "var" / "cache").rglob("*.gz"))
-        settings = template / "searchcrawl.toml"
-        text = settings.read_text("utf-8")
-        settings.write_text(
-            text.replace("threshold_mb = 0.1", f"threshold_mb = 0.1\nmax_gb = {size / 1024**3}"), "utf-8"
-        )
-        for number in range(0, 40, 3):
-            path = f"{kill_site.GENERATED}{number}.html"
-            site.set_page(
-                kill_site.GENERATED_HOST, path, kill_site.page(f"Third {number}", text=f"third{number} " * 999)
-            )
+        template = kill_rounds.with_full_cache(forks, site, folder / "template")
         kind = kill_rounds.maintenance(forks, site, folder, template)
         kind.reference()
         yield kind

@@ -128,3 +128,20 @@ def test_maintenance_when_the_power_fails_at_each_failpoint_then_ends_as_if_undi
         kind.reference()
 
         assert kind.rounds(kill_rounds.cuts(kind.passed, first=3, skip=[_BEAT])) == []
+
+
+@pytest.mark.soak
+def test_crawl_whose_cache_is_full_when_the_power_fails_around_compaction_then_ends_as_if_undisturbed(
+    forks: Forks, library: Path, tmp_path: Path
+) -> None:
+    with SiteProcess() as site:
+        template = kill_rounds.with_full_cache(forks, site, tmp_path / "template")
+        plain = kill_rounds.maintenance(forks, site, tmp_path, template)
+        kind = PowerKind(
+            forks, site, tmp_path, plain.prepare, "demo", verifies=True, library=library, ways=power_loss.WAYS
+        )
+        kind.reference()
+        points = ("segment.copied", "segment.moved", "cache.freed")
+        others = kind.passed.keys() - {*points}
+
+        assert kind.rounds(kill_rounds.cuts(kind.passed, first=5, skip=sorted(others))) == []
