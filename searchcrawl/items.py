@@ -145,7 +145,7 @@ class Outcome:
     ``retry_after_seconds`` where the server named it. ``links`` are URLs to be admitted at the
     claim's own depth (targets of 301, 308 and meta refresh). ``released``: the row is to be released
     unchanged, because the process is stopping. ``stopped_worker``: the worker that read the page was ended by a limit,
-    or died.
+    or died. ``unasked``: no request was sent for the row in this run, because its host is blocked.
     """
 
     claim: Claim
@@ -160,6 +160,7 @@ class Outcome:
     etag: str | None = None
     last_modified: str | None = None
     stopped_worker: bool = False
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -253,7 +253,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
             failures=claim.failures,
             after_run=group.after_run,
         )
-    due_ms = None if _is_last_visit(outcome) else _compute_due_ms(source, group, now_ms, failed_runs)
+    due_ms = _find_next_visit_ms(outcome, source, group, now_ms, failed_runs)
     settled = _build_settled(outcome, due_ms=due_ms, failed_runs=failed_runs, failures=failures)
     if outcome.code == 304 and not outcome.transient:
         group.unchanged.append(settled)
@@ -269,6 +269,16 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
     group.counts.update(_choose_counters(outcome, failed=failed))
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
+
+
+def _find_next_visit_ms(outcome: Outcome, source: Source, group: Group, now_ms: int, failed_runs: int) -> int | None:
+    """When a row without a page is due again; None for a last visit."""
+    if _is_last_visit(outcome):
+        return None
+    if outcome.unasked and not source.lifecycle.recrawl_every_hours:
+        # Before those that were asked: pages that block their host each time must not keep all others from being read.
+        return group.horizon_ms + 1
+    return _compute_due_ms(source, group, now_ms, failed_runs)
 
 
 def _choose_counters(outcome: Outcome, *, failed: bool) -> tuple[str, ...]:

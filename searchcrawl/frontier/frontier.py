@@ -161,7 +161,8 @@ class Frontier:
         for host, code, claim in self.window.take_blocked():
             if code in BUSY:
                 self._run.count(**{HELD_BACK: 1})
-            self.settle(Outcome(claim=claim, code=code, error=f"{host}: blocked for this run {explain_block(code)}"))
+            error = f"{host}: blocked for this run {explain_block(code)}"
+            self.settle(Outcome(claim=claim, code=code, error=error, unasked=claim.attempt == 0))
 
     def _finish(self) -> None:
         self.exhausted = True

@@ -221,3 +221,16 @@ def test_failing_pages_when_the_key_is_not_set_then_stay_for_ever(project: Crawl
 
     assert after.in_index == before.in_index
     assert failures(project, NAMES[0]) == {"server": 4}
+
+
+def test_pages_when_others_before_them_block_their_host_in_each_run_then_they_are_read_in_the_runs_after(
+    project: CrawlProject,
+) -> None:
+    # They come first in the queue, and five failures in a row block the host for the run.
+    for name in NAMES[:8]:
+        project.site.set_behaviour(HOST, path(name), mode="reset")
+    edit(project)
+
+    found = [(run(project).ended.exit_code, len(project.indexed())) for _ in range(3)]
+
+    assert found[-1] == (0, 1 + len(NAMES) - 8), found
