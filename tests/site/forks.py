@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import json
 import os
 import select
@@ -21,6 +22,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 START_SECONDS: Final = 30.0
 #: Longer than a site takes to end once it was told to.
 _END_SECONDS: Final = 10.0
+_PR_SET_PDEATHSIG: Final = 1
 
 
 class ForkedSite:
@@ -114,6 +116,8 @@ def main() -> None:
 
 
 def _become(order: dict[str, Any], serve: Any) -> None:
+    # A site does not outlive a test run that was killed.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     os.chdir(order["folder"])
     try:
         serve(order["arguments"])
