@@ -45,6 +45,8 @@ class Exit(IntEnum):
     NO_START = 8
     #: deletions wait in quarantine
     QUARANTINE = 9
+    #: nothing was done: it would pass the limits on deleting
+    PAST_LIMITS = 10
 
 
 _OF_ERRORS: Final[Mapping[type[Exception], Exit]] = {

@@ -43,6 +43,9 @@ NAMES = (
     "shutdown.begin",
     "shutdown.drain",
     "migrate.mid",
+    "forget.listed",
+    "forget.emptied",
+    "forget.done",
 )
 
 

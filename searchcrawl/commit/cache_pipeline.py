@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from scrapy.crawler import Crawler
 
@@ -22,6 +23,7 @@ from searchcrawl.commit.turned_pages import TurnedPages
 from searchcrawl.comparison.bring_together import compare_at_begin
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.items import Document, Outcome
+from searchcrawl.rules.forgotten import digest
 from searchcrawl.run import Run
 from searchcrawl.sources.loading import read_start_urls
 from searchcrawl.stages import stages_of
@@ -97,8 +99,7 @@ class CachePipeline:
         admission = Admission(
             source_id=run.source_id, boundary=run.boundary, max_urls=most, known_urls=known, traps=self._traps
         )
-        if run.rules_edited:
-            review(run, admission)
+        self._review(run, admission)
         if run.source.lifecycle.orphans == "check":
             release_orphans(run)
         self._admit_start(run, admission)
@@ -115,6 +116,15 @@ class CachePipeline:
             in_flight=self._in_flight,
             listeners=replace(self._listeners, on_commit=self._committed, on_failure=self._failed),
         )
+
+    def _review(self, run: Run, admission: Admission) -> None:
+        """Applies edited rules to all rows, and a list of forgotten URLs that changed since it was applied to them."""
+        forgotten = digest(run.source.forgotten)
+        is_applied = run.read(partial(run_table.find_forgotten, source=run.source_id)) == forgotten
+        if run.rules_edited or not is_applied:
+            review(run, admission)
+        if not is_applied:
+            run.write(partial(run_table.set_forgotten, source=run.source_id, digest=forgotten))
 
     def _admit_start(self, run: Run, admission: Admission) -> None:
         starts, found = normalise_starts(read_start_urls(run.project, run.source), run.rewriting)

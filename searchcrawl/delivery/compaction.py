@@ -17,9 +17,11 @@ from searchcrawl.cache.segment import SegmentWriter
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import reach
 from searchcrawl.run import Run
+from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.documents.segment_table import Moved, Needed
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
@@ -94,13 +96,43 @@ def compact(run: Run, cache: DocumentCache, group: Sequence[Segment]) -> set[int
     return stay
 
 
-def _move(run: Run, cache: DocumentCache, writer: SegmentWriter, number: int) -> None:
-    rows = run.read(partial(segment_table.find_needed, source_id=run.source_id, number=number))
+def rewrite(run: Run, cache: DocumentCache, number: int) -> bool:
+    """Has a segment go, with all that no row names; what is needed of it moves to a new one, also what waits for the index.
+
+    For a command that holds the source between runs, and sends nothing meanwhile. Raises as ``compact``. Returns whether
+    the segment is gone; records that cannot be read go with it.
+    """
+    opened = run.read(partial(segment_table.find_open, source_id=run.source_id))[0]
+    if opened == number:
+        # Nothing is appended to it any more.
+        run.write(partial(segment_table.begin, source_id=run.source_id))
+    find_needed = partial(segment_table.find_needed, source_id=run.source_id, number=number, with_waiting=True)
+    if run.read(find_needed):
+        target = run.write(partial(segment_table.begin, source_id=run.source_id, newest=number))
+        with closing(cache.open_writer(target, 0)) as writer:
+            _move(run, cache, writer, number, with_waiting=True)
+    if damaged := [row.url_id for row in run.read(find_needed)]:
+        run.write(partial(_fetch_again, url_ids=damaged))
+    return give_up(run, cache, number)
+
+
+def _fetch_again(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
+    """Has the pages fetched whose records cannot be read and are to be sent."""
+    lost = segment_table.select_waiting(transaction, url_ids)
+    batch_table.mark_records_lost(transaction, lost)
+    url_table.reopen(transaction, lost)
+
+
+def _move(run: Run, cache: DocumentCache, writer: SegmentWriter, number: int, *, with_waiting: bool = False) -> None:
+    rows = run.read(
+        partial(segment_table.find_needed, source_id=run.source_id, number=number, with_waiting=with_waiting)
+    )
     for step in _split(rows):
         moved = _copy(cache, writer, number, step)
         writer.sync()
         reach("segment.copied")
-        run.write(partial(_note_moved, source_id=run.source_id, number=number, writer=writer, moved=moved))
+        note = partial(_note_moved, number=number, writer=writer, moved=moved, with_waiting=with_waiting)
+        run.write(partial(note, source_id=run.source_id))
         reach("segment.moved")
 
 
@@ -132,9 +164,15 @@ def _copy(cache: DocumentCache, writer: SegmentWriter, number: int, rows: Sequen
 
 
 def _note_moved(
-    transaction: Transaction, *, source_id: int, number: int, writer: SegmentWriter, moved: Sequence[Moved]
+    transaction: Transaction,
+    *,
+    source_id: int,
+    number: int,
+    writer: SegmentWriter,
+    moved: Sequence[Moved],
+    with_waiting: bool,
 ) -> None:
-    segment_table.move(transaction, source_id, number, target=writer.number, moved=moved)
+    segment_table.move(transaction, source_id, number, target=writer.number, moved=moved, with_waiting=with_waiting)
     segment_table.set_committed(transaction, source_id, writer.number, writer.position)
 
 

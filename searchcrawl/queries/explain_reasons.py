@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from searchcrawl.rules import forgotten
 from searchcrawl.rules.decision import Decision, Proposal
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.effective import BUILT_IN
@@ -58,6 +59,9 @@ def build_reason(step: str, decision: Decision, source: Source, proposal: Propos
     """A decision of the source's rules, with the file and the key where the rule is written."""
     if not decision.key:
         return Reason(step=step, rule=decision.rule, file=decision.file or None)
+    if decision.key == forgotten.KEY:
+        # No key of the source: the list is the project's.
+        return Reason(step=step, rule=decision.rule, file=forgotten.FILE, key=forgotten.KEY)
     file, key = locate(source, decision.key)
     if proposal is not None:
         proposal = Proposal(locate(source, proposal.key)[1], proposal.value)
@@ -68,6 +72,8 @@ def parse_reason(text: str, step: str, source: Source) -> Reason:
     """The reason that a row keeps as ``KEY: RULE``, or as a rule alone."""
     key, colon, rule = text.partition(": ")
     table = _POSITION.sub("", key).partition(".")[0]
+    if colon and key == forgotten.KEY:
+        return Reason(step=step, rule=rule, file=forgotten.FILE, key=key)
     if not colon or table not in type(source).model_fields or " " in key:
         return Reason(step=step, rule=text)
     return build_reason(step, Decision(False, rule, source.file, key), source)

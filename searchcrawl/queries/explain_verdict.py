@@ -14,6 +14,7 @@ from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Co
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, parse_reason
 from searchcrawl.queries.urls import UrlState
+from searchcrawl.rules import forgotten
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.failures import is_confirmed
@@ -51,7 +52,7 @@ def find_verdict(context: Context) -> Verdict:
     if refusals:
         return _explain_outside(context, facts, refusals)
     if listed.code in REFUSED and listed.rule is not None and not leads_outside(listed):
-        if is_changed(context.changed, listed.rule):
+        if is_changed(context.changed, listed.rule) or listed.rule.startswith(f"{forgotten.KEY}: "):
             return _explain_lifted(context, f"refused when it was found ({listed.rule})")
         # A rule about all URLs of the source refused it: the boundary itself lets it pass.
         step = "rewrite" if listed.rule.startswith("rewrite") else "boundary"

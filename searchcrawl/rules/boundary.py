@@ -11,6 +11,7 @@ from searchcrawl import urls
 from searchcrawl.codes import Code
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.decision import Decision, Proposal
+from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.host_rules import (
     HostBlock,
     HostIndex,
@@ -82,7 +83,7 @@ class Boundary:
 
     A URL is allowed if its length, host, port, path, the whole URL and the limits all allow it. An exclude wins over an
     include. The ports of the source and of all ``hosts`` that match are joined, and so are their paths. A limit of 0 is
-    no limit. ``file`` is named in the decisions. The constructor raises ConfigurationError, with the key and the rule,
+    no limit. What is ``forgotten`` is refused before all else. ``file`` is named in the other decisions. The constructor raises ConfigurationError, with the key and the rule,
     for an invalid rule, and for a source that has neither an include nor ``allow_all`` (B5).
     """
 
@@ -103,13 +104,13 @@ class Boundary:
         max_path_segments: int = 16,
         max_query_parameters: int = 10,
         max_repeated_segments: int = 3,
+        forgotten: Forgotten | None = None,
         file: str = "",
     ) -> None:
         if not (allow_all or include_hosts or include_urls):
             raise ConfigurationError(file, "scope", "needs include_hosts, include_urls or allow_all = true (got none)")
         self._allow_all = [Decision(True, "allow_all", file, "scope.allow_all")] if allow_all else []
-        # Without host rules the URL rules decide alone.
-        self._default = self._allow_all or [Decision(True, file=file)]
+        self._default = self._allow_all or [Decision(True, file=file)]  # without host rules the URL rules decide alone
         self._host_names = HostNameRules(include_hosts, exclude_hosts, file)
         self._blocks = _Blocks(hosts, include_ports, exclude_ports, file)
         self._url_rules = UrlRules(include=include_urls, exclude=exclude_urls, file=file)
@@ -124,6 +125,7 @@ class Boundary:
         )
         self._max_url_length = max_url_length
         self._too_long = [Decision(False, f"max_url_length = {max_url_length}", file, "scope.max_url_length")]
+        self._forgotten = forgotten
         self._origins: dict[str, _Origin] = {}
 
     def decide(self, url: str, depth: int | None = None) -> Decision:
@@ -194,6 +196,8 @@ class Boundary:
 
     def _ask_in_order(self, url: str, depth: int | None) -> Iterator[Sequence[Decision]]:
         """What each kind of rule says about ``url``; a kind is asked only when its turn comes."""
+        if self._forgotten is not None and (gone := self._forgotten.find(url)) is not None:
+            yield [gone]
         if 0 < self._max_url_length < len(url):
             yield self._too_long
         origin, seen, slash = self._locate(url)

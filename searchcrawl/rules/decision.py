@@ -26,8 +26,8 @@ class Decision:
 
     @property
     def is_exclusion(self) -> bool:
-        """Whether an exclude rule refuses, and neither a limit nor a missing include."""
-        return not self.allowed and self.key.rpartition(".")[2].startswith("exclude_")
+        """Whether an exclude rule refuses, or the list of what is forgotten, and neither a limit nor a missing include."""
+        return not self.allowed and self.key.rpartition(".")[2].startswith(("exclude_", "forget"))
 
     def propose_include(self, values: Mapping[str, str | int]) -> Proposal | None:
         """Returns the include that would end this refusal; None for any decision that is not ``NO_INCLUDE``.

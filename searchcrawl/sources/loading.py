@@ -16,6 +16,7 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile, InvalidUrl, 
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
+from searchcrawl.rules.forgotten import Forgotten
 from searchcrawl.rules.host_rules import HostBlock
 from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.index_filter import IndexFilter
@@ -34,6 +35,7 @@ from searchcrawl.sources.checking import (
 from searchcrawl.sources.config import STANDARD, Origin, Source, SourceFile
 from searchcrawl.sources.effective import find_references, hide_plain_secrets, list_layers, merge_layers
 from searchcrawl.sources.fetch_table import TlsFiles
+from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
 from searchcrawl.sources.project import FILE, Project, ProjectFile
 from searchcrawl.sources.rewrites import build_rewriters
@@ -45,7 +47,7 @@ T = TypeVar("T")
 PROJECT_VARIABLE: Final = "SEARCHCRAWL_PROJECT"
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
 #: Fields of the models that are no keys of a file.
-_HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references"})
+_HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references", "forgotten"})
 #: The keys of ``[scope]`` that are no argument of ``Boundary``.
 _NOT_ABOUT_SINGLE_URLS: Final = frozenset(
     {"host", "follow_links", "max_urls", "strip_parameters", "max_urls_per_pattern", "trap_after"}
@@ -76,7 +78,8 @@ def load_project(root: Path) -> Project:
     tables, errors = read_known_keys(
         Project, raw, file=project.FILE, root=root, later=project.LATER_KEYS, hidden=_HIDDEN
     )
-    loaded, more = validate(Project, tables, file=project.FILE, extra={"root": root, "written": tables})
+    extra = {"root": root, "written": tables, "forgotten": read_list(root)}
+    loaded, more = validate(Project, tables, file=project.FILE, extra=extra)
     checked = _require_no_errors(loaded, join_errors(errors, more + (_find_unknown_sources(loaded) if loaded else [])))
     hide_plain_secrets(checked, of_file=ProjectFile)
     return checked
@@ -120,6 +123,7 @@ def _load_source(project: Project, name: str) -> Source:
     chosen, unknown = _choose_set(project, own, file)
     values, origins = merge_layers(list_layers(project, own, file=file, parameters=chosen))
     extra = {"name": name, "file": file, "origins": origins, "references": find_references(values)}
+    extra["forgotten"] = project.forgotten
     loaded, more = validate(Source, values, file=file, extra=extra)
     errors = join_errors([*errors, *unknown], more)
     if loaded is not None and not errors:
@@ -140,6 +144,12 @@ def _choose_set(project: Project, own: Mapping[str, Any], file: str) -> tuple[st
         return str(name), []
     message = f"no such set in {FILE}{guess(name, project.parameters)} (got {quote_value(name)})"
     return name, [ConfigurationError(to_one_line(file), "parameters", message)]
+
+
+def stand_in_for(project: Project, name: str) -> Source:
+    """A source of which only the name is known, as its file is missing or broken: with built-in values."""
+    values = {"name": name, "file": f"sources/{name}.toml", "scope": {"allow_all": True}}
+    return Source.model_validate({**values, "forgotten": project.forgotten})
 
 
 def load_sources(project: Project) -> tuple[dict[str, Source], list[ConfigurationError]]:
@@ -230,7 +240,15 @@ def build_boundary(source: Source) -> Boundary:
     """The boundary of a source; raises ConfigurationError for a rule that cannot be understood (B1–B5)."""
     hosts = [HostBlock(**dict(block)) for block in source.scope.host]
     rules = {name: value for name, value in source.scope if name not in _NOT_ABOUT_SINGLE_URLS}
-    return Boundary(**rules, hosts=hosts, file=source.file)
+    return Boundary(**rules, hosts=hosts, forgotten=build_forgotten(source, source.forgotten), file=source.file)
+
+
+def build_forgotten(source: Source, lines: Sequence[str]) -> Forgotten | None:
+    """``lines`` of ``forgotten.txt`` as a source sees URLs; None where there are none."""
+    if not lines:
+        return None
+    display = build_display_map(source) if source.display else None
+    return Forgotten(lines, identity=Identity(source.scope.strip_parameters), display=display)
 
 
 def build_index_filter(source: Source) -> IndexFilter:

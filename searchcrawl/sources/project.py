@@ -182,10 +182,11 @@ class ProjectFile(Table):
 class Project(ProjectFile):
     """A project: its folder and its searchcrawl.toml. Relative paths start at ``root``.
 
-    ``written`` is the content of the file, with references resolved.
+    ``written`` is the content of the file, with references resolved; ``forgotten`` has the lines of ``forgotten.txt``.
     """
 
     root: Path
+    forgotten: tuple[str, ...] = Field(default=(), repr=False)
     written: Mapping[str, Any] = Field(default_factory=dict, repr=False)
 
     def path(self, text: str) -> Path:

@@ -40,6 +40,7 @@ sources = Table(
     Column("listed_run", Integer),
     # 1: something is noted of documents that nothing names any more (lifecycle.orphans).
     Column("orphans", SmallInteger, nullable=False, server_default="0"),
+    Column("forgotten", Text),  # The list of forgotten URLs that all rows agree with (rules.forgotten.digest).
 )
 
 hosts = Table(

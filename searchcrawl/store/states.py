@@ -157,6 +157,7 @@ FETCH_TRANSITIONS: Final = (
     Transition((_F.SETTLED,), _F.TODO, "the record cannot be read for a delivery", "delivery"),
     Transition((_F.SETTLED,), _F.TODO, "store and index differ about the document: the page decides", "comparison"),
     Transition((_F.TODO, _F.SETTLED), _F.SETTLED, "edited rules refuse a known URL", "commit"),
+    Transition(tuple(_F), _F.SETTLED, "somebody asks for the URL to be forgotten: `forget`", "operations"),
 )
 
 DOCUMENT_TRANSITIONS: Final = (
@@ -233,6 +234,10 @@ DOCUMENT_TRANSITIONS: Final = (
         "operations",
     ),
     Transition((_D.NONE, _D.WITHHELD, _D.REMOVING), _D.RECORD_LOST, "the same, and its record is gone", "operations"),
+    Transition(
+        (*_MAY_LEAVE, _D.QUARANTINED), _D.REMOVING, "somebody asks for its URL to be forgotten: `forget`", "operations"
+    ),
+    Transition(tuple(_D), _D.NONE, "the same, and the index does not have it", "operations"),
     Transition((_D.REMOVING,), _D.NONE, "the index acknowledges the removal", "delivery"),
     Transition((_D.REMOVING,), _D.WITHHELD, "the index acknowledges the removal of a copy", "delivery"),
 )

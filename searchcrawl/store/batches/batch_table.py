@@ -14,7 +14,8 @@ from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import PENDING, BatchState, DocumentState
 
 _PENDING: Final = is_one_of("documents.state", PENDING)
-_TO_SEND: Final = or_(documents.c.state == int(DocumentState.CACHED), documents.c.state == int(DocumentState.SENDING))
+#: Documents that wait for the index, or are in a delivery without a receipt.
+TO_SEND: Final = or_(documents.c.state == int(DocumentState.CACHED), documents.c.state == int(DocumentState.SENDING))
 
 
 class SealedBatch(NamedTuple):
@@ -214,7 +215,7 @@ def set_documents(transaction: Transaction, url_ids: Sequence[int], **values: An
 def find_segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
     """Segments with documents that wait for the index, or are in a delivery that it has not committed."""
     columns = select(documents.c.segment).where(documents.c.source_id == source_id, documents.c.segment.is_not(None))
-    waiting = columns.where(_PENDING, _TO_SEND).distinct()
+    waiting = columns.where(_PENDING, TO_SEND).distinct()
     under_way = columns.where(documents.c.batch_id.in_(_list_unfinished(transaction, source_id))).distinct()
     return {*transaction.execute(waiting).scalars(), *transaction.execute(under_way).scalars()}
 
@@ -222,7 +223,7 @@ def find_segments_in_use(transaction: Transaction, source_id: int) -> set[int]:
 def waits_for_index(transaction: Transaction, source_id: int) -> ColumnElement[bool]:
     """The condition on ``documents`` for those that wait for the index, or are in a delivery that it has not committed."""
     unfinished = _list_unfinished(transaction, source_id)
-    return or_(_TO_SEND, and_(documents.c.batch_id.is_not(None), documents.c.batch_id.in_(unfinished)))
+    return or_(TO_SEND, and_(documents.c.batch_id.is_not(None), documents.c.batch_id.in_(unfinished)))
 
 
 def _list_unfinished(transaction: Transaction, source_id: int) -> list[int]:

@@ -93,25 +93,49 @@ def count_needed(transaction: Transaction, source_id: int) -> dict[int, int]:
     return found
 
 
-def find_needed(transaction: Transaction, source_id: int, number: int) -> list[Needed]:
-    """The records of a segment that are still needed and do not wait for the index, in their order there."""
+def find_needed(transaction: Transaction, source_id: int, number: int, *, with_waiting: bool = False) -> list[Needed]:
+    """The records of a segment that are still needed, in their order there.
+
+    Without those that wait for the index, unless ``with_waiting``: a delivery may be reading them.
+    """
     found: list[Needed] = []
     waits = batch_table.waits_for_index(transaction, source_id)
     for table in _TABLES:
         columns = table.c.record_offset, table.c.response_bytes + table.c.fields_bytes, table.c.url_id
         query = select(*columns).where(table.c.segment == number, table.c.source_id == source_id)
-        if table is documents:
+        if table is documents and not with_waiting:
             query = query.where(~waits)
         found += map(Needed._make, transaction.execute(query))
     return sorted(found)
 
 
-def move(transaction: Transaction, source_id: int, number: int, *, target: int, moved: Sequence[Moved]) -> None:
-    """Notes that records of segment ``number`` are in ``target`` now; those that wait for the index meanwhile stay."""
+def select_waiting(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
+    """Those of ``url_ids`` whose documents are to be sent, or are in a delivery that has not ended."""
+    found: list[int] = []
+    for part in split(url_ids):
+        query = select(documents.c.url_id).where(documents.c.url_id.in_(part), batch_table.TO_SEND)
+        found += transaction.execute(query).scalars()
+    return found
+
+
+def move(
+    transaction: Transaction,
+    source_id: int,
+    number: int,
+    *,
+    target: int,
+    moved: Sequence[Moved],
+    with_waiting: bool = False,
+) -> None:
+    """Notes that records of segment ``number`` are in ``target`` now.
+
+    Those that wait for the index meanwhile stay, unless ``with_waiting``.
+    """
     waits = batch_table.waits_for_index(transaction, source_id)
     for part in split(moved):
         here = documents.c.url_id.in_([one.url_id for one in part])
-        waiting = set(transaction.execute(select(documents.c.url_id).where(here, waits)).scalars())
+        query = select(documents.c.url_id).where(here, waits)
+        waiting = set() if with_waiting else set(transaction.execute(query).scalars())
         _set_places(transaction, documents, number, target, [one for one in part if one.url_id not in waiting])
         _set_places(transaction, former_documents, number, target, part)
 

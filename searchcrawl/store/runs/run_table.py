@@ -78,6 +78,17 @@ def set_fingerprint(transaction: Transaction, source: int, value: str) -> None:
     transaction.execute(update(sources).where(sources.c.id == source).values(fingerprint=value))
 
 
+def find_forgotten(transaction: Transaction, source: int) -> str | None:
+    """The digest of the list of forgotten URLs that was applied to all rows of a source."""
+    found: str | None = transaction.execute(select(sources.c.forgotten).where(sources.c.id == source)).scalar()
+    return found
+
+
+def set_forgotten(transaction: Transaction, source: int, digest: str | None) -> None:
+    """Notes that a list of forgotten URLs was applied to all rows of a source."""
+    transaction.execute(update(sources).where(sources.c.id == source).values(forgotten=digest))
+
+
 def find_last(transaction: Transaction, source: int) -> RunRow | None:
     """The latest run of a source."""
     query = select(runs).where(runs.c.source_id == source).order_by(runs.c.id.desc()).limit(1)

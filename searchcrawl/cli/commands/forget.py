@@ -1,0 +1,138 @@
+"""Forget URLs: out of index, cache and table at once, and refused from then on."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_error, print_line, print_note, print_object, print_warnings
+from searchcrawl.exceptions import ConfigurationError, SearchcrawlError
+from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.failpoints import reach
+from searchcrawl.operations import forgetting
+from searchcrawl.operations.forgetting import Known, PastLimit
+from searchcrawl.rules.forgotten import FILE, PATTERN, digest
+from searchcrawl.sources.forgotten_list import add_lines, check_line, read_lines_of
+from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Database
+
+
+class _Call(NamedTuple):
+    """What one call of the command has in common for all sources."""
+
+    project: Project
+    database: Database
+    before: str | None
+    last_id: int
+    approved: bool
+    retry_seconds: float
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (0, None)
+    shown_arguments = "[URL…]"
+    example = "searchcrawl forget https://www.example.org/people/jane.html"
+
+    def long_desc(self) -> str:
+        return (
+            f"The URLs are added to {FILE} of the project, which no source may request any more, and what is known of them "
+            "is removed: documents from the index, records from the cache, rows from the table. A source that is crawled "
+            "meanwhile is not changed (exit 5): call again. Without URLs, what the file says is carried out."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--pattern",
+            action="append",
+            default=[],
+            metavar="P",
+            help="a URL rule, as in scope.exclude_urls; repeatable",
+        )
+        parser.add_argument("--file", metavar="F", help=f"a file in the form of {FILE}, with a URL or a pattern a line")
+        parser.add_argument(
+            "--yes", action="store_true", help="also where patterns match more documents than the limits on deleting"
+        )
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
+        project = self.load_project()
+        lines = _read_lines(args, opts) or project.forgotten
+        before = digest(project.forgotten)
+        with closing(Database(project.database_url, project.root)) as database:
+            found = forgetting.survey(project, database, lines)
+            past = forgetting.find_past_limits(database, found)
+            if past and not opts.yes:
+                return _refuse(past)
+            add_lines(project.root, [*lines, *found.aliases])
+            reach("forget.listed")
+            retry_seconds = self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS")
+            call = _Call(self.load_project(), database, before, found.last_id, bool(past), retry_seconds)
+            ended = [_forget(call, known, as_json=opts.json) for _, known in sorted(found.known.items())]
+        if not opts.json:
+            print_line(f"{FILE}: what it names is refused from now on")
+        return max(ended, default=Exit.DONE)
+
+
+def _read_lines(args: list[str], opts: argparse.Namespace) -> list[str]:
+    try:
+        lines = [check_line(url) for url in args]
+        lines += [check_line(f"{PATTERN} {pattern}") for pattern in opts.pattern]
+    except ConfigurationError as error:
+        raise UsageError(error.message) from error
+    return lines if opts.file is None else [*lines, *read_lines_of(Path(opts.file))]
+
+
+def _refuse(past: list[PastLimit]) -> int:
+    for name, documents, total in past:
+        print_note(
+            f"searchcrawl forget: the patterns match {documents} of {total} documents of {name}, more than its limits on "
+            "deleting allow: nothing was done; --yes forgets them all the same"
+        )
+    return Exit.PAST_LIMITS
+
+
+def _forget(call: _Call, known: Known, *, as_json: bool) -> int:
+    """Has one source forget, and prints its receipt; returns its exit code. An error of one does not stop the others."""
+    name = known.source.name
+    if isinstance(known.error, ConfigurationError):
+        print_warnings([known.error])
+    try:
+        if not forgetting.is_concerned(call.project, call.database, known):
+            _show(forgetting.build_receipt(name), as_json=as_json)
+            return Exit.DONE
+        install_run_log(call.project, known.source)
+        receipt, failure = forgetting.forget_in(
+            call.project,
+            call.database,
+            known,
+            last_id=call.last_id,
+            approved=call.approved,
+            before=call.before,
+            retry_seconds=call.retry_seconds,
+        )
+    except (SearchcrawlError, OSError) as error:
+        print_error(error)
+        return exit_of(error)
+    _show(receipt, as_json=as_json)
+    if failure is not None:
+        print_error(failure)
+    return Exit.DONE if failure is None else exit_of(failure)
+
+
+def _show(receipt: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_object(receipt)
+        return
+    failed = f", {receipt['failed']} removals refused by the index" if receipt["failed"] else ""
+    to_fetch = f"; the next run fetches {receipt['to_fetch']} others with the same text" if receipt["to_fetch"] else ""
+    print_line(
+        f"{receipt['source']}: {receipt['documents']} documents forgotten, {receipt['removed']} removals from the index"
+        f"{failed}{to_fetch}"
+    )

@@ -1,0 +1,260 @@
+"""A right to be forgotten: URLs leave index, cache and table at once, and are refused from then on.
+
+``forgotten.txt`` has them first, so that no later run asks for them. Then each source gives up what it knows of them: a
+transaction empties rows and seals their removals, which a later run or call sends where the index is away. A crash at any
+moment is completed by the same call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from searchcrawl import clock
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.commit.document_rows import resolve_again
+from searchcrawl.comparison.bring_together import prepare_resend
+from searchcrawl.delivery import delivery_queue
+from searchcrawl.delivery.delivery_queue import Sent
+from searchcrawl.exceptions import ConfigurationError, DeliveryError, UnknownSource
+from searchcrawl.failpoints import reach
+from searchcrawl.index.opening import use_index
+from searchcrawl.index.receiver import SearchIndex
+from searchcrawl.operations import redelivery
+from searchcrawl.operations.forgotten_records import find_segments, remove_records
+from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.rules.decision import Decision
+from searchcrawl.rules.forgotten import FILE, KEY, Forgotten, digest
+from searchcrawl.rules.lifecycle import is_within_limits
+from searchcrawl.run import Run
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.forgotten_list import add_lines
+from searchcrawl.sources.loading import build_forgotten, load_source, stand_in_for
+from searchcrawl.sources.project import Project
+from searchcrawl.store.batches import removal_table
+from searchcrawl.store.documents import document_table, duplicate_key_table
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import run_table
+from searchcrawl.store.statements import split
+from searchcrawl.store.states import DocumentState
+from searchcrawl.store.urls import forget_table
+from searchcrawl.store.urls.forget_table import NamedRow
+
+_RETRY_SECONDS: Final = 60.0
+_DAY_MS: Final = 86_400_000
+
+
+@dataclass(slots=True)
+class Known:
+    """What a source knows of forgotten URLs: rows that a line names, and rows that a pattern alone matches.
+
+    ``error`` is that of its file, where that is missing or broken: then it stands for the source with built-in values.
+    """
+
+    source: Source
+    source_id: int
+    forgotten: Forgotten
+    error: ConfigurationError | UnknownSource | None = None
+    named: list[int] = field(default_factory=list)
+    matched: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What all sources know of forgotten URLs, by the name of the source; ``last_id`` is that of the last row seen.
+
+    ``aliases`` are the URLs of rows that were found as, or are shown as, a URL that a line names.
+    """
+
+    known: dict[str, Known]
+    aliases: dict[str, None] = field(default_factory=dict)
+    last_id: int = 0
+
+
+class PastLimit(NamedTuple):
+    """A source of which patterns match more documents than may be removed at once."""
+
+    source: str
+    documents: int
+    of: int
+
+
+def survey(project: Project, database: Database, lines: Sequence[str]) -> Survey:
+    """Looks for what ``lines`` mean, in the rows of all sources; writes nothing. Raises StoreError."""
+    names = database.read(run_table.find_source_names)
+    by_id = {source_id: _open_source(project, name, source_id, lines) for source_id, name in names.items()}
+    found = Survey({known.source.name: known for known in by_id.values()})
+    while rows := database.read(partial(forget_table.load_rows, after=found.last_id)):
+        found.last_id = rows[-1].id
+        for row in rows:
+            if (known := by_id.get(row.source_id)) is not None:
+                _sort(row, known, found.aliases)
+    return found
+
+
+def _open_source(project: Project, name: str, source_id: int, lines: Sequence[str]) -> Known:
+    error = None
+    try:
+        source = load_source(project, name)
+    except (ConfigurationError, UnknownSource) as caught:
+        source, error = stand_in_for(project, name), caught
+    return Known(source, source_id, build_forgotten(source, lines) or Forgotten([]), error)
+
+
+def _sort(row: NamedRow, known: Known, aliases: dict[str, None]) -> None:
+    forgotten = known.forgotten
+    others = [url for url in (row.found_as, row.display_url) if url is not None]
+    if forgotten.find_named(row.url):
+        known.named.append(row.id)
+    elif any(forgotten.find_named(url) for url in others):
+        aliases[row.url] = None
+        known.named.append(row.id)
+    elif forgotten.find(row.url):
+        known.matched.append(row.id)
+    elif any(forgotten.find(url) for url in others):
+        aliases[row.url] = None
+        known.matched.append(row.id)
+
+
+def find_past_limits(database: Database, found: Survey) -> list[PastLimit]:
+    """The sources of which patterns match more documents than the limits on deleting allow (L3)."""
+    return [past for known in found.known.values() if (past := database.read(partial(_find_past, known=known)))]
+
+
+def _find_past(transaction: Transaction, *, known: Known) -> PastLimit | None:
+    removals = forget_table.count_documents(transaction, known.matched)
+    if not removals:
+        return None
+    lifecycle, since_ms = known.source.lifecycle, clock.now_ms() - _DAY_MS
+    recent = removal_table.count_recent(transaction, known.source_id, since_ms=since_ms)
+    totals = document_table.count_totals(transaction, known.source_id)
+    documents = totals["documents"] + recent
+    allowed = is_within_limits(
+        removals + recent + totals["quarantined"],
+        documents,
+        max_delete_percent=lifecycle.max_delete_percent,
+        max_delete_documents=lifecycle.max_delete_documents,
+    )
+    return None if allowed else PastLimit(known.source.name, removals, documents)
+
+
+def is_concerned(project: Project, database: Database, known: Known) -> bool:
+    """Whether a source knows anything of forgotten URLs, or its cache has a record of one; raises CacheError."""
+    if known.named or known.matched:
+        return True
+    cache = DocumentCache(project.cache_dir / known.source.name)
+    try:
+        return any(find_segments(database.read, cache, known.source_id, lambda url: _is_meant(known, url)))
+    finally:
+        cache.close()
+
+
+def _is_meant(known: Known, url: str) -> bool:
+    return known.forgotten.find(url) is not None
+
+
+def forget_in(
+    project: Project,
+    database: Database,
+    known: Known,
+    *,
+    last_id: int,
+    approved: bool,
+    before: str | None,
+    retry_seconds: float = _RETRY_SECONDS,
+) -> tuple[dict[str, Any], DeliveryError | None]:
+    """Has a source forget what a survey up to row ``last_id`` found, and what has been added since.
+
+    Removals by patterns count towards the limits on deleting, unless ``approved``. ``before`` is the digest of the list
+    that the rows were known to agree with, before lines were added. Returns the receipt,
+    ``{"source", "documents", "removed", "failed", "to_fetch"}``, and the error of an index that could not be reached:
+    all else is done then. Raises SourceBusy while the source is crawled, StoreError, CacheError.
+    """
+    source = known.source.model_copy(update={"forgotten": project.forgotten})
+    sent, failure = Sent(), None
+    with lease_source(project, source, database) as run:
+        if run is None:
+            return build_receipt(source.name), None
+        _add_later_rows(run, known, last_id)
+        ids = [*known.named, *known.matched]
+        documents = sum(_empty_rows(run, known, counted=not approved))
+        try:
+            sent = _send(run, retry_seconds)
+        except DeliveryError as error:
+            failure = error
+        cache = DocumentCache(project.cache_dir / source.name)
+        try:
+            remove_records(run, cache, lambda url: _is_meant(known, url))
+        finally:
+            cache.close()
+        left = sum(run.write(partial(forget_table.purge, url_ids=part)) for part in split(ids))
+        run.write(partial(_note_applied, source=source, source_id=run.source_id, before=before))
+        reach("forget.done")
+    receipt = build_receipt(source.name, documents=documents, removed=sent.removed, to_fetch=sent.to_fetch)
+    return receipt | {"failed": left if failure is None else 0}, failure
+
+
+def build_receipt(source: str, *, documents: int = 0, removed: int = 0, to_fetch: int = 0) -> dict[str, Any]:
+    """What was done for a source: documents forgotten, removals that the index acknowledged and those that it refused.
+
+    ``to_fetch`` are pages with the same text that take the place of a forgotten one, and have no record any more.
+    """
+    return {"source": source, "documents": documents, "removed": removed, "failed": 0, "to_fetch": to_fetch}
+
+
+def _add_later_rows(run: Run, known: Known, last_id: int) -> None:
+    """Adds rows that a crawl added since the survey, before the source was taken."""
+    aliases: dict[str, None] = {}
+    while rows := run.read(partial(forget_table.load_rows, after=last_id, source_id=run.source_id)):
+        last_id = rows[-1].id
+        for row in rows:
+            _sort(row, known, aliases)
+    if aliases:
+        add_lines(run.project.root, aliases)
+
+
+def _empty_rows(run: Run, known: Known, *, counted: bool) -> Iterator[int]:
+    for ids, is_counted in ((known.named, False), (known.matched, counted)):
+        for part in split(ids):
+            yield run.write(partial(_empty_page, run=run, url_ids=part, counted=is_counted))
+            reach("forget.emptied")
+
+
+def _empty_page(transaction: Transaction, *, run: Run, url_ids: Sequence[int], counted: bool) -> int:
+    """Empties rows and seals their removals; returns how many documents that concerns."""
+    rows = {row.id: row for row in forget_table.load_known(transaction, run.source_id, url_ids)}
+    rules = {row.id: _find_rule(run, row.url) for row in rows.values()}
+    rules = {url_id: rule for url_id, rule in rules.items() if not rows[url_id].is_forgotten(rule)}
+    before = duplicate_key_table.load(transaction, list(rules))
+    sealing = [url_id for url_id in rules if rows[url_id].is_in_index and rows[url_id].state != DocumentState.REMOVING]
+    if sealing:
+        removal_table.seal(transaction, run.source_id, run.id, clock.now_ms(), sealing, counted=counted)
+    forget_table.empty(transaction, rules)
+    resolve_again(transaction, run.source_id, before)
+    forget_table.purge(transaction, list(rules))
+    return len(before)
+
+
+def _find_rule(run: Run, url: str) -> str:
+    """The rule of a row, as the boundary says it; of one that was found as a forgotten URL, or is shown as one, itself."""
+    decision = run.boundary.decide(url)
+    return (decision if decision.key == KEY else Decision(False, url, FILE, KEY)).text
+
+
+def _send(run: Run, retry_seconds: float) -> Sent:
+    """Sends the removals, and the pages that take the place of forgotten ones, with all else that waits."""
+    if not run.read(partial(delivery_queue.is_waiting, source_id=run.source_id)):
+        return Sent()
+    with use_index(run.project) as receiver:
+        if isinstance(receiver, SearchIndex):
+            receiver.ping()
+        prepare_resend(run)
+        return redelivery.send_waiting(run, receiver, retry_seconds, None)
+
+
+def _note_applied(transaction: Transaction, *, source: Source, source_id: int, before: str | None) -> None:
+    """Notes that all rows agree with the list, if they did before: else the next run looks at each."""
+    if run_table.find_forgotten(transaction, source_id) == before:
+        run_table.set_forgotten(transaction, source_id, digest(source.forgotten))

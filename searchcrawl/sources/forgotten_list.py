@@ -1,0 +1,105 @@
+"""``forgotten.txt``: the list of what a project has forgotten. A line each; blank lines and ``#`` lines do not count."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from searchcrawl import urls
+from searchcrawl.durable import sync_folder
+from searchcrawl.exceptions import ConfigurationError, InvalidUrl
+from searchcrawl.rules.forgotten import FILE, PATTERN, Forgotten, read_pattern
+from searchcrawl.sources.checking import quote_value
+from searchcrawl.terminal import to_one_line
+
+_HEAD: Final = "# No source of this project requests or indexes these URLs: searchcrawl forget, docs: how-to/forget.\n"
+
+
+def read_list(root: Path) -> tuple[str, ...]:
+    """The lines of the project's list, each once; raises ConfigurationError for a file or line that is not understood."""
+    path = root / FILE
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise ConfigurationError(FILE, "", f"cannot be read ({error.strerror})") from error
+    return _read(path, FILE, about.st_mtime_ns, about.st_size, about.st_ino)
+
+
+def read_lines_of(path: Path) -> tuple[str, ...]:
+    """The lines of another file of the same form."""
+    return _read_now(path, str(path))
+
+
+# Each source of a project asks for it.
+@lru_cache(maxsize=8)
+def _read(path: Path, file: str, *_version: int) -> tuple[str, ...]:
+    return _read_now(path, file)
+
+
+def _read_now(path: Path, file: str) -> tuple[str, ...]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigurationError(to_one_line(file), "", f"cannot be read ({reason})") from error
+    found: dict[str, None] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not line.strip().startswith("#"):
+            found[check_line(line.strip(), file=file, place=f"line {number}")] = None
+    return tuple(found)
+
+
+def check_line(text: str, *, file: str = "", place: str = "") -> str:
+    """A line as it is kept: a URL as its identity; raises ConfigurationError."""
+    pattern = read_pattern(text)
+    if pattern is None:
+        try:
+            return urls.resolve(text)
+        except InvalidUrl as error:
+            message = f"not an http or https URL, nor {PATTERN} and a URL rule (got {quote_value(text)})"
+            raise ConfigurationError(to_one_line(file), place, message) from error
+    try:
+        Forgotten([text])
+    except ConfigurationError as error:
+        raise ConfigurationError(to_one_line(file), place, error.message) from error
+    return f"{PATTERN} {pattern}"
+
+
+def add_lines(root: Path, lines: Iterable[str]) -> None:
+    """Adds lines that the list does not have; they survive a loss of power. Raises OSError, ConfigurationError."""
+    with _locked(root):
+        known = set(read_list(root))
+        fresh = [line for line in dict.fromkeys(lines) if line not in known]
+        if fresh:
+            _write(root, fresh)
+
+
+def _write(root: Path, fresh: Sequence[str]) -> None:
+    path, new = root / FILE, root / f".{FILE}.new"
+    before = path.read_text(encoding="utf-8-sig") if path.exists() else _HEAD
+    if before and not before.endswith("\n"):
+        before += "\n"
+    with new.open("w", encoding="utf-8") as file:
+        file.write(before + "".join(f"{line}\n" for line in fresh))
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    sync_folder(root)
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    """One process at a time: two calls must not lose each other's lines."""
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,144 @@
+"""Rows of URLs that are forgotten: what was known of them goes, and the URL alone stays, with the rule that refuses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import bindparam, case, delete, func, or_, select, update
+
+from searchcrawl.codes import Code
+from searchcrawl.store.batches.batch_table import set_documents
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import documents, former_documents, outlinks, urls
+from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.states import DocumentState, FetchState
+
+#: Rows that are read at once.
+PAGE_ROWS: Final = 5000
+#: What is known of the content of a document, and what an operator decided about it.
+_EMPTY: Final = (
+    *("segment", "record_offset", "response_bytes", "fields_bytes", "body_digest", "fields_digest", "mimetype"),
+    *("etag", "last_modified", "last_changed_ms", "duplicate_of", "canonical_key", "display_key", "unavailable_ms"),
+    *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
+)
+
+
+class NamedRow(NamedTuple):
+    """A row with all URLs that it has: as it is fetched, as it was found, and as it is shown."""
+
+    id: int
+    source_id: int
+    url: str
+    found_as: str | None
+    display_url: str | None
+
+
+class KnownRow(NamedTuple):
+    """A row and what is known of it; ``state`` is that of its document, None without one."""
+
+    id: int
+    url: str
+    code: int
+    rule: str | None
+    fetch_state: int
+    state: int | None
+    indexed_version: int | None
+
+    @property
+    def is_in_index(self) -> bool:
+        """Whether the index has or may have the document."""
+        return self.indexed_version is not None or self.state in {DocumentState.SENDING, DocumentState.REMOVING}
+
+    def is_forgotten(self, rule: str) -> bool:
+        """Whether nothing is left to be forgotten."""
+        refused = (self.fetch_state, self.code, self.rule) == (FetchState.SETTLED, Code.OUTSIDE_BOUNDARY, rule)
+        return refused and self.state is None
+
+
+def load_rows(transaction: Transaction, *, after: int, source_id: int | None = None) -> list[NamedRow]:
+    """The next rows of all sources, or of one, by rising id."""
+    query = select(*(urls.c[name] for name in NamedRow._fields)).where(urls.c.id > after)
+    if source_id is not None:
+        query = query.where(unindexed(urls.c.source_id) == source_id)
+    return [NamedRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
+
+
+def load_known(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> list[KnownRow]:
+    """What is known of those of these rows that are of a source, by rising id."""
+    of_document = {"state", "indexed_version"}
+    columns = [(documents if name in of_document else urls).c[name] for name in KnownRow._fields]
+    found: list[KnownRow] = []
+    for part in split(sorted(url_ids)):
+        query = select(*columns).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
+        here = urls.c.id.in_(part), urls.c.source_id == source_id
+        found += map(KnownRow._make, transaction.execute(query.where(*here).order_by(urls.c.id)))
+    return found
+
+
+def empty(transaction: Transaction, rules: Mapping[int, str]) -> None:
+    """Empties rows, by id with the rule that refuses them from now on; documents whose removal is sealed keep that alone.
+
+    The documents are still there, so that their copies can be decided about; ``purge`` deletes them.
+    """
+    url_ids = sorted(rules)
+    set_documents(
+        transaction,
+        url_ids,
+        **dict.fromkeys(_EMPTY),
+        code=int(Code.OUTSIDE_BOUNDARY),
+        content_length=0,
+        leaving=0,
+        state=case(
+            (documents.c.state == int(DocumentState.REMOVING), documents.c.state), else_=int(DocumentState.NONE)
+        ),
+    )
+    for part in split(url_ids):
+        transaction.execute(delete(former_documents).where(former_documents.c.url_id.in_(part)))
+        transaction.execute(delete(outlinks).where(outlinks.c.url_id.in_(part)))
+    if rules:
+        cleared = (
+            "error",
+            "failures",
+            "due_ms",
+            "last_fetched_ms",
+            "redirects",
+            "found_as",
+            "display_url",
+            "lastmod_ms",
+        )
+        statement = (
+            update(urls)
+            .where(urls.c.id == bindparam("row_id"))
+            .values(
+                **dict.fromkeys(cleared),
+                fetch_state=int(FetchState.SETTLED),
+                code=int(Code.OUTSIDE_BOUNDARY),
+                rule=bindparam("new_rule"),
+                attempts=0,
+                failed_runs=0,
+            )
+        )
+        transaction.execute(statement, [{"row_id": url_id, "new_rule": rules[url_id]} for url_id in url_ids])
+
+
+def purge(transaction: Transaction, url_ids: Sequence[int]) -> int:
+    """Deletes the emptied documents that the index does not have; returns how many of these rows still have one."""
+    left = 0
+    for part in split(url_ids):
+        here = documents.c.url_id.in_(part)
+        gone = (documents.c.state == int(DocumentState.NONE), documents.c.indexed_version.is_(None))
+        transaction.execute(delete(documents).where(here, documents.c.segment.is_(None), *gone))
+        left += int(transaction.execute(select(func.count()).select_from(documents).where(here)).scalar_one())
+    return left
+
+
+def count_documents(transaction: Transaction, url_ids: Sequence[int]) -> int:
+    """How many of these rows have a document that the index has, or may have."""
+    found = 0
+    sending = documents.c.state == int(DocumentState.SENDING)
+    for part in split(url_ids):
+        query = select(func.count()).select_from(documents)
+        has = or_(documents.c.indexed_version.is_not(None), sending)
+        found += int(transaction.execute(query.where(documents.c.url_id.in_(part), has)).scalar_one())
+    return found

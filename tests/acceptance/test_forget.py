@@ -1,0 +1,323 @@
+"""``forget URL``: out of index, cache and table at once, and refused from then on, also after kill -9 at any step."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from searchcrawl.run import begin
+from searchcrawl.sources.fingerprint import VERSIONS
+from searchcrawl.sources.loading import load_project, load_source
+from searchcrawl.store.engine.database import Database
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import is_verified
+from tests.acceptance.support_stories import page, pages, run, source
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess, configure
+from tests.solr_server import free_port
+
+HOST: Final = "people.acme.test"
+NAMES: Final = ("alpha", "beta", "gamma", "delta", *(f"page{number}" for number in range(12)))
+#: Each durable step of the command, in its order.
+STEPS: Final = (
+    *("forget.listed", "forget.emptied", "delete.sent", "delete.marked", "commit.sent"),
+    *("segment.copied", "segment.moved", "cache.freed", "forget.done"),
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        pages(site, HOST, **{name: page(f"text of {name}") for name in NAMES})
+        yield new_project(tmp_path, site, **source(site, HOST))
+
+
+def url_of(project: CrawlProject, name: str) -> str:
+    return project.site.url(HOST, f"/{name}.html")
+
+
+def forget(project: CrawlProject, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
+    done = project.command("forget", *arguments, "--json")
+    assert done.returncode == code, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def cached(project: CrawlProject) -> str:
+    """All that the segments hold on the disk."""
+    segments = sorted((project.folder / "var" / "cache").rglob("*.warc.gz"))
+    return "".join(gzip.decompress(segment.read_bytes()).decode("utf-8", "replace") for segment in segments)
+
+
+def left(project: CrawlProject) -> set[str]:
+    return {url.rpartition("/")[2].removesuffix(".html") for url in project.indexed()} - {""}
+
+
+def receipt(documents: int, removed: int, **more: int) -> dict[str, Any]:
+    return {"source": "demo", "documents": documents, "removed": removed, "failed": 0, "to_fetch": 0, **more}
+
+
+def explain(project: CrawlProject, url: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(project.command("explain", url, "--json").stdout)
+    return answer
+
+
+def test_forget_when_a_document_is_named_then_it_is_nowhere_and_never_asked_for_again(project: CrawlProject) -> None:
+    run(project)
+    before = project.versions()
+    url = url_of(project, "alpha")
+
+    done = forget(project, url)
+    row = project.rows()[f"{HOST}/alpha.html"]
+    again = forget(project, url)
+    resent = json.loads(project.command("resend", "demo", "--json").stdout)
+    second = run(project)
+
+    assert (done, again) == ([receipt(1, 1)], [receipt(0, 0)])
+    assert left(project) == set(NAMES) - {"alpha"}
+    assert (row["code"], row["rule"], row["document_state"]) == (955, f"forget: {url}", None)
+    assert "text of alpha" not in cached(project)
+    assert "/alpha.html\r\n" not in cached(project)
+    # All other records are still there.
+    assert resent == receipt(len(before) - 1, 0)
+    assert f"{HOST}/alpha.html" not in second.requested
+    assert (second.ended.exit_code, second.counts["deleted"]) == (0, 0)
+    assert url in (project.folder / "forgotten.txt").read_text("utf-8").splitlines()
+    assert is_verified(project)
+
+
+def test_forget_when_explained_and_tested_then_the_list_is_named(project: CrawlProject) -> None:
+    run(project)
+    url = url_of(project, "alpha")
+    forget(project, url)
+
+    found = explain(project, url)
+    never_seen = url_of(project, "never")
+    forget(project, never_seen)
+    tried = json.loads(project.command("test", url, "--source", "demo", "--json").stdout)
+    listed = project.command("urls", "demo", "--rule", "forget", "--json").stdout.splitlines()
+
+    reason = {"step": "boundary", "rule": url, "file": "forgotten.txt", "key": "forget"}
+    assert (found["in_index"], found["decided_by"]) == (False, reason)
+    assert explain(project, never_seen)["decided_by"]["file"] == "forgotten.txt"
+    assert (tried["code"], tried["text"]) == (955, "")
+    assert [json.loads(line)["state"] for line in listed] == ["rejected"]
+    assert project.site.requested().count(f"{HOST}/alpha.html") == 1
+
+
+def test_forget_when_other_pages_have_the_text_then_one_that_is_not_forgotten_takes_its_place(
+    project: CrawlProject,
+) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        project.site.set_page(HOST, f"/{name}.html", page("one text"))
+    first = run(project)
+
+    forget(project, url_of(project, "alpha"), url_of(project, "beta"))
+    taken = left(project)
+    forget(project, url_of(project, "gamma"))
+
+    assert first.listed == {f"{HOST}/alpha.html": [f"{HOST}/beta.html", f"{HOST}/gamma.html"]} or first.listed
+    assert taken == set(NAMES) - {"alpha", "beta"}
+    assert left(project) == set(NAMES) - {"alpha", "beta", "gamma"}
+    assert "one text" not in cached(project)
+    assert is_verified(project)
+
+
+def test_forget_when_a_copy_is_named_then_no_document_names_it_any_more(project: CrawlProject) -> None:
+    for name in ("alpha", "beta"):
+        project.site.set_page(HOST, f"/{name}.html", page("one text"))
+    first = run(project)
+    ((survivor, copies),) = first.listed.items()
+    copy = copies[0].rpartition("/")[2].removesuffix(".html")
+
+    forget(project, url_of(project, copy))
+
+    assert survivor.rpartition("/")[2].removesuffix(".html") in left(project)
+    assert all(not hit.fields.get("duplicates") for hit in project.hits("*"))
+    assert is_verified(project)
+
+
+def test_forget_when_an_earlier_version_lies_in_the_cache_then_it_goes_too(project: CrawlProject) -> None:
+    run(project)
+    project.site.set_page(HOST, "/alpha.html", page("second version"))
+    run(project)
+    assert "text of alpha" in cached(project)
+
+    forget(project, url_of(project, "alpha"))
+
+    assert "text of alpha" not in cached(project)
+    assert "second version" not in cached(project)
+    assert "text of beta" in cached(project)
+
+
+def test_forget_when_the_line_is_taken_out_then_the_page_comes_back(project: CrawlProject) -> None:
+    run(project)
+    forget(project, url_of(project, "alpha"))
+    (project.folder / "forgotten.txt").write_text("# none\n", "utf-8")
+
+    said = explain(project, url_of(project, "alpha"))["verdict"]
+    back = run(project)
+
+    assert "as yet" in said
+    assert f"{HOST}/alpha.html" in back.in_index
+    assert not (NAMES and back.bodies > 1)
+
+
+def test_forget_when_a_line_is_added_by_hand_then_the_next_run_removes_within_the_limits(project: CrawlProject) -> None:
+    run(project)
+    (project.folder / "forgotten.txt").write_text(url_of(project, "alpha") + "\n", "utf-8")
+
+    second = run(project)
+
+    assert (second.counts["deleted"], left(project)) == (1, set(NAMES) - {"alpha"})
+    assert forget(project) == [receipt(1, 0)]
+    assert "text of alpha" not in cached(project)
+
+
+def test_forget_when_patterns_pass_the_limits_then_nothing_is_done_without_yes(project: CrawlProject) -> None:
+    project.edit(**{**source(project.site, HOST), "lifecycle": {"max_delete_documents": 3}})
+    run(project)
+    pattern = "*/page*.html"
+
+    refused = project.command("forget", "--pattern", pattern, "--json")
+    untouched = left(project)
+    done = forget(project, "--pattern", pattern, "--yes")
+    later = run(project)
+
+    assert (refused.returncode, refused.stdout, untouched) == (10, "", set(NAMES))
+    assert "12 of 17 documents of demo" in refused.stderr
+    assert done == [receipt(12, 12)]
+    assert left(project) == {"alpha", "beta", "gamma", "delta"}
+    assert (later.ended.exit_code, is_verified(project)) == (0, True)
+
+
+def test_forget_when_a_file_names_urls_then_no_limit_holds_and_lines_are_kept_once(project: CrawlProject) -> None:
+    project.edit(**{**source(project.site, HOST), "lifecycle": {"max_delete_documents": 0}})
+    run(project)
+    named = project.folder / "asked.txt"
+    named.write_text("# asked for today\n" + "".join(url_of(project, name) + "#x\n" for name in ("alpha", "beta")))
+
+    done = forget(project, "--file", str(named))
+    forget(project, url_of(project, "beta"))
+    lines = (project.folder / "forgotten.txt").read_text("utf-8").splitlines()
+
+    assert done == [receipt(2, 2)]
+    assert [line for line in lines if not line.startswith("#")] == [url_of(project, name) for name in ("alpha", "beta")]
+    assert run(project).ended.exit_code == 0
+
+
+@pytest.mark.parametrize("text", ["ftp://x.test/", "not a url", "pattern: re:(", "pattern:"])
+def test_forget_when_a_line_is_not_understood_then_nothing_is_crawled(project: CrawlProject, text: str) -> None:
+    (project.folder / "forgotten.txt").write_text(f"# first\n{text}\n", "utf-8")
+
+    checked = project.command("sources", "check")
+    ended = project.command("crawl", "demo")
+
+    assert (checked.returncode, ended.returncode) == (4, 4)
+    assert checked.stderr.startswith("forgotten.txt: line 2: ")
+    assert project.site.requested() == []
+
+
+def test_forget_when_a_wrong_url_is_given_then_it_is_a_wrong_use(project: CrawlProject) -> None:
+    done = project.command("forget", "nowhere")
+
+    assert (done.returncode, (project.folder / "forgotten.txt").exists()) == (2, False)
+
+
+def test_forget_when_redirects_starts_and_sitemaps_lead_there_then_it_is_not_asked_for(project: CrawlProject) -> None:
+    target = url_of(project, "alpha")
+    project.site.set_behaviour(HOST, "/beta.html", status=302, headers={"Location": target})
+    project.site.set_behaviour(HOST, "/gamma.html", status=301, headers={"Location": target})
+    urls = {"urls": [project.site.url(HOST, "/"), target]}
+    project.edit(**{**source(project.site, HOST), "start": urls})
+
+    forget(project, target)
+    first = run(project)
+
+    assert f"{HOST}/alpha.html" not in first.requested
+    assert (first.codes[f"{HOST}/alpha.html"], first.codes[f"{HOST}/beta.html"]) == (955, 955)
+    assert left(project) == set(NAMES) - {"alpha", "beta", "gamma"}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_forget_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
+    run(project)
+    url = url_of(project, "alpha")
+
+    killed = COMMANDS.run(project.folder, "forget", url, SEARCHCRAWL_FAILPOINT=step)
+    forget(project, url)
+    later = run(project)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert left(project) == set(NAMES) - {"alpha"}
+    assert project.rows()[f"{HOST}/alpha.html"]["document_state"] is None
+    assert "text of alpha" not in cached(project)
+    assert "text of beta" in cached(project)
+    assert (later.ended.exit_code, later.bodies, is_verified(project)) == (0, 0, True)
+
+
+@pytest.mark.parametrize("step", ["forget.listed", "forget.emptied", "delete.sent", "segment.moved"])
+def test_forget_when_killed_then_the_next_run_removes_the_document_too(project: CrawlProject, step: str) -> None:
+    run(project)
+
+    killed = COMMANDS.run(project.folder, "forget", url_of(project, "alpha"), SEARCHCRAWL_FAILPOINT=step)
+    later = run(project)
+
+    assert (killed.returncode, later.ended.exit_code) == (-signal.SIGKILL, 0)
+    assert left(project) == set(NAMES) - {"alpha"}
+    assert f"{HOST}/alpha.html" not in later.requested
+    assert is_verified(project)
+
+
+@pytest.mark.parametrize("completed_by", ["forget", "flush", "crawl"])
+def test_forget_when_the_index_is_away_then_exit_6_and_it_is_completed_later(
+    project: CrawlProject, completed_by: str
+) -> None:
+    run(project)
+    url = url_of(project, "alpha")
+    away = {"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"}
+    configure(project.folder, index=away)
+
+    waits = project.command("forget", url, "--json", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
+    configure(project.folder, index={"type": "local", "url": None})
+    kept = left(project)
+    arguments = {"forget": (url,), "flush": ("demo",), "crawl": ("demo",)}[completed_by]
+    done = project.command(completed_by, *arguments)
+
+    assert (waits.returncode, json.loads(waits.stdout)) == (6, receipt(1, 0))
+    assert kept == set(NAMES)
+    assert "text of alpha" not in cached(project)
+    assert (done.returncode, left(project), is_verified(project)) == (0, set(NAMES) - {"alpha"}, True)
+
+
+def test_forget_when_the_source_is_crawled_then_exit_5_and_the_next_run_refuses_it(project: CrawlProject) -> None:
+    run(project)
+    url = url_of(project, "alpha")
+    loaded = load_project(project.folder)
+    with closing(Database(loaded.database_url, loaded.root)) as database:
+        crawled = begin(loaded, load_source(loaded, "demo"), database, VERSIONS)
+        busy = project.command("forget", url)
+        crawled.end("stopped", 3)
+    later = run(project)
+
+    assert (busy.returncode, "another process" in busy.stderr) == (5, True)
+    assert (later.ended.exit_code, left(project)) == (0, set(NAMES) - {"alpha"})
+    assert forget(project, url) == [receipt(1, 0)]
+    assert "text of alpha" not in cached(project)
+
+
+def test_forget_when_the_source_file_is_gone_then_its_documents_are_forgotten(project: CrawlProject) -> None:
+    run(project)
+    (project.folder / "sources" / "demo.toml").rename(project.folder / "demo.aside")
+
+    done: subprocess.CompletedProcess[str] = project.command("forget", url_of(project, "alpha"), "--json")
+
+    assert (done.returncode, json.loads(done.stdout)) == (0, receipt(1, 1))
+    assert left(project) == set(NAMES) - {"alpha"}
