@@ -22,6 +22,20 @@ _EMPTY: Final = (
     *("etag", "last_modified", "last_changed_ms", "duplicate_of", "canonical_key", "display_key", "unavailable_ms"),
     *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
 )
+#: The URL itself stays, with where it was found, as the row of any URL that is refused when it is found.
+_REFUSE: Final = (
+    update(urls)
+    .where(urls.c.id == bindparam("row_id"))
+    .values(
+        **dict.fromkeys(("error", "failures", "due_ms", "last_fetched_ms", "redirects", "found_as", "display_url")),
+        lastmod_ms=None,
+        fetch_state=int(FetchState.SETTLED),
+        code=int(Code.OUTSIDE_BOUNDARY),
+        rule=bindparam("new_rule"),
+        attempts=0,
+        failed_runs=0,
+    )
+)
 
 
 class NamedRow(NamedTuple):
@@ -97,29 +111,7 @@ def empty(transaction: Transaction, rules: Mapping[int, str]) -> None:
         transaction.execute(delete(former_documents).where(former_documents.c.url_id.in_(part)))
         transaction.execute(delete(outlinks).where(outlinks.c.url_id.in_(part)))
     if rules:
-        cleared = (
-            "error",
-            "failures",
-            "due_ms",
-            "last_fetched_ms",
-            "redirects",
-            "found_as",
-            "display_url",
-            "lastmod_ms",
-        )
-        statement = (
-            update(urls)
-            .where(urls.c.id == bindparam("row_id"))
-            .values(
-                **dict.fromkeys(cleared),
-                fetch_state=int(FetchState.SETTLED),
-                code=int(Code.OUTSIDE_BOUNDARY),
-                rule=bindparam("new_rule"),
-                attempts=0,
-                failed_runs=0,
-            )
-        )
-        transaction.execute(statement, [{"row_id": url_id, "new_rule": rules[url_id]} for url_id in url_ids])
+        transaction.execute(_REFUSE, [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items()])
 
 
 def purge(transaction: Transaction, url_ids: Sequence[int]) -> int:
