@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -23,6 +24,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import REFUSED
 from searchcrawl.commit.group_commit import GROUP_PAGES, GroupCommit, Listeners, WriterQueue
 from searchcrawl.frontier import frontier
+from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Link, Outcome
 from searchcrawl.politeness.host_registry import HostRegistry
@@ -204,10 +206,13 @@ class Measuring:
             self._run,
             Window(HostRegistry(delay_seconds=0, host_concurrency=16)),
             WriterQueue(),
-            TrapWatch(self._run.source_id, trap_after=0, max_urls_per_pattern=0),
-            has_room=lambda: True,
-            may_revisit=lambda: True,
-            has_sent=lambda: True,
+            build_claims=partial(
+                Claiming,
+                traps=TrapWatch(self._run.source_id, trap_after=0, max_urls_per_pattern=0),
+                may_claim=lambda: True,
+                may_revisit=lambda: True,
+                has_sent=lambda: True,
+            ),
         )
         line.start(filled.set)
         if until_claims and not filled.wait(600):

@@ -16,7 +16,7 @@ from scrapy.pipelines import ItemPipelineManager
 from scrapy.settings import BaseSettings
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
-from searchcrawl.composition import compose, compose_dry_run
+from searchcrawl.composition import compose, compose_dry_run, compose_replay
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
@@ -33,6 +33,7 @@ from searchcrawl.http.decompression_middleware import DecompressionMiddleware
 from searchcrawl.http.headers_middleware import ConditionalMiddleware, HeadersMiddleware
 from searchcrawl.http.proxy_middleware import ProxyMiddleware
 from searchcrawl.http.redirect_middleware import RedirectMiddleware
+from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.turn_middleware import TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
 from searchcrawl.items import Document, Outcome
@@ -65,6 +66,8 @@ _MIDDLEWARES: Final[_Ordered] = (
     (ProxyMiddleware, 950),
     # After the login, whose own requests take their turns first.
     (TurnMiddleware, 990),
+    # In a replay: it answers in the place of the download.
+    (ReplayMiddleware, 1000),
 )
 
 _PIPELINES: Final[_Ordered] = (
@@ -90,7 +93,15 @@ _EXTENSIONS: Final[_Ordered] = (
 )
 
 #: Components that store or deliver; they are not used for trying one page (``test``, ``explain --live``).
-_STORING: Final = frozenset({PlaceholderPagePipeline, CachePipeline, *(component for component, _ in _EXTENSIONS)})
+_STORING: Final = frozenset(
+    {PlaceholderPagePipeline, CachePipeline, ReplayMiddleware, *(component for component, _ in _EXTENSIONS)}
+)
+
+#: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
+_REQUESTING: Final = frozenset({
+    RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, LoginMiddleware, DecompressionMiddleware,
+    ProxyMiddleware, TurnMiddleware, PlaceholderPagePipeline, SitemapExtension,
+})  # fmt: skip
 
 #: Settings whose components may drop a page without notice, if they are those of a user.
 _OF_USERS: Final = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
@@ -159,15 +170,21 @@ class SearchcrawlAddon:
         for name, value in (_build_values(run, dry_run=dry_run) | conceal_credentials(run.source.settings)).items():
             # Above the project's settings.py, which knows no source; below the command line.
             settings.set(name, value, priority="spider")
-        settings.set("DOWNLOAD_HANDLERS", dict(settings["DOWNLOAD_HANDLERS"]) | _HANDLERS, priority="spider")
+        replay = getattr(spider, "replay", False)
+        # Without a handler nothing can be sent, whatever a user's own components ask for.
+        handlers = dict.fromkeys(settings["DOWNLOAD_HANDLERS"]) if replay else {}
+        handlers |= dict.fromkeys(_HANDLERS) if replay else _HANDLERS
+        settings.set("DOWNLOAD_HANDLERS", dict(settings["DOWNLOAD_HANDLERS"]) | handlers, priority="spider")
         if not dry_run and any(settings.getdict(name) for name in _OF_USERS):
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", SettlingMiddleware, _LAST)
+        left_out = _STORING if dry_run else _REQUESTING if replay else frozenset({ReplayMiddleware})
         for name, components in COMPONENTS.items():
             for component, number in components:
-                if not (dry_run and component in _STORING):
+                if component not in left_out:
                     settings.setdefault_in_component_priority_dict(name, component, number)
         # This comes last, because it reads settings.
-        spider.stages = compose_dry_run(self._crawler, run) if dry_run else compose(self._crawler, run)
+        build = compose_dry_run if dry_run else compose_replay if replay else compose
+        spider.stages = build(self._crawler, run)
 
 
 def _build_values(run: Run, *, dry_run: bool) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from scrapy.crawler import Crawler
 
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.commit.group_commit import Listeners, WriterQueue
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
@@ -22,11 +24,15 @@ from searchcrawl.extensions.progress_extension import ProgressExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
 from searchcrawl.extensions.stall_extension import StallExtension
 from searchcrawl.extensions.watch_extension import HeartbeatExtension
+from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.frontier import Frontier
+from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit, find_end_reason
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.proxy_middleware import build_proxy_route
+from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.side_requests import SideRequests
+from searchcrawl.items import SitemapPart
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
 from searchcrawl.politeness.dry_run_limiter import DryRunRateLimiter
 from searchcrawl.politeness.host_registry import HostRegistry
@@ -42,6 +48,7 @@ from searchcrawl.stages import Stages
 
 def compose(crawler: Crawler, run: Run) -> Stages:
     """The stages of a crawl."""
+    announce_edit(run)
     stages = Stages()
     traps, waiting, revisits = _build_traps(run), WriterQueue(), threading.Event()
     hosts = _build_hosts(run.source.fetch)
@@ -51,10 +58,13 @@ def compose(crawler: Crawler, run: Run) -> Stages:
             run,
             Window(hosts),
             waiting,
-            traps,
-            has_room=delivery.has_room,
-            may_revisit=revisits.is_set,
-            has_sent=delivery.has_sent,
+            build_claims=partial(
+                Claiming,
+                traps=traps,
+                may_claim=delivery.has_room,
+                may_revisit=revisits.is_set,
+                has_sent=delivery.has_sent,
+            ),
         )
     )
     rate_limiter = SharedRateLimiter(run.database, hosts, changed=frontier.wake)
@@ -68,13 +78,39 @@ def compose(crawler: Crawler, run: Run) -> Stages:
         revisits=revisits,
     )
     _add_sitemaps(stages, run, sitemaps, revisits)
-    listeners = Listeners(
+    listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=sitemaps.on_committed)
+    stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight))
+    return stages
+
+
+def _build_listeners(
+    run: Run, frontier: Frontier, delivery: DeliveryExtension, *, on_sitemap_part: Callable[[SitemapPart], None]
+) -> Listeners:
+    return Listeners(
         on_visit_end=frontier.end_visit,
         on_commit=frontier.note_committed,
-        on_sitemap_part=sitemaps.on_committed,
+        on_sitemap_part=on_sitemap_part,
         on_batch=delivery.submit,
         on_failure=run.shutdown.fail,
     )
+
+
+def compose_replay(crawler: Crawler, run: Run) -> Stages:
+    """The stages of a replay, which processes again what the cache holds (``plan``, ``apply``): nothing is requested."""
+    run.requests = False
+    stages = Stages()
+    stages.add(run, Run)
+    traps, waiting = stages.add(_build_traps(run)), WriterQueue()
+    delivery = _add_delivery(stages, crawler, run)
+    answers = stages.add(ReplayMiddleware(DocumentCache(run.project.cache_dir / run.source.name)))
+    hosts = HostRegistry(delay_seconds=0, host_concurrency=run.source.fetch.concurrency)
+    # Nothing has to be learned of it before it gets more than one request at once.
+    hosts.find_or_add(CACHE).visited = True
+    claims = partial(ReplayClaiming, may_claim=delivery.has_room, expect=answers.expect, given_up=answers.given_up)
+    frontier = stages.add(Frontier(run, Window(hosts), waiting, build_claims=claims, find_end_reason=find_end_reason))
+    stages.add(RateLimiter())
+    stages.add(_build_targets(run, list_start_urls(run)))
+    listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=lambda part: None)
     stages.add(CachePipeline(crawler, run, waiting, traps, listeners, in_flight=frontier.in_flight))
     return stages
 

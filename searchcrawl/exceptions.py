@@ -7,6 +7,7 @@ SearchcrawlError
 ├── UnknownSource           a wrong use of the command line; exit 2
 ├── UnknownAttribute        the same
 ├── UnknownRun              the same
+├── PlanRefused             the plan is not that of this source file and table; exit 2
 ├── SourceBusy              another process holds the source; exit 5
 ├── LeaseLost               another process took the lease: this one stops writing; exit 7
 ├── StoreError              the database cannot go on; exit 7
@@ -72,6 +73,10 @@ class UnknownRun(SearchcrawlError):
 
 class UnknownAttribute(SearchcrawlError):
     """No source of the project has an attribute of this name."""
+
+
+class PlanRefused(SearchcrawlError):
+    """There is no such plan, or the source file or the table is another one since it was made."""
 
 
 class SourceBusy(SearchcrawlError):

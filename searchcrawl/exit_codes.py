@@ -12,6 +12,7 @@ from searchcrawl.exceptions import (
     DeliveryError,
     InvalidUrl,
     LeaseLost,
+    PlanRefused,
     SourceBusy,
     StoreError,
     UnknownAttribute,
@@ -45,13 +46,14 @@ class Exit(IntEnum):
     NO_START = 8
     #: deletions wait in quarantine
     QUARANTINE = 9
-    #: nothing was done: it would pass the limits on deleting
+    #: nothing was done: it would pass the limits on deleting; ``plan``: so would the edit
     PAST_LIMITS = 10
 
 
 _OF_ERRORS: Final[Mapping[type[Exception], Exit]] = {
     UnknownSource: Exit.WRONG_USE,
     UnknownRun: Exit.WRONG_USE,
+    PlanRefused: Exit.WRONG_USE,
     UnknownAttribute: Exit.WRONG_USE,
     InvalidUrl: Exit.WRONG_USE,
     ConfigurationError: Exit.CONFIGURATION,

@@ -16,6 +16,8 @@ import threading
 import time
 from pathlib import Path
 
+#: The steps of ``plan`` and ``apply``, which no crawl takes.
+OF_PLANS = ("plan.written", "apply.begun", "apply.processed")
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
@@ -46,6 +48,7 @@ NAMES = (
     "forget.listed",
     "forget.emptied",
     "forget.done",
+    *OF_PLANS,
 )
 
 

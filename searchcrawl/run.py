@@ -101,6 +101,8 @@ class Run:
     shutdown: Shutdown = field(default_factory=Shutdown)
     delivery_failure: Exception | None = None
     limit: int = 0
+    #: False in a replay
+    requests: bool = True
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
     #: by the boot clock: before it no other process takes the lease

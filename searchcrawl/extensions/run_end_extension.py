@@ -66,9 +66,11 @@ def find_exit_code(run: Run, reason: str) -> Exit:
     if run.delivery_failure is not None:
         return Exit.INDEX_AWAY
     quarantined = run.read(lambda transaction: document_table.count_totals(transaction, run.source_id)["quarantined"])
+    if reason == EndReason.APPLIED:
+        return Exit.QUARANTINE if quarantined else Exit.DONE
     if reason != EndReason.FINISHED:
         return Exit.ENDED_EARLY
-    if _every_start_failed(run):
+    if run.requests and _every_start_failed(run):
         run.count(**{NO_START: 1})
         return Exit.NO_START
     if has_mostly_failed_logins(run.copy_counts()):

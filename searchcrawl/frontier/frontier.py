@@ -6,15 +6,13 @@ It knows nothing of Scrapy; the scheduler connects the two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from searchcrawl import clock, urls
-from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import BUSY
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.counters import HELD_BACK
-from searchcrawl.exceptions import LeaseLost, StoreError
-from searchcrawl.frontier.claiming import Claiming
+from searchcrawl.exceptions import LeaseLost, SearchcrawlError, StoreError
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
@@ -23,15 +21,25 @@ from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
 
 
+class RowClaims(Protocol):
+    """What claims the rows of a run, in a thread of its own: ``Claiming``, or ``ReplayClaiming``."""
+
+    def open(self) -> None: ...
+    def start(self) -> None: ...
+    def runs_low(self) -> None: ...
+    def hold(self) -> Callable[[], None]: ...
+    def note_committed(self, visits: int) -> None: ...
+    def stop(self) -> None: ...
+
+
 class Frontier:
     """Hands out claims and takes back the ends of their visits.
 
     The reactor calls it; any thread may call ``hold``, ``wake``, ``settle``, ``in_flight`` and ``note_committed``;
     ``close`` is for a thread, as it may block.
 
-    ``writer`` takes the outcomes of rows whose host is blocked. ``has_room`` says whether the cache may grow,
-    ``may_revisit`` whether rows that are due again may be claimed, ``has_sent`` whether the index has what was fetched;
-    all are called in the claiming thread.
+    ``writer`` takes the outcomes of rows whose host is blocked. ``build_claims`` makes what claims the rows. Once no row
+    is left, ``find_end_reason`` says in the claiming thread why the run ends.
     """
 
     def __init__(
@@ -39,11 +47,9 @@ class Frontier:
         run: Run,
         window: Window,
         writer: WriterQueue,
-        traps: TrapWatch,
         *,
-        has_room: Callable[[], bool],
-        may_revisit: Callable[[], bool],
-        has_sent: Callable[[], bool],
+        build_claims: Callable[..., RowClaims],
+        find_end_reason: Callable[[Run], EndReason] = lambda run: EndReason.FINISHED,
     ) -> None:
         self._run = run
         self.window = window
@@ -54,16 +60,9 @@ class Frontier:
         self._wake: Callable[[], None] | None = None
         #: whether nothing is left to claim
         self.exhausted = False
-        self._claiming = Claiming(
-            run,
-            window,
-            traps,
-            filled=self._handle_filled,
-            exhausted=self._finish,
-            failed=run.shutdown.fail,
-            may_claim=has_room,
-            may_revisit=may_revisit,
-            has_sent=has_sent,
+        self._find_end_reason = find_end_reason
+        self._claiming = build_claims(
+            run, window, filled=self._handle_filled, exhausted=self._finish, failed=run.shutdown.fail
         )
 
     def in_flight(self) -> int:
@@ -165,8 +164,14 @@ class Frontier:
             self.settle(Outcome(claim=claim, code=code, error=error, unasked=claim.attempt == 0))
 
     def _finish(self) -> None:
-        self.exhausted = True
-        self._close(EndReason.FINISHED)
+        try:
+            reason = self._find_end_reason(self._run)
+        except SearchcrawlError as error:
+            self._run.shutdown.fail(error)
+            return
+        # Once it is, Scrapy may end the crawl by itself, and says that it has finished.
+        self.exhausted = reason is EndReason.FINISHED
+        self._close(reason)
 
     def _close(self, reason: str) -> None:
         if not self._closed:

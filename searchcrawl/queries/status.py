@@ -135,6 +135,8 @@ def _find_state(run: RunRow, *, executing: bool) -> str:
         return "executing" if executing else "waiting_for_resume"
     if run.end_reason == EndReason.FINISHED:
         return _FINISHED_STATES.get(run.exit_code, "failed")
+    if run.end_reason == EndReason.APPLIED:
+        return "scheduled"
     return "failed" if run.end_reason == EndReason.STORE_FAILED else "stopped"
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from searchcrawl.sources.config import Source, Tables
 from searchcrawl.sources.effective import show_references
@@ -40,6 +40,12 @@ VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``documents.checksum_pipeline`` would give the same page another digest.
     "checksum": 1,
 }
+#: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.
+_OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER_MIDDLEWARES")
+#: Those of the keys that decide where a URL may lead.
+_OF_LINKS: Final = ("scope.", "rewrite")
+#: Those of the keys that change the fields of documents, and not which documents there are.
+_OF_FIELDS: Final = ("attributes.", "change.", "display", "fetch.default_language", "version.checksum")
 _DIGEST_BYTES: Final = 8
 #: The value in place of a digest.
 _MIXED: Final = "mixed"
@@ -72,6 +78,27 @@ def find_changed_keys(stored: str, current: str) -> list[str]:
     """The keys in which two fingerprints differ, sorted; also those that only one of them has."""
     old, new = json.loads(stored), json.loads(current)
     return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+
+
+class Effect(NamedTuple):
+    """What an edit of keys changes besides the documents of pages whose answers are stored.
+
+    ``answers``: what the servers would answer. ``links``: where redirects may lead. ``refusals``: which pages are not to
+    be indexed.
+    """
+
+    answers: bool
+    links: bool
+    refusals: bool
+
+
+def find_effect(changed: Sequence[str]) -> Effect:
+    """What an edit of these keys changes."""
+    return Effect(
+        answers=any(key.startswith(_OF_ANSWERS) for key in changed),
+        links=any(key.startswith(_OF_LINKS) for key in changed),
+        refusals=not all(key.startswith(_OF_FIELDS) for key in changed),
+    )
 
 
 def mix_fingerprints(stored: str, tried: str) -> str:

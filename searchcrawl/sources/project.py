@@ -217,11 +217,16 @@ class Project(ProjectFile):
         return self.path(self.logs.dir)
 
     @property
+    def plans_dir(self) -> Path:
+        """The folder of the plans of edits."""
+        return self.path("var/plans")
+
+    @property
     def stored_paths(self) -> tuple[Path, ...]:
         """All files and folders on this machine that crawls write, whether they are there or not."""
         database = self.database_url.removeprefix(_SQLITE)
         files = [] if database == self.database_url else [Path(database + suffix) for suffix in ("", "-wal", "-shm")]
-        return *files, self.cache_dir, self.index_dir, self.logs_dir
+        return *files, self.cache_dir, self.index_dir, self.logs_dir, self.plans_dir
 
     @property
     def user_agent_header(self) -> str:

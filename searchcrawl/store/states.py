@@ -285,6 +285,8 @@ class EndReason(StrEnum):
 
     #: nothing was left to do
     FINISHED = "finished"
+    #: what the cache holds was processed again, and other URLs are left to be fetched (`apply`)
+    APPLIED = "applied"
     #: `limit=N` was reached
     LIMIT = "limit"
     #: `fetch.max_minutes` passed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -48,6 +49,13 @@ _HOST_RULES: Final = ("acme.test", HOST, f"={HOST}", OTHER, BELOW, "other.*", "n
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[SiteProcess]:
+    with make_site() as site:
+        yield site
+
+
+@contextmanager
+def make_site() -> Iterator[SiteProcess]:
+    """A site of three hosts, some of whose pages each kind of rule concerns."""
     with SiteProcess() as site:
         paths = {path for links in _BODIES.values() for path in links} | _BODIES.keys()
         for path in sorted(paths):
@@ -211,7 +219,7 @@ def examine(site: SiteProcess, draw: st.DataObject, *, most: int) -> None:
         live(site, Path(folder), edits)
 
 
-_UNHURRIED: Final = settings(
+UNHURRIED: Final = settings(
     deadline=None,
     database=None,
     print_blob=True,
@@ -219,7 +227,7 @@ _UNHURRIED: Final = settings(
 )
 
 
-@settings(_UNHURRIED, max_examples=8, derandomize=True, phases=[Phase.generate])
+@settings(UNHURRIED, max_examples=8, derandomize=True, phases=[Phase.generate])
 @given(draw=st.data())
 def test_documents_when_keys_are_edited_there_and_back_then_none_is_left_behind(
     site: SiteProcess, draw: st.DataObject
@@ -228,7 +236,7 @@ def test_documents_when_keys_are_edited_there_and_back_then_none_is_left_behind(
 
 
 @pytest.mark.soak
-@settings(_UNHURRIED, max_examples=300)
+@settings(UNHURRIED, max_examples=300)
 @given(draw=st.data())
 def test_documents_when_keys_are_edited_again_and_again_then_none_is_left_behind(
     site: SiteProcess, draw: st.DataObject

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, TextClause, case, or_, select, text, update
+from sqlalchemy import Column, ColumnElement, TextClause, case, func, or_, select, text, update
 
 from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.store.batches.removal_table import COLUMNS, PAGE_ROWS, ROWS, RemovalCandidate
@@ -77,6 +77,13 @@ def find_waiting(transaction: Transaction, source_id: int, choice: Choice) -> li
     """The next removals in quarantine, by rising row id, a page of them."""
     chosen = choice.build_condition(documents.c.quarantine_run)
     return _find_page(transaction, _IS_QUARANTINED, documents.c.source_id == source_id, chosen)
+
+
+def count_waiting(transaction: Transaction, source_id: int, run_id: int) -> int:
+    """How many removals of a run are in quarantine."""
+    query = select(func.count()).select_from(documents)
+    query = query.where(_IS_QUARANTINED, documents.c.source_id == source_id, documents.c.quarantine_run == run_id)
+    return int(transaction.execute(query).scalar_one())
 
 
 def find_rejected(transaction: Transaction, source_id: int, choice: Choice) -> list[RemovalCandidate]:

@@ -52,6 +52,12 @@ def take(transaction: Transaction, source_id: int, *, name: str) -> Lease:
     return Lease(source_id, fence)
 
 
+def find_fence(transaction: Transaction, source_id: int) -> int:
+    """The fence of the last holder, 0 before the first one: it rises with each process that may have written."""
+    found: int | None = transaction.execute(select(leases.c.fence).where(leases.c.source_id == source_id)).scalar()
+    return found or 0
+
+
 def check(transaction: Transaction, lease: Lease) -> None:
     """Raises LeaseLost if another process took the lease; to be called first in each writing transaction.
 

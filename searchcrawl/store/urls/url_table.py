@@ -208,6 +208,13 @@ def claim(
     return [_build_claim(row, forced=forced, now_ms=now_ms) for row in rows]
 
 
+def claim_these(transaction: Transaction, url_ids: Sequence[int], *, now_ms: int, forced: bool) -> list[Claim]:
+    """Claims rows by id, in the order of ``url_ids``."""
+    rows = {row.id: row for part in split(url_ids) for row in transaction.execute(_CLAIMS.where(urls.c.id.in_(part)))}
+    _set_fetch_state(transaction, url_ids, FetchState.FETCHING)
+    return [_build_claim(rows[url_id], forced=forced, now_ms=now_ms) for url_id in url_ids]
+
+
 def claim_alone(transaction: Transaction, url_id: int, *, now_ms: int, forced: bool) -> Claim:
     """Claims one row, while no other is claimed."""
     row = transaction.execute(_CLAIMS.where(urls.c.id == url_id)).one()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.exceptions import StoreLocked
+from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.window import Window
 from searchcrawl.politeness.host_registry import HostRegistry
@@ -33,10 +35,13 @@ def build_frontier(filled: FilledStore, waiting: WriterQueue | None = None) -> F
         filled.run,
         Window(HostRegistry(host_concurrency=4, delay_seconds=0.0)),
         waiting or WriterQueue(),
-        TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
-        has_room=lambda: True,
-        may_revisit=lambda: True,
-        has_sent=lambda: True,
+        build_claims=partial(
+            Claiming,
+            traps=TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
+            may_claim=lambda: True,
+            may_revisit=lambda: True,
+            has_sent=lambda: True,
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from sqlalchemy import select
 from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.commit.group_commit import WriterQueue
+from searchcrawl.frontier.claiming import Claiming
 from searchcrawl.frontier.frontier import Frontier
 from searchcrawl.frontier.scheduler import Scheduler
 from searchcrawl.frontier.window import Window
@@ -65,10 +67,13 @@ def opened(filled: FilledStore, waiting: WriterQueue) -> tuple[Scheduler, Fronti
         filled.run,
         Window(HostRegistry(host_concurrency=8, delay_seconds=0.0)),
         waiting,
-        TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
-        has_room=lambda: True,
-        may_revisit=lambda: True,
-        has_sent=lambda: True,
+        build_claims=partial(
+            Claiming,
+            traps=TrapWatch(filled.run.source_id, trap_after=0, max_urls_per_pattern=0),
+            may_claim=lambda: True,
+            may_revisit=lambda: True,
+            has_sent=lambda: True,
+        ),
     )
     scheduler = Scheduler(crawler, filled.run, frontier)
     scheduler.open(spider)

@@ -1,0 +1,80 @@
+"""Do what a plan says: process again what the cache holds, without a request."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from scrapy.crawler import AsyncCrawlerProcess
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.index.opening import use_index
+from searchcrawl.operations.applying import approve_planned, begin_apply, describe_applied
+from searchcrawl.operations.plan_file import load_plan
+from searchcrawl.run import Run
+from searchcrawl.sources.fingerprint import VERSIONS
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    requires_crawler_process = True
+    arguments = (1, 1)
+    shown_arguments = "PLAN"
+    example = "searchcrawl apply intranet-12"
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
+        # Imported here, because it loads everything that reads pages.
+        from searchcrawl.frontier.replaying import count_left  # noqa: PLC0415
+
+        project = self.load_project()
+        source = load_source(project, load_plan(project, args[0]).source)
+        logs = install_run_log(project, source)
+        patience_seconds = self.load_settings().getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
+        with closing(Database(project.database_url, project.root, patience_seconds=patience_seconds)) as database:
+            run = begin_apply(project, source, database, load_plan(project, args[0]), VERSIONS)
+            code, counts, left = Exit.DONE, dict[str, int](), 0
+            if run is not None:
+                for log in logs:
+                    log.on_failure(run.shutdown.fail)
+                code = self._replay(run)
+                counts = run.copy_counts()
+                left = count_left(run)
+            removed = 0
+            if code in {Exit.DONE, Exit.QUARANTINE}:
+                with use_index(project) as index:
+                    plan = load_plan(project, args[0])
+                    removed = approve_planned(project, source, database, index, plan)
+                if removed:
+                    code = Exit.DONE
+        done = describe_applied(counts, source, removed=removed, left=left)
+        if opts.json:
+            print_object(done)
+        else:
+            _show(done)
+        return code
+
+    def _replay(self, run: Run) -> Exit:
+        from searchcrawl.spiders.replay_spider import replay_pages  # noqa: PLC0415
+
+        if not isinstance(self.crawler_process, AsyncCrawlerProcess):
+            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        replay_pages(self.crawler_process, run)
+        if run.shutdown.failure is not None:
+            raise run.shutdown.failure
+        if run.delivery_failure is not None:
+            return exit_of(run.delivery_failure)
+        return Exit.ENDED_EARLY if run.exit_code is None else Exit(run.exit_code)
+
+
+def _show(done: Mapping[str, Any]) -> None:
+    print_line(f"{done['source']}: {done['documents']} documents sent, {done['removed']} removed, no page requested")
+    if done["to_fetch"]:
+        print_line(f"{done['to_fetch']} URLs are left to be fetched: searchcrawl crawl {done['source']}")

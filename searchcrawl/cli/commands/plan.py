@@ -1,0 +1,84 @@
+"""Show what an edited source file will change, without a request; apply does it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from scrapy.crawler import AsyncCrawlerProcess
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.output import print_line, print_object, print_table
+from searchcrawl.exceptions import ConfigurationError, StoreError
+from searchcrawl.exit_codes import Exit
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.failpoints import reach
+from searchcrawl.operations.plan_file import Plan, save_plan
+from searchcrawl.operations.planning import describe_trial, open_trial
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.fingerprint import VERSIONS
+from searchcrawl.sources.loading import load_source
+from searchcrawl.sources.project import Project
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    requires_crawler_process = True
+    arguments = (1, 1)
+    shown_arguments = "NAME"
+    example = "searchcrawl plan intranet"
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
+        project = self.load_project()
+        source = load_source(project, args[0])
+        if not isinstance(self.crawler_process, AsyncCrawlerProcess):
+            raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
+        with closing(Database(project.database_url, project.root)) as database:
+            plan = _try(self.crawler_process, project, source, database)
+        path = save_plan(project, plan)
+        reach("plan.written")
+        if opts.json:
+            print_object(plan.describe())
+        else:
+            _show(plan.describe(), str(path.relative_to(project.root)))
+        return Exit.PAST_LIMITS if plan.past_limits else Exit.DONE
+
+
+def _try(process: AsyncCrawlerProcess, project: Project, source: Source, database: Database) -> Plan:
+    # Imported here, because it loads everything that reads pages.
+    from searchcrawl.frontier.replaying import count_left  # noqa: PLC0415
+    from searchcrawl.spiders.replay_spider import replay_pages  # noqa: PLC0415
+
+    with open_trial(project, source, database, VERSIONS) as trial:
+        install_run_log(trial.run.project, source)
+        pages = replay_pages(process, trial.run)
+        failure = trial.run.shutdown.failure or trial.run.delivery_failure
+        if failure is not None:
+            raise failure
+        if trial.run.exit_code is None:
+            raise StoreError("the plan was not made to its end")
+        return describe_trial(trial, pages=pages, left=count_left(trial.run), versions=VERSIONS, project=project)
+
+
+def _show(plan: Mapping[str, Any], path: str) -> None:
+    edited = ", ".join(plan["edited"]) or "nothing that documents depend on"
+    print_line(f"{plan['source']}: edited: {edited}")
+    names = {
+        "enter": "URLs or documents that enter",
+        "leave": "documents that leave the index",
+        "reprocess": "pages processed again from the cache",
+        "send": "documents sent, because they differ",
+        "refetch": "known URLs to be fetched again",
+    }
+    print_table(("", "count"), [(text, plan[name]) for name, text in names.items()])
+    if plan["reasons"]:
+        print_table(("", "reason", "count"), [(row["action"], row["reason"], row["count"]) for row in plan["reasons"]])
+    for action, rows in plan["samples"].items():
+        for row in rows:
+            print_line(f"  {action}: {row['url']}  ({row['reason']})")
+    if plan["past_limits"]:
+        print_line("These removals pass the limits on deleting (lifecycle.max_delete_percent, max_delete_documents).")
+    print_line(f"To do this: searchcrawl apply {plan['plan']}  ({path})")

@@ -1,0 +1,234 @@
+"""The claiming thread of a replay: claims the rows whose answers the cache has (D9, L11).
+
+It stands in the place of ``Claiming``. There are no hosts to be spared, and rows without a stored answer stay in the table.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code, CodeClass
+from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.frontier.window import Window
+from searchcrawl.items import Claim
+from searchcrawl.run import Run
+from searchcrawl.sources.fingerprint import find_effect
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.states import EndReason
+from searchcrawl.store.urls import replay_table, url_table
+from searchcrawl.store.urls.replay_table import StoredAnswer
+
+logger = logging.getLogger(__name__)
+
+#: The one host of the window, to which no request goes.
+CACHE: Final = "the cache"
+_PAGE_ROWS: Final = 128
+_IDLE_SECONDS: Final = 1.0
+#: Pages that were read, and are not to be indexed: what is made of them may be another thing after an edit.
+_REFUSED_PAGES: Final = frozenset(
+    int(code) for code in Code if code.facts.kind in {CodeClass.EXCLUDED, CodeClass.DISPLAY}
+) | {int(Code.META_REFRESH)}
+#: Visits that led to another URL.
+_LED_ON: Final = REDIRECTS | {301, 302, 303, 307, 308, int(Code.REDIRECT_LOOP), int(Code.OUTSIDE_BOUNDARY)}
+
+
+class ReplayClaiming:
+    """Claims rows by rising id; ``expect`` is told where their answers are, ``is_given_up`` knows unreadable ones.
+
+    For the other arguments, and who calls what, see ``Claiming``.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        window: Window,
+        *,
+        filled: Callable[[], None],
+        exhausted: Callable[[], None],
+        failed: Callable[[Exception], None],
+        may_claim: Callable[[], bool],
+        expect: Callable[[Sequence[StoredAnswer]], None],
+        given_up: Collection[int],
+    ) -> None:
+        self._run = run
+        self._window = window
+        self._filled = filled
+        self._exhausted = exhausted
+        self._failed = failed
+        self._may_claim = may_claim
+        self._expect = expect
+        self._given_up = given_up
+        self._replays = bool(run.forced) and not find_effect(run.forced).answers
+        self._outstanding = 0
+        self._counting = threading.Lock()
+        self._after = 0
+        self._claimed = 0
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
+
+    def open(self) -> None:
+        """Does nothing: no host is asked."""
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def runs_low(self) -> None:
+        """Claims more."""
+        self._wake.set()
+
+    def hold(self) -> Callable[[], None]:
+        """Keeps the run from ending until the returned function is called."""
+        with self._counting:
+            self._outstanding += 1
+        return functools.partial(self.note_committed, 1)
+
+    def note_committed(self, visits: int) -> None:
+        """Notes that this number of claimed rows was settled in the store."""
+        with self._counting:
+            self._outstanding -= visits
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Ends the thread after its present page, and waits for its end."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _work(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                pause = self._step()
+                if pause is None:
+                    _put_off(self._run)
+            except SearchcrawlError as error:
+                logger.warning("claiming stops: %s", error)
+                self._failed(error)
+                return
+            except Exception as error:  # the edge of the thread: whatever it is ends the run
+                logger.exception("claiming stops")
+                self._failed(error)
+                return
+            if pause is None:
+                self._exhausted()
+                return
+            self._wake.wait(pause)
+
+    def _step(self) -> float | None:
+        """Claims a page of rows; returns the seconds until the next step, or None if nothing is left."""
+        if not self._replays:
+            return None
+        if self._window.size > _PAGE_ROWS // 2 or not self._may_claim():
+            return _IDLE_SECONDS
+        # Before the look: a row that is committed after it may lead to others.
+        with self._counting:
+            idle = self._outstanding == 0
+        found = self._find()
+        if found:
+            self._claim(found)
+            return 0.0
+        if not idle:
+            return _IDLE_SECONDS
+        if not self._claimed:
+            return None
+        # Pages that were processed may have brought rows nearer, or back into the boundary.
+        self._after = self._claimed = 0
+        return 0.0
+
+    def _find(self) -> list[StoredAnswer]:
+        run = self._run
+        while found := run.read(
+            partial(
+                replay_table.find,
+                source_id=run.source_id,
+                after=self._after,
+                limit=_PAGE_ROWS,
+                horizon_ms=run.row.horizon_ms,
+            )
+        ):
+            self._after = found[-1].url_id
+            readable = [answer for answer in found if answer.url_id not in self._given_up]
+            if readable:
+                return readable
+        return []
+
+    def _claim(self, found: Sequence[StoredAnswer]) -> None:
+        ids = [answer.url_id for answer in found]
+
+        def claim(transaction: Transaction) -> list[Claim]:
+            return url_table.claim_these(transaction, ids, now_ms=clock.now_ms(), forced=True)
+
+        claims = self._run.write(claim)
+        self._claimed += len(claims)
+        with self._counting:
+            self._outstanding += len(claims)
+        self._expect(found)
+        self._window.fill(CACHE, claims)
+        self._filled()
+
+
+def find_end_reason(run: Run) -> EndReason:
+    """Why a replay ends that has no row left to process: FINISHED if no URL is to be visited because of the edit."""
+    return EndReason.APPLIED if not run.forced or count_left(run) else EndReason.FINISHED
+
+
+def count_left(run: Run) -> int:
+    """How many URLs are to be visited that a replay cannot process.
+
+    Of the URLs without an answer in the cache these are the new ones, and those for which the edit may change something:
+    a page that is not to be indexed, or a redirect that leads elsewhere. A page that is gone or failed is no such one.
+    """
+    codes = _find_codes(run.forced)
+    return run.read(
+        partial(replay_table.count_left, source_id=run.source_id, horizon_ms=run.row.horizon_ms, codes=codes)
+    )
+
+
+def announce_edit(run: Run) -> None:
+    """Says in the log of a run after an edit what it costs, and what ``plan`` and ``apply`` would save."""
+    if not run.forced:
+        return
+    count = partial(replay_table.count_answers, source_id=run.source_id, horizon_ms=run.row.horizon_ms)
+    stored, due = run.read(count)
+    edited = ", ".join(run.forced)
+    if find_effect(run.forced).answers:
+        logger.info("edited: %s: all %d URLs are visited without validators", edited, due)
+        return
+    logger.info(
+        "edited: %s: all %d URLs are visited without validators; searchcrawl plan %s shows what the edit changes, and"
+        " apply would process %d of them again from the cache without a request",
+        edited,
+        due,
+        run.source.name,
+        stored,
+    )
+
+
+def _find_codes(forced: Sequence[str]) -> frozenset[int] | None:
+    """The last codes of rows that an edit of keys concerns; None: all."""
+    effect = find_effect(forced)
+    if effect.answers:
+        return None
+    codes = WITH_DOCUMENT if forced else frozenset[int]()
+    codes |= _REFUSED_PAGES if forced and effect.refusals else frozenset()
+    return codes | _LED_ON if effect.links else codes
+
+
+def _put_off(run: Run) -> None:
+    """Leaves what the edit does not concern to the next run, where nothing else is left."""
+    if find_end_reason(run) is not EndReason.FINISHED:
+        return
+    after: int | None = 0
+    while after is not None:
+        after = run.write(
+            partial(replay_table.put_off, source_id=run.source_id, after=after, horizon_ms=run.row.horizon_ms)
+        )

@@ -1,0 +1,125 @@
+"""What an edited source file will change: the edit is tried on a copy of the table, with the pages of the cache (L2).
+
+``plan`` runs the same stages as ``apply``. They write to a copy of what the store knows of the source, to a folder of the
+cache of their own, and to a receiver that keeps nothing. What they changed in the copy is the plan.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from searchcrawl.codes import describe_code
+from searchcrawl.durable import make_folder
+from searchcrawl.operations.plan_file import Plan, digest_configuration
+from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.run import Run, begin
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
+from searchcrawl.store import side_copy
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.side_copy import Changed
+
+logger = logging.getLogger(__name__)
+
+_SAMPLES: Final = 10
+_MOST_REASONS: Final = 50
+_ENDLESS_GB: Final = 1_000_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A run over the copy, and the fence of the table that was copied."""
+
+    run: Run
+    fence: int
+
+
+@contextmanager
+def open_trial(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Iterator[Trial]:
+    """Copies the table of a source, and begins a run over the copy; raises SourceBusy while the source is crawled."""
+    folder = project.plans_dir / f"{source.name}.trial"
+    with lease_source(project, source, database) as held:
+        # Under the lease: one that was left there is of a process that died.
+        shutil.rmtree(folder, ignore_errors=True)
+        make_folder(folder)
+        trial = _build_project(project, folder)
+        _link_cache(project.cache_dir / source.name, trial.cache_dir / source.name)
+        side = Database(trial.database_url, trial.root)
+        side_copy.copy_source(database, side, None if held is None else held.source_id)
+    try:
+        with closing(side):
+            yield Trial(begin(trial, source, side, versions), 0 if held is None else held.lease.fence)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _build_project(project: Project, folder: Path) -> Project:
+    """The same project, whose store, cache, index and logs are in ``folder``."""
+    tables = {
+        "store": project.store.model_copy(update={"url": f"sqlite:///{folder / 'store.db'}"}),
+        "cache": project.cache.model_copy(
+            update={"dir": str(folder / "cache"), "preserve": True, "max_gb": _ENDLESS_GB}
+        ),
+        "index": project.index.model_copy(update={"type": "planning"}),
+        "logs": project.logs.model_copy(update={"dir": str(folder)}),
+    }
+    return project.model_copy(update=tables)
+
+
+def _link_cache(folder: Path, trial: Path) -> None:
+    """Gives the trial a folder of the cache with links to all segments; what it writes is in new ones."""
+    make_folder(trial)
+    for segment in folder.iterdir() if folder.is_dir() else ():
+        (trial / segment.name).symlink_to(segment.resolve())
+
+
+def describe_trial(trial: Trial, *, pages: int, left: int, versions: Mapping[str, int], project: Project) -> Plan:
+    """The plan, once ``pages`` were processed again in the trial and ``left`` URLs remain to be fetched."""
+    run, database = trial.run, trial.run.database
+    plan = Plan(
+        plan=f"{run.source.name}-{trial.fence}",
+        source=run.source.name,
+        edited=list(run.forced),
+        reprocess=pages,
+        to_fetch=left,
+        send=run.copy_counts().get("indexed", 0),
+        configuration=digest_configuration(project, run.source, versions),
+        fence=trial.fence,
+    )
+
+    def read(transaction: Transaction) -> None:
+        reasons: Counter[tuple[str, str]] = Counter()
+        for action in ("enter", "leave"):
+            samples: list[dict[str, Any]] = []
+            for row in side_copy.list_changed(transaction, action):
+                reason = _explain(row, action)
+                reasons[action, reason] += 1
+                if len(samples) < _SAMPLES:
+                    samples.append({"url": row.url, "reason": reason})
+            plan.samples[action] = samples
+        plan.enter, plan.leave = (
+            sum(count for (action, _), count in reasons.items() if action == each) for each in ("enter", "leave")
+        )
+        plan.reasons = [
+            {"action": action, "reason": reason, "count": count}
+            for (action, reason), count in reasons.most_common(_MOST_REASONS)
+        ]
+        plan.refetch = left - side_copy.count_to_enter(transaction)
+        plan.past_limits = side_copy.count_held(transaction) > 0
+
+    database.read(read)
+    return plan
+
+
+def _explain(row: Changed, action: str) -> str:
+    """Why a URL enters or leaves, for people."""
+    if action == "enter":
+        return "to be fetched" if not row.code else "allowed now"
+    return ": ".join(filter(None, [describe_code(row.code), row.rule])) if row.code != 200 else row.evidence or ""

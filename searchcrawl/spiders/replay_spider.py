@@ -1,0 +1,35 @@
+"""The spider of ``plan`` and ``apply``: has what the cache holds processed again, and requests nothing."""
+
+from __future__ import annotations
+
+from scrapy.crawler import AsyncCrawlerProcess
+
+from searchcrawl.exceptions import ConfigurationError
+from searchcrawl.http.replay_middleware import ReplayMiddleware
+from searchcrawl.run import Run
+from searchcrawl.spiders.base_spider import SourceSpider
+from searchcrawl.spiders.spider_loader import find_spider_class
+
+
+class ReplaySpider(SourceSpider):
+    """Beside the spider of a source's type: its pages come from the cache."""
+
+    #: Read by the add-on: what would request is left out.
+    replay = True
+
+
+def replay_pages(process: AsyncCrawlerProcess, run: Run) -> int:
+    """Processes again what the cache holds of a source, as far as its edit asks for it; returns how many pages.
+
+    Runs the reactor, so only once in a process. Raises ConfigurationError where a component of the user's own did not
+    start.
+    """
+    values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
+    spider = type("ReplaySpiderOfSource", (ReplaySpider, find_spider_class(run.source)), values)
+    crawler = process.create_crawler(spider)
+    process.crawl(crawler, run=run)
+    process.start()
+    if process.bootstrap_failed or not isinstance(crawler.spider, ReplaySpider):
+        message = f"the pages cannot be processed: the log of {run.source.name} says why"
+        raise ConfigurationError(run.source.file, "settings", message)
+    return crawler.spider.stages.get(ReplayMiddleware).pages

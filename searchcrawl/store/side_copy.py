@@ -1,0 +1,141 @@
+"""A copy of what the store knows of one source, in which ``plan`` tries an edit, and what the edit changed there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Integer,
+    MetaData,
+    Select,
+    Table,
+    and_,
+    false,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+)
+
+from searchcrawl.codes import REFUSED
+from searchcrawl.store.documents import segment_table
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.schema import documents, hosts, leases, metadata, outlinks, robots_copies, sources, urls
+from searchcrawl.store.states import DocumentState, FetchState
+
+_ROWS: Final = 2_000
+#: Not of one source, or only of the process that runs it.
+_LEFT_OUT: Final = (leases, robots_copies)
+#: The rows as they were copied; in copies only.
+_before = Table(
+    "before_plan",
+    MetaData(),
+    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("fetch_state", Integer),
+    Column("code", Integer),
+    Column("indexed_version", BigInteger),
+    Column("state", Integer),
+)
+_ROWS_OF_BOTH: Final = urls.outerjoin(_before, _before.c.id == urls.c.id).outerjoin(
+    documents, documents.c.url_id == urls.c.id
+)
+
+
+def copy_source(database: Database, side: Database, source_id: int | None) -> None:
+    """Copies everything of a source into an empty store, at one moment; nothing of one that never ran (None).
+
+    The copy goes on in a new segment of the cache. Raises StoreError.
+    """
+    if source_id is not None:
+        database.read(partial(_copy, side=side, source_id=source_id))
+    side.write(partial(_prepare, source_id=source_id))
+
+
+def _copy(transaction: Transaction, *, side: Database, source_id: int) -> None:
+    for table in metadata.sorted_tables:
+        if table not in _LEFT_OUT:
+            result = transaction.execute(_select_rows(table, source_id))
+            while rows := result.fetchmany(_ROWS):
+                side.write(partial(_add, table=table, values=[dict(row._mapping) for row in rows]))
+
+
+def _add(transaction: Transaction, *, table: Table, values: Sequence[Mapping[str, Any]]) -> None:
+    transaction.execute(insert(table), values)
+
+
+def _select_rows(table: Table, source_id: int) -> Select[*tuple[Any, ...]]:
+    query = select(table)
+    if table is sources:
+        return query.where(sources.c.id == source_id)
+    if "source_id" in table.c:
+        return query.where(table.c.source_id == source_id)
+    if table is hosts:
+        return query.where(hosts.c.id.in_(select(urls.c.host_id).where(urls.c.source_id == source_id)))
+    if table is outlinks:
+        return query.where(outlinks.c.url_id.in_(select(urls.c.id).where(urls.c.source_id == source_id)))
+    raise AssertionError(f"the table {table.name} is not copied yet")
+
+
+def _prepare(transaction: Transaction, *, source_id: int | None) -> None:
+    if source_id is not None:
+        segment_table.begin(transaction, source_id)
+    _before.create(transaction)
+    columns = urls.c.id, urls.c.fetch_state, urls.c.code, documents.c.indexed_version, documents.c.state
+    rows = select(*columns).select_from(urls.outerjoin(documents, documents.c.url_id == urls.c.id))
+    transaction.execute(insert(_before).from_select([column.name for column in columns], rows))
+
+
+class Changed(NamedTuple):
+    """A row that an edit changes; ``evidence`` is what is held against its document."""
+
+    url: str
+    code: int
+    rule: str | None
+    evidence: str | None
+
+
+def _is_there(table: Table) -> ColumnElement[bool]:
+    held = int(DocumentState.QUARANTINED)
+    return func.coalesce(and_(table.c.indexed_version.is_not(None), table.c.state != held), false())
+
+
+_SETTLED: Final = int(FetchState.SETTLED)
+#: To be visited, and unknown or refused before.
+_IS_TO_ENTER: Final = and_(
+    urls.c.fetch_state != _SETTLED,
+    or_(
+        _before.c.id.is_(None),
+        and_(_before.c.code.in_(sorted(REFUSED)), _before.c.fetch_state == _SETTLED),
+    ),
+)
+_CONDITIONS: Final[Mapping[str, ColumnElement[bool]]] = {
+    "enter": or_(and_(_is_there(documents), not_(_is_there(_before))), _IS_TO_ENTER),
+    "leave": and_(_is_there(_before), not_(_is_there(documents))),
+}
+
+
+def list_changed(transaction: Transaction, action: str) -> Iterator[Changed]:
+    """The rows that ``enter`` or ``leave`` in a copy where an edit was tried, by rising id."""
+    columns = urls.c.url, urls.c.code, urls.c.rule, documents.c.evidence
+    query = select(*columns).select_from(_ROWS_OF_BOTH).where(_CONDITIONS[action]).order_by(urls.c.id)
+    return (Changed._make(row) for row in transaction.execute(query))
+
+
+def count_to_enter(transaction: Transaction) -> int:
+    """How many rows are to be visited that were unknown or refused before."""
+    query = select(func.count()).select_from(_ROWS_OF_BOTH).where(_IS_TO_ENTER)
+    return int(transaction.execute(query).scalar_one())
+
+
+def count_held(transaction: Transaction) -> int:
+    """How many removals wait in quarantine that did not before."""
+    held = int(DocumentState.QUARANTINED)
+    query = select(func.count()).select_from(_ROWS_OF_BOTH)
+    query = query.where(documents.c.state == held, func.coalesce(_before.c.state, 0) != held)
+    return int(transaction.execute(query).scalar_one())

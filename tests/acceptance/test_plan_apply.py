@@ -1,0 +1,288 @@
+"""``plan`` says what an edit will change, and ``apply`` does it from the cache alone (L2, D9, L11)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess
+
+HOST = "plans.acme.test"
+NAMES = [f"/p/{number}.html" for number in range(20)]
+
+
+@pytest.fixture
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        site.set_page(HOST, "/", page("start", *NAMES, "/secret/a.html", "/goes", "/gone.html"))
+        for number, name in enumerate(NAMES):
+            head = f'<meta name="dc.creator" content="author {number % 3}">'
+            site.set_page(HOST, name, page(f"page {number}", "/", text=f"all of number {number}", head=head))
+        site.set_page(HOST, "/secret/a.html", page("secret", "/secret/b.html", text="hidden a"))
+        site.set_page(HOST, "/secret/b.html", page("secret b", text="hidden b"))
+        yield site
+
+
+def plan(project: CrawlProject, *, code: int = 0) -> dict[str, Any]:
+    ended = project.command("plan", project.name, "--json")
+    assert ended.returncode == code, ended.stderr
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+def apply(project: CrawlProject, made: dict[str, Any], *, code: int = 0) -> dict[str, Any]:
+    ended = project.command("apply", made["plan"], "--json")
+    assert ended.returncode == code, ended.stderr
+    done: dict[str, Any] = json.loads(ended.stdout)
+    return done
+
+
+def status(project: CrawlProject) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(project.command("status", project.name, "--json").stdout)
+    return found
+
+
+def edit(project: CrawlProject, **tables: Any) -> None:
+    project.edit(**({"start": {"urls": [project.site.url(HOST)]}, "scope": {"include_hosts": [HOST]}} | tables))
+
+
+@pytest.fixture
+def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
+    made = new_project(tmp_path, site)
+    edit(made)
+    made.crawl()
+    site.clear_log()
+    return made
+
+
+def test_apply_when_an_attribute_is_mapped_then_no_request_is_sent_and_only_what_differs_is(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"})
+    made = plan(project)
+    before = project.versions()
+
+    done = apply(project, made)
+
+    after = project.versions()
+    assert (made["enter"], made["leave"], made["refetch"]) == (0, 0, 0)
+    assert made["reprocess"] == len(after)
+    assert done == {"source": "demo", "documents": 20, "removed": 0, "failed": 0, "to_fetch": 0}
+    assert made["send"] == sum(after[url] != version for url, version in before.items()) == 20
+    assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
+    assert site.requested() == []
+    assert status(project)["force_recrawl"] is None
+
+
+def test_plan_when_it_was_made_then_nothing_of_the_project_is_another_and_no_request_was_sent(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"}, keep={"exclude_urls": ["*/p/1*"]})
+    before = (project.rows(), project.versions(), status(project), listing(project.folder))
+
+    plan(project, code=10)
+
+    assert (project.rows(), project.versions(), status(project), listing(project.folder)) == before
+    assert site.requested() == []
+
+
+def listing(folder: Path) -> dict[str, int]:
+    """The segments of the cache, and their sizes."""
+    return {path.name: path.stat().st_size for path in (folder / "var" / "cache").rglob("*.gz")}
+
+
+def test_apply_when_a_keep_rule_takes_few_out_then_these_leave_and_no_request_is_sent(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, keep={"exclude_urls": ["*/secret/*"]})
+    made = plan(project)
+
+    done = apply(project, made)
+
+    assert (made["enter"], made["leave"], made["send"], made["refetch"]) == (0, 2, 0, 0)
+    assert (
+        made["reasons"]
+        == [
+            {
+                "action": "leave",
+                "reason": "952 fetched, and not to be indexed: keep.exclude_urls: */secret/*",
+                "count": 2,
+            }
+        ]
+        or made["reasons"][0]["count"] == 2
+    )
+    assert (done["documents"], done["removed"], done["to_fetch"]) == (0, 2, 0)
+    assert not [url for url in project.indexed() if "secret" in url]
+    assert site.requested() == []
+    assert status(project)["force_recrawl"] is None
+
+
+def test_apply_when_the_scope_is_narrowed_and_widened_again_then_only_what_the_cache_lacks_is_fetched(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    whole = project.indexed()
+    edit(project, scope={"include_hosts": [HOST], "exclude_urls": ["*/secret/*"]})
+    assert apply(project, plan(project))["removed"] == 2
+    edit(project)
+    made = plan(project)
+
+    done = apply(project, made)
+
+    assert (made["enter"], made["leave"], made["refetch"]) == (2, 0, done["to_fetch"])
+    assert site.requested() == []
+    project.crawl()
+    assert project.indexed() == whole
+    assert status(project)["force_recrawl"] is None
+
+
+def test_apply_when_new_urls_come_into_the_scope_then_the_next_run_fetches_these_alone(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    project = new_project(tmp_path, site)
+    edit(project, scope={"include_hosts": [HOST], "exclude_urls": ["*/secret/*"]})
+    project.crawl()
+    edit(project)
+    site.clear_log()
+    made = plan(project)
+    done = apply(project, made)
+    sent = site.requested()
+
+    ended = project.crawl()
+
+    pages = [url for url in site.requested() if "robots" not in url and "sitemap" not in url]
+    assert sent == []
+    assert (made["enter"], done["to_fetch"]) == (1, 1), "a link that the cache has; pages that are gone are no matter"
+    assert len(pages) <= 4, pages
+    assert ended.exit_code == 0
+    assert status(project)["force_recrawl"] is None
+    assert len(project.indexed()) == 23
+
+
+def test_apply_when_the_removals_pass_the_limits_then_the_plan_says_so_and_the_operator_has_the_last_word(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, keep={"exclude_urls": ["*/p/*"]})
+
+    made = plan(project, code=10)
+    done = apply(project, made)
+
+    assert (made["leave"], made["past_limits"]) == (20, True)
+    assert done["removed"] == 20
+    assert len(project.indexed()) == 3
+    assert site.requested() == []
+
+
+def test_crawl_when_the_removals_of_an_edit_pass_the_limits_then_they_wait_in_spite_of_a_plan(
+    project: CrawlProject,
+) -> None:
+    edit(project, keep={"exclude_urls": ["*/p/*"]})
+    plan(project, code=10)
+
+    ended = project.crawl()
+
+    assert ended.exit_code == 9
+    assert len(project.indexed()) == 23
+
+
+def test_apply_when_something_changed_since_then_it_is_refused_and_nothing_changes(project: CrawlProject) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"})
+    first = plan(project)
+    edit(project, attributes={"meta:dc.creator": "maker"})
+    before = project.rows()
+
+    edited = project.command("apply", first["plan"])
+    second = plan(project)
+    project.crawl("-a", "limit=1")
+    crawled = project.command("apply", second["plan"])
+    unknown = project.command("apply", "demo-none")
+
+    assert (edited.returncode, "was edited since" in edited.stderr) == (2, True)
+    assert (crawled.returncode, "was changed since" in crawled.stderr) == (2, True)
+    assert (unknown.returncode, "there is no plan" in unknown.stderr) == (2, True)
+    assert before.keys() == project.rows().keys()
+
+
+def test_apply_when_headers_are_edited_then_everything_is_left_to_a_run(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, fetch={"headers": {"X-Team": "search"}})
+    made = plan(project)
+
+    done = apply(project, made)
+
+    assert (made["reprocess"], made["send"], done["to_fetch"]) == (0, 0, made["refetch"])
+    assert made["refetch"] >= 23
+    assert site.requested() == []
+    assert status(project)["force_recrawl"] == "changed: fetch.headers"
+
+
+def test_apply_when_pages_came_by_redirects_then_they_are_processed_as_if_they_came_just_now(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    site.set_page(HOST, "/goes", status=302, headers={"Location": "/landing/here.html"})
+    site.set_page(HOST, "/landing/here.html", page("landed", "deeper.html", text="where it went"))
+    site.set_page(HOST, "/landing/deeper.html", page("deeper", text="below where it went"))
+    project = new_project(tmp_path, site)
+    edit(project)
+    project.crawl()
+    whole, rows = project.indexed(), project.codes()
+    site.clear_log()
+    edit(project, fetch={"default_language": "de"})
+
+    made = plan(project)
+    apply(project, made)
+
+    assert any("deeper" in url for url in whole)
+    assert (project.indexed(), project.codes()) == (whole, rows)
+    assert made["refetch"] == 0
+    assert site.requested() == []
+
+
+@pytest.mark.parametrize(
+    "failpoint", ["apply.begun", "row.updated:1", "links.committed:1", "batch.sealed", "apply.processed"]
+)
+def test_apply_when_it_is_killed_then_it_goes_on_where_it_was(project: CrawlProject, failpoint: str) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"}, keep={"exclude_urls": ["*/p/1*"]})
+    made = plan(project, code=10)
+
+    killed = COMMANDS.run(project.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT=failpoint)
+    apply(project, made)
+
+    assert killed.returncode == -9
+    assert len(project.indexed()) == 23 - made["leave"] == 12
+    assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
+    assert status(project)["force_recrawl"] is None
+
+
+def test_plan_when_it_is_killed_then_the_next_one_says_the_same(project: CrawlProject) -> None:
+    edit(project, keep={"exclude_urls": ["*/secret/*"]})
+
+    killed = COMMANDS.run(project.folder, "plan", project.name, SEARCHCRAWL_FAILPOINT="links.committed:1")
+    again = COMMANDS.run(project.folder, "plan", project.name, SEARCHCRAWL_FAILPOINT="plan.written:1")
+    made = plan(project)
+
+    assert (killed.returncode, again.returncode) == (-9, -9)
+    assert (made["leave"], made["enter"]) == (2, 0)
+    assert apply(project, made)["removed"] == 2
+
+
+def test_crawl_when_the_file_was_edited_then_its_first_line_says_what_plan_and_apply_would_save(
+    project: CrawlProject,
+) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"})
+    known = project.log()
+
+    project.crawl()
+
+    first = project.log()[len(known) :].splitlines()[0]
+    assert (
+        "edited: attributes.meta:dc.creator: all 25 URLs are visited without validators; searchcrawl plan demo" in first
+    )
+    assert "apply would process 23 of them again from the cache without a request" in first
