@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -63,10 +62,10 @@ def save_plan(project: Project, plan: Plan) -> Path:
     """Writes a plan durably, in the place of all earlier ones of its source; returns its path."""
     folder = project.plans_dir
     make_folder(folder)
-    earlier = re.compile(rf"{re.escape(plan.source)}-\d+{re.escape(_SUFFIX)}")
-    for old in folder.iterdir():
-        # The table has another fence since: they would be refused.
-        if earlier.fullmatch(old.name) and old.stem != plan.plan:
+    for old in folder.glob(f"*{_SUFFIX}"):
+        source, _, fence = old.stem.rpartition("-")
+        if source == plan.source and fence.isdigit() and old.stem != plan.plan:
+            # The table has another fence since: it would be refused.
             old.unlink(missing_ok=True)
     path = folder / f"{plan.plan}{_SUFFIX}"
     written = path.with_suffix(".new")
