@@ -80,3 +80,17 @@ def test_pages_when_the_clock_was_far_ahead_once_then_do_not_wait_for_that_day_t
 
     assert sorted(after.requested) == ALL
     assert project.indexed() == sorted({*ALL} - {f"{HOST}/two.html"})
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("ahead", [DAY, 1800])
+def test_pages_when_the_clock_was_ahead_once_and_hosts_have_a_delay_then_no_host_waits_for_that_moment(
+    project: CrawlProject, ahead: int
+) -> None:
+    project.edit(**source(project.site, HOST, delay_seconds=0.1))
+    run_at(project, ahead)
+
+    after = run_at(project, 0)
+
+    assert sorted(after.requested) == ALL
+    assert after.ended.exit_code == 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from isal import isal_zlib
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import ColumnElement, Row, and_, delete, select, text, update
 
 from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
@@ -21,6 +21,10 @@ _MAX_NAME_CHARACTERS: Final = 300
 _NOTED_MS: Final = 6 * 3_600_000
 #: The longest block, whatever the host asks for: after it one request tries the host again.
 MAX_BLOCK_MS: Final = 3_600_000
+#: The longest delay between requests (``robots.max_crawl_delay_seconds``): an older release noted no moment with a slot.
+_UNKNOWN_AHEAD_MS: Final = 60_000
+#: So far the clocks of two machines may be apart.
+_SKEW_MS: Final = 5_000
 
 
 def find_or_add(transaction: Transaction, names: Iterable[str]) -> dict[str, int]:
@@ -110,17 +114,33 @@ def reserve_slot(
     If no process has reserved a slot after the ``unused`` one of this process, the new slot takes its place.
     """
     # The row is locked: another process must not reserve the same moment. Several hosts are locked by rising id.
-    query = select(hosts.c.next_allowed_ms, hosts.c.closed_until_ms).where(hosts.c.id == host_id).with_for_update()
-    row = transaction.execute(query).one()
+    row = transaction.execute(select(hosts).where(hosts.c.id == host_id).with_for_update()).one()
     allowed = row.next_allowed_ms
     if unused is not None and unused.end_ms == allowed:
         allowed = unused.start_ms
-    wanted = max(now_ms, not_before_ms, allowed, row.closed_until_ms)
-    # If a clock was set back, the host must still get requests: no slot is further ahead than this.
-    start = min(wanted, now_ms + 2 * delay_ms + MAX_BLOCK_MS)
+    slots_end = _bring_near(allowed, row.reserved_ms or row.next_allowed_ms - _UNKNOWN_AHEAD_MS, now_ms)
+    start = max(now_ms, not_before_ms, slots_end, _closed_until(row, now_ms))
     slot = SlotReservation(start, start + delay_ms)
-    transaction.execute(update(hosts).where(hosts.c.id == host_id).values(next_allowed_ms=slot.end_ms))
+    values = {"next_allowed_ms": slot.end_ms, "reserved_ms": now_ms}
+    transaction.execute(update(hosts).where(hosts.c.id == host_id).values(values))
     return slot
+
+
+def _bring_near(moment_ms: int, noted_ms: int, now_ms: int) -> int:
+    """A stored moment, no longer from now than it was from when it was noted, by a clock that was ahead perhaps."""
+    return moment_ms - max(noted_ms - now_ms, 0)
+
+
+def _closed_until(row: Row[Any], now_ms: int) -> int:
+    """The end of the pause that is in force; 0 where there is none. See ``_pause_in_force``."""
+    is_ours: bool = row.closed_ms <= now_ms + _SKEW_MS and row.closed_until_ms <= now_ms + MAX_BLOCK_MS
+    return row.closed_until_ms if is_ours else 0
+
+
+def _pause_in_force(now_ms: int) -> ColumnElement[bool]:
+    """Which hosts have a pause now. One that was set by a clock that was ahead is over: nobody knows since when."""
+    until = hosts.c.closed_until_ms.between(now_ms + 1, now_ms + MAX_BLOCK_MS)
+    return and_(until, hosts.c.closed_ms <= now_ms + _SKEW_MS)
 
 
 class HostBlock(NamedTuple):
@@ -164,12 +184,9 @@ def add_report(transaction: Transaction, host_id: int, report: HostReport, *, si
         until = max(until, now_ms + round(report.pause_seconds(failures) * 1000))
         values["failed_ms"] = now_ms
     until = min(until, now_ms + MAX_BLOCK_MS)
-    before: int = row.closed_until_ms
-    if before > now_ms + MAX_BLOCK_MS:
-        # Only a clock that was set back explains this value.
-        before = 0
+    before = _closed_until(row, now_ms)
     if until > before:
-        values |= {"closed_until_ms": until, "closed_code": report.code}
+        values |= {"closed_until_ms": until, "closed_code": report.code, "closed_ms": now_ms}
     transaction.execute(update(hosts).where(hosts.c.id == host_id).values(values))
     return max(until, before)
 
@@ -181,8 +198,7 @@ def find_blocks(
 
     With ``names`` (``host:port``) only these; with ``most`` only so many of them, any.
     """
-    in_force = hosts.c.closed_until_ms.between(now_ms + 1, now_ms + MAX_BLOCK_MS)
-    query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(in_force)
+    query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(_pause_in_force(now_ms))
     if names is None:
         rows = transaction.execute(query.where(text("closed_until_ms > 0")).limit(most)).all()
         return [HostBlock(*row) for row in rows]
@@ -200,8 +216,7 @@ def find_allowed_ms(transaction: Transaction, name: str) -> int:
 def find_block(transaction: Transaction, name: str, now_ms: int) -> HostBlock | None:
     """The pause in which ``host:port`` gets no request from any process now; None where there is none."""
     query = select(hosts.c.name, hosts.c.closed_until_ms, hosts.c.closed_code).where(
-        hosts.c.name == name[:_MAX_NAME_CHARACTERS],
-        hosts.c.closed_until_ms.between(now_ms + 1, now_ms + MAX_BLOCK_MS),
+        hosts.c.name == name[:_MAX_NAME_CHARACTERS], _pause_in_force(now_ms)
     )
     row = transaction.execute(query).one_or_none()
     return None if row is None else HostBlock(*row)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
 from searchcrawl.politeness.backoff import HostBackoff
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import MAX_BLOCK_MS, HostBlock, HostReport, SlotReservation
+from searchcrawl.store.schema import hosts
 
 NOW_MS = 1_900_000_000_000
 HOST = "a.test:80"
@@ -65,7 +67,60 @@ def test_reserve_when_a_slot_was_not_used_then_it_is_given_back_unless_others_ca
 def test_reserve_when_the_clock_was_set_back_then_nobody_waits_for_ever(database: Database, host: int) -> None:
     reserve(database, host, now_ms=NOW_MS + 10 * MAX_BLOCK_MS)
 
-    assert reserve(database, host).start_ms <= NOW_MS + MAX_BLOCK_MS + 2000
+    assert reserve(database, host).start_ms <= NOW_MS + 1000
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 1, 700, 30_000, 1_800_000, 86_400_000, 4000 * 86_400_000])
+def test_reserve_when_slots_were_reserved_by_a_clock_that_was_ahead_then_all_keep_their_distance_from_now(
+    database: Database, host: int, ahead_ms: int
+) -> None:
+    for _ in range(4):
+        reserve(database, host, now_ms=NOW_MS + ahead_ms, delay_ms=60_000)
+
+    after = [reserve(database, host, delay_ms=200).start_ms - NOW_MS for _ in range(3)]
+
+    assert after == [240_000, 240_200, 240_400]
+
+
+def test_reserve_when_a_slot_of_a_clock_that_was_ahead_was_not_used_then_it_is_given_back(
+    database: Database, host: int
+) -> None:
+    unused = reserve(database, host, now_ms=NOW_MS + 86_400_000)
+
+    assert reserve(database, host, unused=unused).start_ms == NOW_MS
+
+
+def test_reserve_when_an_older_release_noted_no_moment_then_its_slot_is_a_delay_ahead_at_most(
+    database: Database, host: int
+) -> None:
+    starts = []
+    for ahead_ms in (5000, 86_400_000):
+        with database.write_once() as transaction:
+            transaction.execute(update(hosts).values(next_allowed_ms=NOW_MS + ahead_ms, reserved_ms=0))
+        starts.append(reserve(database, host).start_ms - NOW_MS)
+
+    assert starts == [5000, 60_000]
+
+
+@pytest.mark.parametrize("ahead_ms", [60_000, 1_800_000, 86_400_000])
+def test_pause_when_a_clock_that_was_ahead_set_it_then_it_ends_within_its_own_length_and_a_new_one_counts(
+    database: Database, host: int, ahead_ms: int
+) -> None:
+    report(database, host, now_ms=NOW_MS + ahead_ms, failures=4, code=906)
+    seen = blocks(database)
+    with database.read_once() as transaction:
+        alone = host_table.find_block(transaction, HOST, NOW_MS)
+    slot = reserve(database, host)
+    report(database, host, until_ms=NOW_MS + 500, code=503)
+
+    assert (seen, alone, slot.start_ms) == ([], None, NOW_MS)
+    assert blocks(database) == [HostBlock(HOST, NOW_MS + 500, 503)]
+
+
+def test_pause_when_clocks_of_machines_are_a_little_apart_then_it_counts_on_all(database: Database, host: int) -> None:
+    report(database, host, now_ms=NOW_MS + 3000, failures=4, code=906)
+
+    assert blocks(database) == [HostBlock(HOST, NOW_MS + 5000, 906)]
 
 
 def test_report_when_processes_meet_failures_then_one_pause_grows_for_both(database: Database, host: int) -> None:
