@@ -48,6 +48,9 @@ NAMES = (
     "forget.listed",
     "forget.emptied",
     "forget.done",
+    "source.sealed",
+    "source.uncached",
+    "source.rows",
     *OF_PLANS,
 )
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from searchcrawl import urls
 from searchcrawl.queries.explain_context import Context, SourceInputs, build_context, build_inputs
-from searchcrawl.queries.explain_steps import Step, list_steps
-from searchcrawl.queries.explain_verdict import Verdict, find_verdict
+from searchcrawl.queries.explain_steps import Step, list_steps, list_steps_of_gone
+from searchcrawl.queries.explain_verdict import Verdict, explain_gone, find_verdict
 from searchcrawl.sources.config import Source
+from searchcrawl.sources.loading import stand_in_for
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 
@@ -27,6 +28,8 @@ class Explanation:
     @property
     def is_relevant(self) -> bool:
         """Whether the source knows the URL, or would request it."""
+        if self.context.inputs.is_gone:
+            return self.context.facts is not None
         return self.context.facts is not None or not self.context.list_refusals()
 
     def as_json(self, others: Sequence[Explanation] = ()) -> dict[str, Any]:
@@ -48,15 +51,22 @@ class Explanation:
 
 
 def explain_by_all(
-    project: Project, sources: Sequence[Source], database: Database, text: str, *, versions: Mapping[str, int]
+    project: Project,
+    sources: Sequence[Source],
+    database: Database,
+    text: str,
+    *,
+    versions: Mapping[str, int],
+    gone: Sequence[str] = (),
 ) -> list[Explanation]:
-    """Explains the URL ``text`` for each source, the deciding one first.
+    """Explains the URL ``text`` for each source, the deciding one first; ``gone`` are sources whose files are gone.
 
     First comes a source that has it in the index, then one that knows it, then one that would request it, then the
     others, those with the fewest rules against it first. Raises InvalidUrl, StoreError, and ConfigurationError for a
     plugin of rewriters that cannot begin.
     """
     asked = [build_inputs(project, source, versions) for source in sources]
+    asked += [build_inputs(project, stand_in_for(project, name), versions, is_gone=True) for name in gone]
     with ExitStack() as stack:
         for inputs in asked:
             inputs.rewriting.open(inputs.source.name)
@@ -68,10 +78,13 @@ def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanat
     """Explains the URL ``text`` for one source; raises InvalidUrl, StoreError."""
     url = urls.resolve(text)
     context = database.read(lambda transaction: build_context(transaction, inputs, url))
+    if inputs.is_gone:
+        return Explanation(context=context, verdict=explain_gone(context), steps=tuple(list_steps_of_gone(context)))
     steps = tuple(list_steps(context, asked=text))
     return Explanation(context=context, verdict=find_verdict(context), steps=steps)
 
 
-def _rank(explanation: Explanation) -> tuple[bool, bool, int, str]:
+def _rank(explanation: Explanation) -> tuple[bool, bool, bool, int, str]:
     context = explanation.context
-    return not context.in_index, context.facts is None, len(context.list_refusals()), context.source.name
+    is_last = context.inputs.is_gone
+    return not context.in_index, context.facts is None, is_last, len(context.list_refusals()), context.source.name

@@ -38,7 +38,8 @@ class SourceInputs:
     """What is the same for each URL of a source that is explained.
 
     ``lower_limits`` are the limits of the boundary that hold if the source file sets none, each with the place where it
-    is set. ``fingerprint`` is that of the source file as it is now.
+    is set. ``fingerprint`` is that of the source file as it is now. ``is_gone``: there is no such file any more, and
+    nothing else but the name of the source is known.
     """
 
     project: Project
@@ -48,9 +49,12 @@ class SourceInputs:
     rewriting: Rewriting
     starts: frozenset[str]
     fingerprint: str
+    is_gone: bool = False
 
 
-def build_inputs(project: Project, source: Source, versions: Mapping[str, int]) -> SourceInputs:
+def build_inputs(
+    project: Project, source: Source, versions: Mapping[str, int], *, is_gone: bool = False
+) -> SourceInputs:
     """Builds the inputs of a source; its ``rewriting`` is not yet open. Raises ConfigurationError."""
     return SourceInputs(
         project=project,
@@ -60,6 +64,7 @@ def build_inputs(project: Project, source: Source, versions: Mapping[str, int]) 
         rewriting=build_rewriting(project, source),
         starts=frozenset(read_start_urls(project, source)),
         fingerprint=compute_fingerprint(source, versions=versions),
+        is_gone=is_gone,
     )
 
 

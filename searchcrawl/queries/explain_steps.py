@@ -73,6 +73,16 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
     yield _describe_next_visit(context, listed)
 
 
+def list_steps_of_gone(context: Context) -> Iterator[Step]:
+    """Lists what is known of a URL of a source whose file is gone: no rule can be asked any more."""
+    yield Step("identity", "ok", f"{context.url}; source {context.source.name}")
+    yield Step("source", "gone", f"{context.source.file} is gone: nothing says what may be requested, or indexed")
+    if context.facts is not None:
+        yield _describe_answer(context.facts)
+        if context.facts.listed.document_state is not None:
+            yield _describe_index(context, context.facts)
+
+
 def describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
     """What the site answers now, and whether the index or the cache has the same (``--live``)."""
     parts = [f"now {describe_code(answer.code)}"]

@@ -72,6 +72,17 @@ def find_verdict(context: Context) -> Verdict:
     return _explain_lifted(context, f"refused at the last visit ({said})")
 
 
+def explain_gone(context: Context) -> Verdict:
+    """The verdict on a URL for a source whose file is gone: what is in the index stays there."""
+    name, file = context.source.name, context.source.file
+    reason = Reason(step="source", rule="the file of the source is gone", file=file)
+    if context.in_index:
+        text = f"{_IN}: no run visits it any more, as {file} is gone: put it back, or searchcrawl delete {name}"
+    else:
+        text = f"{_NOT_IN}: {file} is gone, so no run of {name} looks at it"
+    return Verdict(text, [reason])
+
+
 def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
     code = _code_of(refusals[0]) if refusals else int(Code.ROBOTS)
     if refusals and context.is_only_counted and context.run is not None:

@@ -17,7 +17,7 @@ from searchcrawl.rules.forgotten import FILE, PATTERN, Forgotten, read_pattern
 from searchcrawl.sources.checking import quote_value
 from searchcrawl.terminal import to_one_line
 
-_HEAD: Final = "# No source of this project requests or indexes these URLs: searchcrawl forget, docs: how-to/forget.\n"
+_HEAD: Final = "# No source of this project requests or indexes these URLs: searchcrawl forget --help\n"
 
 
 def read_list(root: Path) -> tuple[str, ...]:

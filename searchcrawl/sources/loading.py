@@ -146,6 +146,11 @@ def _choose_set(project: Project, own: Mapping[str, Any], file: str) -> tuple[st
     return name, [ConfigurationError(to_one_line(file), "parameters", message)]
 
 
+def is_source_name(text: str) -> bool:
+    """Whether a source may have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def stand_in_for(project: Project, name: str) -> Source:
     """A source of which only the name is known, as its file is missing or broken: with built-in values."""
     values = {"name": name, "file": f"sources/{name}.toml", "scope": {"allow_all": True}}

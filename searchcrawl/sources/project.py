@@ -204,6 +204,12 @@ class Project(ProjectFile):
         return self.store.url if path == self.store.url else f"{_SQLITE}{self.path(path)}"
 
     @property
+    def has_store(self) -> bool:
+        """Whether the file of the database is there; a server's may be."""
+        path = self.database_url.removeprefix(_SQLITE)
+        return path == self.database_url or Path(path).is_file()
+
+    @property
     def cache_dir(self) -> Path:
         return self.path(self.cache.dir)
 

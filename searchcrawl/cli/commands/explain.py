@@ -13,6 +13,7 @@ from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.queries.explain import Explanation, explain_by_all
 from searchcrawl.queries.explain_steps import describe_live_answer
+from searchcrawl.queries.gone_sources import list_gone_sources
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
@@ -31,12 +32,14 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        sources = self.load_sources(project, opts.source)
-        if not sources:
-            raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
         with closing(Database(project.database_url, project.root)) as database:
-            first, *others = explain_by_all(project, sources, database, args[0], versions=VERSIONS)
-            if opts.live:
+            gone = [each for each in list_gone_sources(project, database) if opts.source in {None, each.name}]
+            sources = [] if gone and opts.source else self.load_sources(project, opts.source)
+            if not sources and not gone:
+                raise ConfigurationError("sources", "", "no source to ask: put one into sources/NAME.toml")
+            names = [each.name for each in gone]
+            first, *others = explain_by_all(project, sources, database, args[0], versions=VERSIONS, gone=names)
+            if opts.live and not first.context.inputs.is_gone:
                 first = self._add_live_step(first, project, database)
         others = [other for other in others if other.is_relevant]
         if opts.json:

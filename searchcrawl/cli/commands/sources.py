@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, print_table
-from searchcrawl.exceptions import ConfigurationError, InvalidFile
+from searchcrawl.cli.output import error_lines, print_line, print_note, print_object, print_table, print_warnings
+from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, UnknownSource
 from searchcrawl.exit_codes import Exit
+from searchcrawl.queries.gone_sources import GoneSource, list_gone_sources
 from searchcrawl.sources.effective import list_effective_values
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources, read_start_urls
+from searchcrawl.sources.project import Project
 from searchcrawl.sources.secrets import redact
+from searchcrawl.store.engine.database import Database
 
 
 class Command(BaseCommand):
@@ -43,7 +47,14 @@ class Command(BaseCommand):
 
     def _show(self, name: str, *, as_json: bool) -> int:
         project = self.load_project()
-        values = list_effective_values(project, load_source(project, name))
+        try:
+            source = load_source(project, name)
+        except UnknownSource as error:
+            for each in _find_gone(project):
+                if each.name == name:
+                    raise UnknownSource(f"{error}: {each.text}") from error
+            raise
+        values = list_effective_values(project, source)
         if as_json:
             print_object(values)
         else:
@@ -57,34 +68,49 @@ def _as_text(value: Any) -> str:
 
 
 def _run_check(*, as_json: bool) -> int:
-    count, errors = _check()
+    count, errors, gone = _check()
     if as_json:
         shown = [{"file": error.file, "key": error.key, "message": redact(error.message)} for error in errors]
-        print_object({"ok": not errors, "errors": shown})
+        warnings = [{"file": each.file, "key": "", "message": each.text} for each in gone]
+        print_object({"ok": not errors, "errors": shown, **({"warnings": warnings} if warnings else {})})
     else:
-        _print(count, errors)
+        _print(count, errors, gone)
     return Exit.CONFIGURATION if errors else Exit.DONE
 
 
-def _check() -> tuple[int, Sequence[ConfigurationError]]:
-    """How many sources are good, and every error of the project."""
+def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[GoneSource]]:
+    """How many sources are good, every error of the project, and the sources whose files are gone."""
     root = find_project()
     try:
         project = load_project(root)
     except InvalidFile as several:
-        return 0, several.errors
+        return 0, several.errors, ()
     except ConfigurationError as error:
-        return 0, [error]
+        return 0, [error], ()
     sources, errors = load_sources(project)
     for source in sources.values():
         try:
             read_start_urls(project, source)
         except ConfigurationError as error:
             errors.append(error)
-    return len(sources), errors
+    return len(sources), errors, _find_gone(project)
 
 
-def _print(count: int, errors: Sequence[ConfigurationError]) -> None:
+def _find_gone(project: Project) -> Sequence[GoneSource]:
+    """The sources whose files are gone; none where no store was made yet, or it cannot be read."""
+    if not project.has_store:
+        return ()
+    try:
+        with closing(Database(project.database_url, project.root)) as database:
+            return list_gone_sources(project, database)
+    except StoreError as error:
+        print_warnings([error])
+        return ()
+
+
+def _print(count: int, errors: Sequence[ConfigurationError], gone: Sequence[GoneSource]) -> None:
+    for each in gone:
+        print_note(f"warning: {each.file}: {each.text}")
     for error in errors:
         for line in error_lines(error):
             print_note(line)

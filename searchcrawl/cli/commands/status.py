@@ -10,6 +10,7 @@ from typing import Any, Final
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_object, print_table
 from searchcrawl.comparison.look import FINDINGS, look_at_index
+from searchcrawl.queries.gone_sources import describe_gone_source, list_gone_sources
 from searchcrawl.queries.status import describe_status
 from searchcrawl.sources.fingerprint import VERSIONS
 from searchcrawl.store.engine.database import Database
@@ -26,12 +27,14 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> None:
         project = self.load_project()
-        sources = self.load_sources(project, args[0] if args else None)
         with closing(Database(project.database_url, project.root)) as database, look_at_index(project) as look:
+            gone = [each for each in list_gone_sources(project, database) if not args or each.name == args[0]]
+            sources = [] if args and gone else self.load_sources(project, args[0] if args else None)
             found = [
                 describe_status(each, database, VERSIONS, preserve=project.cache.preserve, index=look)
                 for each in sources
             ]
+            found += [describe_gone_source(project, each, database) for each in gone]
         if opts.json:
             print_object(found[0] if args else {"sources": found})
         elif args:

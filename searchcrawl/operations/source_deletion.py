@@ -1,0 +1,145 @@
+"""``delete NAME``: takes a source out of the index, the cache and the table; also one whose file is gone.
+
+The removals are sealed first, so that a crawl which follows a crash agrees with the index. Then whatever the index has of the
+source is removed, known to the table or not; the cache goes, and the rows last: as long as one is left, the same call
+completes the rest.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from searchcrawl import clock
+from searchcrawl.delivery.index_retry import IndexRetry
+from searchcrawl.durable import sync_folder
+from searchcrawl.exceptions import CacheError, UnsupportedByIndex
+from searchcrawl.failpoints import reach
+from searchcrawl.index.opening import use_index
+from searchcrawl.index.receiver import Batch, IndexEntry, Receiver, SearchIndex
+from searchcrawl.items import Removal
+from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.run import Run
+from searchcrawl.sources.config import Source
+from searchcrawl.sources.project import Project
+from searchcrawl.store.batches import batch_table
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.runs import lease, run_table, source_deletion
+
+_RETRY_SECONDS: Final = 60.0
+#: Documents that are removed at once.
+_PART: Final = 1000
+
+
+def count_documents(database: Database, name: str) -> int | None:
+    """How many documents of a source the index has, by the table; None for a source that the table does not know."""
+
+    def count(transaction: Transaction) -> int | None:
+        source_id = run_table.find_source(transaction, name)
+        return None if source_id is None else document_table.count_totals(transaction, source_id)["documents"]
+
+    return database.read(count)
+
+
+def is_left(project: Project, database: Database, name: str) -> bool:
+    """Whether table, cache or index have anything of a source; raises DeliveryError, UnsupportedByIndex, StoreError."""
+    if count_documents(database, name) is not None or (project.cache_dir / name).is_dir():
+        return True
+    with use_index(project) as receiver:
+        return next(iter(_require_index(receiver).scan(name)), None) is not None
+
+
+def delete(
+    project: Project, source: Source, database: Database, *, retry_seconds: float = _RETRY_SECONDS
+) -> dict[str, Any]:
+    """Deletes a source: its documents in the index, its cache, its rows. Its file and its log stay.
+
+    Returns ``{"source", "documents", "removed", "failed", "to_fetch"}``; while the index refuses removals (``failed``),
+    cache and rows stay. Raises SourceBusy while the source is crawled, and DeliveryError where the index cannot be
+    reached: then the documents, the cache and the rows are still there, and the same call deletes them later.
+    """
+    with lease_source(project, source, database) as run:
+        if run is not None:
+            _seal_all(run)
+        removed, failed = _empty_index(project, source.name, database, retry_seconds)
+        if not failed:
+            _delete_cache(project, source.name)
+            if run is not None:
+                _delete_rows(run)
+            else:
+                database.write(partial(_delete_unused, name=source.name))
+    return {"source": source.name, "documents": removed + failed, "removed": removed, "failed": failed, "to_fetch": 0}
+
+
+def _seal_all(run: Run) -> None:
+    after: int | None = 0
+    while after is not None:
+        seal = partial(source_deletion.seal_all, source_id=run.source_id, run_id=run.id, now_ms=clock.now_ms())
+        after = run.write(partial(seal, after=after))
+        reach("source.sealed")
+
+
+def _empty_index(project: Project, name: str, database: Database, retry_seconds: float) -> tuple[int, int]:
+    """Removes all that the index has of a source; returns how many documents that were, and how many it refuses."""
+    retry = IndexRetry(retry_seconds)
+    retry.limit_to_end()
+    removed = 0
+    with use_index(project) as receiver:
+        index = _require_index(receiver)
+        retry.attempt(index.ping)
+        version = _choose_version(index, database, name, retry)
+        while entries := retry.attempt(lambda: list(islice(index.scan(name), _PART))):
+            part = Batch(number=version, source=name, crawl_version=version, removals=list(_build_removals(entries)))
+            receipts = retry.attempt(partial(index.deliver, part))
+            reach("delete.sent")
+            retry.attempt(index.commit)
+            gone = sum(receipt.accepted for receipt in receipts)
+            removed += gone
+            if not gone:
+                return removed, len(entries)
+    return removed, 0
+
+
+def _choose_version(index: SearchIndex, database: Database, name: str, retry: IndexRetry) -> int:
+    """A version above all that the index has of the source: it may be newer than the store, or a clock was ahead."""
+    known = database.read(partial(batch_table.choose_version, now_ms=clock.now_ms()))
+    return max(known, retry.attempt(lambda: index.find_highest_version(name)) + 1)
+
+
+def _build_removals(entries: list[IndexEntry]) -> Iterator[Removal]:
+    return (Removal(id=entry.id, url=entry.access_url or entry.url, code=0) for entry in entries)
+
+
+def _require_index(receiver: Receiver) -> SearchIndex:
+    if not isinstance(receiver, SearchIndex):
+        raise UnsupportedByIndex(f"{type(receiver).__name__} cannot list its documents")
+    return receiver
+
+
+def _delete_cache(project: Project, name: str) -> None:
+    folder = project.cache_dir / name
+    try:
+        if folder.is_dir():
+            shutil.rmtree(folder)
+            sync_folder(project.cache_dir)
+    except OSError as error:
+        raise CacheError(f"{folder}: {error.strerror or error}") from error
+    reach("source.uncached")
+
+
+def _delete_rows(run: Run) -> None:
+    while run.write(partial(source_deletion.delete_urls, source_id=run.source_id)):
+        reach("source.rows")
+    # Not by the run, which would renew a lease that is gone.
+    run.database.write(partial(source_deletion.delete_source, own=run.lease))
+
+
+def _delete_unused(transaction: Transaction, *, name: str) -> None:
+    """Deletes a source that never began a run."""
+    source_id = run_table.find_source(transaction, name)
+    if source_id is not None:
+        source_deletion.delete_source(transaction, lease.take(transaction, source_id, name=name))

@@ -1,0 +1,78 @@
+"""What the store has of a source that is deleted: its rows in all tables, in small steps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Column, Table, delete, select
+
+from searchcrawl.store.batches import removal_table
+from searchcrawl.store.documents.document_table import MAYBE_INDEXED
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.runs import lease
+from searchcrawl.store.runs.lease import Lease
+from searchcrawl.store.schema import (
+    batches,
+    documents,
+    former_documents,
+    leases,
+    outlinks,
+    patterns,
+    refused_links,
+    runs,
+    segments,
+    sitemaps,
+    sources,
+    urls,
+)
+from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.states import DocumentState
+
+#: Rows that one transaction deletes.
+_STEP_ROWS: Final = 5000
+_TO_BE_SENT: Final = frozenset({DocumentState.CACHED, DocumentState.RECORD_LOST})
+#: Each has an index that begins with its source.
+_OF_SOURCE: Final = (sitemaps, patterns, refused_links, segments, batches, runs)
+#: Rows that belong to a row of ``urls``: each is deleted before it.
+_OF_URL: Final = (former_documents, outlinks, documents)
+
+
+def seal_all(transaction: Transaction, source_id: int, run_id: int, now_ms: int, *, after: int) -> int | None:
+    """Seals the next removals of a source, of documents that the index has or may have; returns the last id.
+
+    They count towards no limit: somebody asked for it by the name of the source. Other documents that are to be sent are
+    deleted at once. None: there are no more.
+    """
+    columns = documents.c.url_id, documents.c.state, MAYBE_INDEXED.is_not(None).label("indexed")
+    query = select(*columns).where(unindexed(documents.c.source_id) == source_id, documents.c.url_id > after)
+    rows = list(transaction.execute(query.order_by(documents.c.url_id).limit(removal_table.PAGE_ROWS)))
+    sealing = [row.url_id for row in rows if row.indexed and row.state != DocumentState.REMOVING]
+    if sealing:
+        removal_table.seal(transaction, source_id, run_id, now_ms, sealing, counted=False)
+    unsent = [row.url_id for row in rows if not row.indexed and row.state in _TO_BE_SENT]
+    _delete(transaction, documents, documents.c.url_id, unsent)
+    return rows[-1].url_id if rows else None
+
+
+def delete_urls(transaction: Transaction, source_id: int) -> int:
+    """Deletes the next URLs of a source, with all that is known of them; returns how many."""
+    query = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id).order_by(urls.c.id).limit(_STEP_ROWS)
+    found = list(transaction.execute(query).scalars())
+    for table in _OF_URL:
+        _delete(transaction, table, table.c.url_id, found)
+    return _delete(transaction, urls, urls.c.id, found)
+
+
+def delete_source(transaction: Transaction, own: Lease) -> None:
+    """Deletes the source itself, whose URLs are gone, with its runs, deliveries and segments; raises LeaseLost."""
+    lease.check(transaction, own)
+    for table in _OF_SOURCE:
+        transaction.execute(delete(table).where(table.c.source_id == own.source_id))
+    transaction.execute(delete(leases).where(leases.c.source_id == own.source_id))
+    transaction.execute(delete(sources).where(sources.c.id == own.source_id))
+
+
+def _delete(transaction: Transaction, table: Table, column: Column[int], ids: list[int]) -> int:
+    for part in split(ids):
+        transaction.execute(delete(table).where(column.in_(part)))
+    return len(ids)

@@ -1,0 +1,220 @@
+"""``delete NAME`` takes a source out of index, cache and table; a source whose file is gone is named until then (L4)."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from searchcrawl.index.opening import open_index
+from searchcrawl.index.receiver import Batch
+from searchcrawl.items import IndexedDocument
+from searchcrawl.run import begin
+from searchcrawl.sources.fingerprint import VERSIONS
+from searchcrawl.sources.loading import load_project, load_source
+from searchcrawl.store.engine.database import Database
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import is_verified
+from tests.acceptance.support_stories import page, pages, run, source
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess, configure, source_toml
+from tests.solr_server import free_port
+from tests.stored_rows import query_columns
+
+HOST: Final = "left.acme.test"
+OTHER: Final = "other.acme.test"
+NAMES: Final = ("alpha", "beta", "gamma")
+DOCUMENTS: Final = len(NAMES) + 1
+TABLES: Final = ("urls", "documents", "outlinks", "runs", "batches", "segments", "sitemaps", "patterns", "leases")
+#: Each durable step of the command, in its order.
+STEPS: Final = ("source.sealed", "delete.sent", "source.uncached", "source.rows")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    """Two sources that were crawled; ``demo`` is the one to be deleted."""
+    with SiteProcess() as site:
+        for host in (HOST, OTHER):
+            pages(site, host, **{name: page(f"text of {name} on {host}") for name in NAMES})
+        project = new_project(tmp_path, site, **source(site, HOST))
+        (tmp_path / "sources" / "other.toml").write_text(source_toml(site, **source(site, OTHER)), "utf-8")
+        run(project)
+        assert project.command("crawl", "other").returncode == 0
+        yield project
+
+
+def delete(project: CrawlProject, *arguments: str) -> dict[str, Any]:
+    done = project.command("delete", "demo", "--yes", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def put_aside(project: CrawlProject) -> None:
+    (project.folder / "sources" / "demo.toml").rename(project.folder / "demo.aside")
+
+
+def rows(project: CrawlProject) -> dict[str, int]:
+    """How many rows each table has of more than the other source."""
+    joined = {"outlinks": "url_id IN (SELECT id FROM urls WHERE source_id = 1)"}
+    return {
+        table: count
+        for table in TABLES
+        for ((count,),) in [
+            [
+                tuple(row.values())
+                for row in query_columns(
+                    project.folder, f"SELECT count(*) FROM {table} WHERE {joined.get(table, 'source_id = 1')}"
+                )
+            ]
+        ]
+        if count
+    }
+
+
+def is_gone(project: CrawlProject) -> bool:
+    """Whether nothing is left of the source, and all of the other one."""
+    names = [row["name"] for row in query_columns(project.folder, "SELECT name FROM sources")]
+    others = project.command("verify", "other", "--json")
+    kept = json.loads(project.command("status", "other", "--json").stdout)["documents"]
+    cache = (project.folder / "var" / "cache" / "demo").exists()
+    return (project.indexed(), rows(project), names, cache, kept) == ([], {}, ["other"], False, DOCUMENTS) and bool(
+        json.loads(others.stdout)["ok"]
+    )
+
+
+def test_delete_when_a_source_is_named_then_nothing_is_left_of_it_and_a_crawl_begins_anew(
+    project: CrawlProject,
+) -> None:
+    done = delete(project)
+    gone = is_gone(project)
+    again = run(project)
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+
+    assert done == {"source": "demo", "documents": DOCUMENTS, "removed": DOCUMENTS, "failed": 0, "to_fetch": 0}
+    assert gone
+    assert (again.ended.exit_code, again.bodies, len(project.indexed())) == (0, DOCUMENTS, DOCUMENTS)
+    assert (status["run"]["kind"], status["warnings"], is_verified(project)) == ("initial", [], True)
+
+
+def test_delete_when_the_name_is_not_typed_then_nothing_is_deleted(project: CrawlProject) -> None:
+    done = project.command("delete", "demo")
+
+    assert (done.returncode, len(project.indexed())) == (2, DOCUMENTS)
+    assert f"{DOCUMENTS} documents would leave the index" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["nowhere", "../other", "Other"])
+def test_delete_when_nothing_is_known_of_the_name_then_it_is_a_wrong_use(project: CrawlProject, name: str) -> None:
+    done = project.command("delete", name, "--yes")
+
+    assert (done.returncode, done.stderr.strip()) == (2, f"searchcrawl: unknown source: {name}")
+
+
+def test_delete_when_the_file_is_gone_then_its_documents_go(project: CrawlProject) -> None:
+    put_aside(project)
+
+    delete(project)
+    unknown = project.command("delete", "demo", "--yes")
+
+    assert is_gone(project)
+    assert unknown.returncode == 2
+
+
+def test_delete_when_the_index_alone_has_documents_of_it_then_they_go(project: CrawlProject) -> None:
+    with closing(open_index(load_project(project.folder))) as index:
+        foreign = IndexedDocument(
+            id="lost:" + "0" * 32, fields={"url": "http://lost.test/", "title": "a", "content": "b"}
+        )
+        index.deliver(Batch(number=1, source="lost", crawl_version=9_000_000_000_000, documents=[foreign]))
+
+    done = project.command("delete", "lost", "--yes", "--json")
+
+    assert (done.returncode, json.loads(done.stdout)["removed"]) == (0, 1)
+    assert json.loads(project.command("verify", "--json").stdout)["ok"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_delete_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
+    put_aside(project)
+
+    killed = COMMANDS.run(project.folder, "delete", "demo", "--yes", SEARCHCRAWL_FAILPOINT=step)
+    delete(project)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert is_gone(project)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_delete_when_killed_then_a_crawl_of_the_source_agrees_with_the_index(project: CrawlProject, step: str) -> None:
+    killed = COMMANDS.run(project.folder, "delete", "demo", "--yes", SEARCHCRAWL_FAILPOINT=step)
+    runs = [run(project) for _ in range(2)]
+
+    assert (killed.returncode, [each.ended.exit_code for each in runs]) == (-signal.SIGKILL, [0, 0])
+    assert (len(project.indexed()), is_verified(project)) == (DOCUMENTS, True)
+
+
+def test_delete_when_the_index_is_away_then_exit_6_and_the_next_call_completes_it(project: CrawlProject) -> None:
+    put_aside(project)
+    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+
+    waits = project.command("delete", "demo", "--yes", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
+    configure(project.folder, index={"type": "local"})
+    kept = len(project.indexed())
+    delete(project)
+
+    assert (waits.returncode, kept) == (6, DOCUMENTS)
+    assert is_gone(project)
+
+
+def test_delete_when_the_source_is_crawled_then_exit_5_and_nothing_is_deleted(project: CrawlProject) -> None:
+    loaded = load_project(project.folder)
+    with closing(Database(loaded.database_url, loaded.root)) as database:
+        crawled = begin(loaded, load_source(loaded, "demo"), database, VERSIONS)
+        busy = project.command("delete", "demo", "--yes")
+        crawled.end("stopped", 3)
+
+    assert (busy.returncode, len(project.indexed())) == (5, DOCUMENTS)
+
+
+def test_gone_source_when_asked_then_status_check_show_and_explain_name_it(project: CrawlProject) -> None:
+    url = project.site.url(HOST, "/alpha.html")
+    put_aside(project)
+    remedy = "put sources/demo.toml back, or searchcrawl delete demo"
+
+    everything = json.loads(project.command("status", "--json").stdout)["sources"]
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+    checked = project.command("sources", "check", "--json")
+    shown = project.command("sources", "show", "demo")
+    explained = json.loads(project.command("explain", url, "--json").stdout)
+
+    assert [(each["source"], each["state"]) for each in everything] == [("other", "finished"), ("demo", "disabled")]
+    assert (status["documents"], status["force_recrawl"]) == (DOCUMENTS, None)
+    assert [warning["code"] for warning in status["warnings"]] == ["no_file"]
+    assert remedy in status["warnings"][0]["message"]
+    assert (checked.returncode, remedy in json.loads(checked.stdout)["warnings"][0]["message"]) == (0, True)
+    assert (shown.returncode, remedy in shown.stderr) == (2, True)
+    assert (explained["in_index"], explained["source"]) == (True, "demo")
+    assert explained["decided_by"] == {
+        "step": "source",
+        "rule": "the file of the source is gone",
+        "file": "sources/demo.toml",
+        "key": None,
+    }
+    assert "searchcrawl delete demo" in explained["verdict"]
+
+
+def test_gone_source_when_the_file_is_back_then_nothing_is_said_of_it(project: CrawlProject) -> None:
+    put_aside(project)
+    (project.folder / "demo.aside").rename(project.folder / "sources" / "demo.toml")
+
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+    later = run(project)
+
+    assert (status["state"], status["warnings"]) == ("finished", [])
+    assert (later.ended.exit_code, later.counts["deleted"]) == (0, 0)
