@@ -69,5 +69,4 @@ def _find_source(project: Project, database: Database, name: str) -> Source:
 def _is_confirmed(name: str, documents: int | None) -> bool:
     count = "all its" if documents is None else documents
     print_note(f"{name}: {count} documents would leave the index. Type the name of the source to delete it:")
-    sys.stderr.flush()
     return sys.stdin.readline().strip() == name
