@@ -23,6 +23,7 @@ from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDi
 from searchcrawl.documents.fields_pipeline import FieldsPipeline
 from searchcrawl.documents.index_filter_pipeline import FetchedFilterPipeline, PageFilterPipeline
 from searchcrawl.extensions.progress_extension import ProgressExtension
+from searchcrawl.extensions.reactor_clock_extension import ReactorClockExtension
 from searchcrawl.extensions.run_end_extension import RunEndExtension
 from searchcrawl.extensions.stall_extension import StallExtension
 from searchcrawl.extensions.watch_extension import HeartbeatExtension, MemoryExtension
@@ -84,6 +85,8 @@ _PIPELINES: Final[_Ordered] = (
 )
 
 _EXTENSIONS: Final[_Ordered] = (
+    # First: the others have the reactor wait.
+    (ReactorClockExtension, 0),
     (SitemapExtension, 50),
     (DeliveryExtension, 100),
     (HeartbeatExtension, 200),
@@ -95,7 +98,7 @@ _EXTENSIONS: Final[_Ordered] = (
 #: Components that store or deliver; they are not used for trying one page (``test``, ``explain --live``).
 _STORING: Final = frozenset(
     {PlaceholderPagePipeline, CachePipeline, ReplayMiddleware, *(component for component, _ in _EXTENSIONS)}
-)
+) - {ReactorClockExtension}
 
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final = frozenset({

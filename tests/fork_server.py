@@ -133,7 +133,7 @@ def _become(order: dict[str, Any]) -> None:
         os.dup2(source, target)
     # It reads the environment once, when it is loaded.
     importlib.reload(failpoints)
-    _set_clock(int(os.environ.pop(CLOCK, "0")))
+    _set_clock(os.environ.pop(CLOCK, "0"))
     _set_pause(os.environ.pop(PAUSE, None))
     try:
         _run(order["args"])
@@ -162,13 +162,28 @@ def _leave(code: int) -> None:
     os._exit(code)
 
 
-def _set_clock(seconds: int) -> None:
-    """The machine's clock is so many seconds ahead (less than 0: behind) of what it is."""
+def _set_clock(plan: str) -> None:
+    """The machine's clock is so many seconds ahead (less than 0: behind) of what it is, later perhaps other ones.
+
+    ``plan`` is like ``0,2:86400,4:0``: two seconds after the start the clock is set forth by a day, then back.
+    """
+    from twisted.internet.base import ReactorBase
+
     from searchcrawl import clock
 
-    now, time_ns = clock.now, time.time_ns
-    clock.now = lambda: now() + timedelta(seconds=seconds)
-    time.time_ns = lambda: time_ns() + seconds * 1_000_000_000
+    first, *jumps = plan.split(",")
+    steps = [(0.0, int(first)), *((float(at), int(ahead)) for at, _, ahead in (jump.partition(":") for jump in jumps))]
+    begun, now, time_ns, seconds = time.monotonic(), clock.now, time.time_ns, time.time
+
+    def ahead() -> int:
+        passed = time.monotonic() - begun
+        return [ahead for at, ahead in steps if at <= passed][-1]
+
+    clock.now = lambda: now() + timedelta(seconds=ahead())
+    time.time_ns = lambda: time_ns() + ahead() * 1_000_000_000
+    time.time = lambda: seconds() + ahead()
+    # It keeps the function that it found first.
+    ReactorBase.seconds = staticmethod(time.time)
 
 
 def _set_pause(seconds: str | None) -> None:

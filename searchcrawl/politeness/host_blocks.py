@@ -24,27 +24,30 @@ class HostBlocks:
     """
 
     def __init__(self) -> None:
-        self._by_name: dict[str, HostBlock] = {}
+        #: their ends in monotonic seconds, and their codes
+        self._by_name: dict[str, tuple[float, int]] = {}
         #: the hosts that were asked about; None: all pauses are known
         self._known: set[str] | None = None
         self._unknown: set[str] = set()
         self._warned = 0
 
-    def find(self, name: str) -> HostBlock | None:
-        """The pause of a host; None if it has none, or is not known."""
-        return self._by_name.get(name)
+    def has_any(self, name: str) -> bool:
+        """Whether a host is known to have a pause."""
+        return name in self._by_name
 
     def apply(self, host: HostState) -> None:
         """Has a host wait for the end of its pause; a long one blocks it for this run."""
-        block = self._by_name.get(host.name)
-        if block is None:
+        known = self._by_name.get(host.name)
+        if known is None:
             return
-        seconds = (block.until_ms - clock.now_ms()) / 1000
-        host.next_at = max(host.next_at, clock.monotonic() + min(seconds, MAX_RETRY_PAUSE_SECONDS))
+        until, code = known
+        now = clock.monotonic()
+        seconds = until - now
+        host.next_at = max(host.next_at, now + min(seconds, MAX_RETRY_PAUSE_SECONDS))
         if host.blocked_code is None and seconds > MAX_RETRY_PAUSE_SECONDS:
-            host.blocked_code = block.code
-            if block.code in BUSY:
-                self.warn(host.name, block.code, f"it asked another run for a pause, which lasts {seconds:.0f} s more")
+            host.blocked_code = code
+            if code in BUSY:
+                self.warn(host.name, code, f"it asked another run for a pause, which lasts {seconds:.0f} s more")
 
     def warn(self, name: str, code: int, why: str) -> None:
         """Says once for each host that its pages have to wait for another run; the first hosts are named."""
@@ -68,15 +71,21 @@ class HostBlocks:
 
     def set_all(self, blocks: Iterable[HostBlock]) -> list[str]:
         """Sets all pauses that are in force; returns the hosts that have one, or wait to be asked about."""
-        self._by_name = {block.name: block for block in blocks}
+        self._by_name = _find_ends(blocks)
         self._known = None
         return [*self._by_name, *self.take_unknown()]
 
     def set_some(self, names: Iterable[str], blocks: Iterable[HostBlock], *, only: bool) -> None:
         """Sets the pauses of these hosts; ``only`` these are known from now on."""
-        found = {block.name: block for block in blocks}
+        found = _find_ends(blocks)
         if only or self._known is None:
             self._by_name, self._known = found, set(names)
         else:
             self._by_name |= found
             self._known |= set(names)
+
+
+def _find_ends(blocks: Iterable[HostBlock]) -> dict[str, tuple[float, int]]:
+    """Where pauses end in monotonic seconds: the clock may be set before they are used."""
+    offset = clock.monotonic() - clock.now_ms() / 1000
+    return {block.name: (block.until_ms / 1000 + offset, block.code) for block in blocks}

@@ -143,7 +143,7 @@ class HostRegistry:
     def blocked_code(self, name: str) -> int | None:
         """The code for which a host is blocked for the rest of the run; None where it is not blocked."""
         host = self._find(name)
-        if host is None and self._blocks.find(name) is not None:
+        if host is None and self._blocks.has_any(name):
             with self.lock:
                 host = self.find_or_add(name)
         return None if host is None else host.blocked_code

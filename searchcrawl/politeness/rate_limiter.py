@@ -128,17 +128,17 @@ class SharedRateLimiter(RateLimiter):
 
     async def _reserve(self, host: str, delay_seconds: float, not_before: float) -> float:
         """Reserves a slot in the host table: its start, in monotonic seconds as ``not_before``."""
-        wait_ms = round((not_before - clock.monotonic()) * 1000)
-        start_ms = await asyncio.to_thread(self._write_reservation, host, round(delay_seconds * 1000), wait_ms)
-        return clock.monotonic() + (start_ms - clock.now_ms()) / 1000
+        return await asyncio.to_thread(self._write_reservation, host, round(delay_seconds * 1000), not_before)
 
-    def _write_reservation(self, host: str, delay_ms: int, wait_ms: int) -> int:
-        def reserve(transaction: Transaction) -> int:
+    def _write_reservation(self, host: str, delay_ms: int, not_before: float) -> float:
+        def reserve(transaction: Transaction) -> float:
             host_id = host_table.find_or_add(transaction, [host])[host]
-            now_ms = clock.now_ms()
+            # Both at one moment: the clock may be set at any other.
+            now_ms, now = clock.now_ms(), clock.monotonic()
+            not_before_ms = now_ms + round((not_before - now) * 1000)
             slot = host_table.reserve_slot(
-                transaction, host_id, now_ms=now_ms, delay_ms=delay_ms, not_before_ms=now_ms + wait_ms
+                transaction, host_id, now_ms=now_ms, delay_ms=delay_ms, not_before_ms=not_before_ms
             )
-            return slot.start_ms
+            return now + (slot.start_ms - now_ms) / 1000
 
         return self._database.write(reserve)

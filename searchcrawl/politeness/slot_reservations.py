@@ -48,8 +48,9 @@ class SlotReservations:
         requests, reports = self._hosts.take_slot_requests(), self._hosts.take_reports()
         if requests or reports:
             ids = self._find_ids([*(request.name for request in requests), *reports])
-            reserved = self._database.write(lambda transaction: self._apply(transaction, ids, requests, reports))
-            offset = _offset()
+            reserved, offset = self._database.write(
+                lambda transaction: self._apply(transaction, ids, requests, reports)
+            )
             for name, slot in reserved.items():
                 self._reserved[name] = slot
                 self._hosts.grant(name, slot.start_ms / 1000 + offset)
@@ -71,8 +72,10 @@ class SlotReservations:
         ids: Mapping[str, int],
         requests: list[SlotRequest],
         reports: dict[str, HostReport],
-    ) -> dict[str, SlotReservation]:
-        now_ms, offset = clock.now_ms(), _offset()
+    ) -> tuple[dict[str, SlotReservation], float]:
+        """The new slots, and the difference of monotonic seconds from theirs: the clock may be set before they are used."""
+        now_ms = clock.now_ms()
+        offset = clock.monotonic() - now_ms / 1000
         reserved: dict[str, SlotReservation] = {}
         by_name = {request.name: request for request in requests}
         # By rising id, so that no two processes wait for each other.
@@ -90,7 +93,7 @@ class SlotReservations:
                     not_before_ms=round((request.not_before - offset) * 1000),
                     unused=self._reserved.get(name) if request.missed else None,
                 )
-        return reserved
+        return reserved, offset
 
     def read_blocks(self) -> bool:
         """Reads which hosts are blocked by any process; returns whether there is one.
@@ -112,8 +115,3 @@ class SlotReservations:
         return self._database.read(
             lambda transaction: host_table.find_blocks(transaction, clock.now_ms(), names=names) if names else []
         )
-
-
-def _offset() -> float:
-    """The difference of monotonic seconds from seconds since 1970."""
-    return clock.monotonic() - clock.now_ms() / 1000

@@ -94,3 +94,18 @@ def test_pages_when_the_clock_was_ahead_once_and_hosts_have_a_delay_then_no_host
 
     assert sorted(after.requested) == ALL
     assert after.ended.exit_code == 0
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("jumps", [f"0,2:{-DAY},4:0", f"0,2:{DAY},4:0", f"0,2:{DAY},3:{-DAY},4:{2 * DAY},5:0"])
+def test_pages_when_the_clock_is_set_during_a_run_with_a_delay_then_it_goes_on_and_visits_them(
+    project: CrawlProject, jumps: str
+) -> None:
+    names = [f"more{number}" for number in range(25)]
+    pages(project.site, HOST, **{name: page(f"page {name}") for name in (*NAMES, *names)})
+    project.edit(**source(project.site, HOST, delay_seconds=0.2))
+
+    found = run(project, "-s", "SEARCHCRAWL_STALL_SECONDS=4", **{CLOCK: jumps})
+
+    assert sorted(found.requested) == sorted([*ALL, *(f"{HOST}/{name}.html" for name in names)])
+    assert found.ended.exit_code == 0

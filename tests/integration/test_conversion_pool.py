@@ -150,3 +150,21 @@ def test_pool_when_its_owner_is_killed_then_leaves_no_process(tmp_path: Path) ->
     while Path(f"/proc/{worker}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not Path(f"/proc/{worker}").exists()
+
+
+@pytest.mark.parametrize(("ahead_seconds", "limit_seconds", "code"), [(86_400, 30.0, 0), (-86_400, 1.0, 904)])
+def test_worker_pool_when_the_clock_is_set_while_a_task_runs_then_its_limit_counts_as_before(
+    monkeypatch: pytest.MonkeyPatch, ahead_seconds: int, limit_seconds: float, code: int
+) -> None:
+    pool = WorkerPool(timeout_seconds=limit_seconds)
+    try:
+        pool.submit(os.getpid).result(60)
+        task, now = pool.submit(time.sleep, 4), time.time
+        time.sleep(0.5)
+        monkeypatch.setattr(time, "time", lambda: now() + ahead_seconds)
+        error = task.exception(60)
+    finally:
+        monkeypatch.undo()
+        pool.close()
+
+    assert (error.code if isinstance(error, ConversionFailed) else 0) == code
