@@ -15,6 +15,7 @@ from searchcrawl.codes import Code
 from searchcrawl.counters import select_kept
 from searchcrawl.exceptions import ConfigurationError, LogError
 from searchcrawl.failpoints import reach
+from searchcrawl.memory import return_large_blocks
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.rules.display import DisplayMap
@@ -220,6 +221,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     Raises SourceBusy while another process runs the source, and ConfigurationError for its rules or for a plugin that
     cannot begin.
     """
+    return_large_blocks()
     boundary = build_boundary(source)
     current = compute_fingerprint(source, versions=versions)
 

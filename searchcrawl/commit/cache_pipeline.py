@@ -15,7 +15,7 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.admission.url_normalisation import normalise_starts
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import REFUSED
-from searchcrawl.commit.group_commit import MAX_BACKLOG, GroupCommit, Listeners, WriterQueue
+from searchcrawl.commit.group_commit import GroupCommit, Listeners, WriterQueue
 from searchcrawl.commit.link_rows import write_start_displays
 from searchcrawl.commit.orphans import release_orphans
 from searchcrawl.commit.review import review
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 class CachePipeline:
     """Opens and closes the writer of a run, and hands our items to it; other items pass unchanged.
 
-    While more than MAX_BACKLOG items wait for the writer, ``process_item`` waits.
+    While the queue of the writer is full, ``process_item`` waits.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class CachePipeline:
             return item
         self._listeners.on_visit_end(item)
         self._waiting.submit(item)
-        while self._waiting.backlog > MAX_BACKLOG and self._run.shutdown.failure is None:
+        while self._waiting.is_full and self._run.shutdown.failure is None:
             self._space.clear()
             await self._space.wait()
         return item

@@ -42,6 +42,8 @@ GROUP_SECONDS: Final = 0.2
 _LOOK_SECONDS: Final = 0.01
 #: The most pages of a group: so many pages, and those in flight, may be fetched again after a crash.
 MAX_BACKLOG: Final = 64
+#: So many bytes of bodies and texts may be in a group, and wait for the next one, or one item that is larger.
+_MOST_BYTES: Final = 16 << 20
 
 
 #: The items that the writer takes.
@@ -54,15 +56,18 @@ class WriterQueue:
     def __init__(self) -> None:
         self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._is_open = False
+        self._submitted = self._taken = 0
 
     @property
-    def backlog(self) -> int:
-        """How many items wait."""
-        return self._items.qsize()
+    def is_full(self) -> bool:
+        """Whether so many items or bytes wait that no more should come."""
+        return self._items.qsize() > MAX_BACKLOG or self._submitted - self._taken > _MOST_BYTES
 
     def submit(self, item: Item) -> bool:
         """Adds the end of a visit, or a part of a sitemap; False before ``open`` and after ``close``."""
         if self._is_open:
+            # Sitemaps are added by the reactor, too: one thread counts here, and the writer counts what it takes.
+            self._submitted += _count_held(item)
             self._items.put(item)
         return self._is_open
 
@@ -77,11 +82,15 @@ class WriterQueue:
 
     def take(self) -> Item | None:
         """Waits for the next item; None after the last one of a closed queue."""
-        return self._items.get()
+        return self._note_taken(self._items.get())
 
     def take_nowait(self) -> Item | None:
         """The next item; raises queue.Empty if none waits."""
-        return self._items.get_nowait()
+        return self._note_taken(self._items.get_nowait())
+
+    def _note_taken(self, item: Item | None) -> Item | None:
+        self._taken += _count_held(item)
+        return item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +197,9 @@ class GroupCommit:
             return [], True
         group = [first]
         room = self._run.project.cache.threshold_bytes - self._unsent_bytes - _count_bytes(first)
+        held = _count_held(first)
         deadline = clock.monotonic() + GROUP_SECONDS
-        while len(group) < GROUP_PAGES and room > 0:
+        while len(group) < GROUP_PAGES and room > 0 and held < _MOST_BYTES:
             try:
                 item = self._queue.take_nowait()
             except queue.Empty:
@@ -202,6 +212,7 @@ class GroupCommit:
                 return group, True
             group.append(item)
             room -= _count_bytes(item)
+            held += _count_held(item)
         return group, False
 
     def _commit(self, group: Sequence[Item]) -> None:
@@ -309,3 +320,10 @@ class GroupCommit:
 
 def _count_bytes(item: Item) -> int:
     return len(item.body) if isinstance(item, Document) else 0
+
+
+def _count_held(item: Item | None) -> int:
+    """What an item takes in memory, about."""
+    if not isinstance(item, Document):
+        return 0
+    return len(item.body) + (len(item.page.text) if item.page is not None else 0)

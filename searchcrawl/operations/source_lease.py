@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.memory import return_large_blocks
 from searchcrawl.operations.stall_watch import watch_stalls
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
@@ -28,6 +29,7 @@ def lease_source(project: Project, source: Source, database: Database) -> Iterat
     A thread renews the lease until the context ends, and a stall watch ends a process that hangs. Raises SourceBusy while the source is crawled, or while another
     command has the lease.
     """
+    return_large_blocks()
     boundary = build_boundary(source)
     taken = database.write(lambda transaction: _take(transaction, source.name))
     if taken is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -108,7 +109,9 @@ def test_close_when_a_redirected_row_was_blocked_then_it_stays_settled(filled: F
 
     asyncio.run(run())
 
-    assert waiting.backlog == 1
+    waiting.take_nowait()
+    with pytest.raises(queue.Empty):
+        waiting.take_nowait()
     with filled.database.read_once() as transaction:
         assert set(transaction.execute(select(urls.c.fetch_state)).scalars()) == {FetchState.SETTLED}
 
