@@ -97,7 +97,6 @@ def _build_listeners(
 
 def compose_replay(crawler: Crawler, run: Run) -> Stages:
     """The stages of a replay, which processes again what the cache holds (``plan``, ``apply``): nothing is requested."""
-    run.requests = False
     stages = Stages()
     stages.add(run, Run)
     traps, waiting = stages.add(_build_traps(run)), WriterQueue()

@@ -22,7 +22,7 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys, mix_fingerprints
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys, find_effect, mix_fingerprints
 from searchcrawl.sources.loading import (
     build_attribute_map,
     build_boundary,
@@ -102,7 +102,7 @@ class Run:
     shutdown: Shutdown = field(default_factory=Shutdown)
     delivery_failure: Exception | None = None
     limit: int = 0
-    #: False in a replay
+    #: False in a replay, which processes again what the cache holds
     requests: bool = True
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
@@ -131,6 +131,11 @@ class Run:
     def rules_edited(self) -> bool:
         """Whether edited rules may refuse known URLs, allow refused ones, or change their identity (B6)."""
         return any(key.startswith("scope.") or key == "rewrite" for key in self.forced)
+
+    @property
+    def keeps_links(self) -> bool:
+        """Whether the links of the pages that it processes are the stored ones."""
+        return not self.requests and not find_effect(self.forced).admission
 
     def count(self, **amounts: int) -> None:
         """Adds to counters; any thread may call it."""
@@ -215,9 +220,12 @@ def list_start_urls(run: Run) -> list[str]:
     return [start.url for start in found if not start.code and run.boundary.decide(start.url, 0).allowed]
 
 
-def begin(project: Project, source: Source, database: Database, versions: Mapping[str, int]) -> Run:
+def begin(
+    project: Project, source: Source, database: Database, versions: Mapping[str, int], *, requests: bool = True
+) -> Run:
     """Takes the lease of the source, releases the claims of a dead process, and begins or resumes a run.
 
+    Without ``requests`` it is a replay.
     Raises SourceBusy while another process runs the source, and ConfigurationError for its rules or for a plugin that
     cannot begin.
     """
@@ -232,7 +240,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
     source_id, lease = database.write(take)
     reach("lease.taken")
     _hasten(database, lease, current)
-    row, forced = _recover(database, lease, current, StackFile(project.logs_dir, source.name))
+    row, forced = _recover(database, lease, current, StackFile(project.logs_dir, source.name), requests=requests)
     run = Run(
         project=project,
         source=source,
@@ -243,6 +251,7 @@ def begin(project: Project, source: Source, database: Database, versions: Mappin
         row=row,
         fingerprint=current,
         forced=forced,
+        requests=requests,
     )
     run.counts.update(row.counts)
     try:
@@ -272,13 +281,17 @@ def _hasten(database: Database, lease: Lease, current: str) -> None:
         after = database.write(hasten)
 
 
-def _recover(database: Database, lease: Lease, current: str, stacks: StackFile) -> tuple[RunRow, tuple[str, ...]]:
+def _recover(
+    database: Database, lease: Lease, current: str, stacks: StackFile, *, requests: bool
+) -> tuple[RunRow, tuple[str, ...]]:
     """Begins or resumes the run, after a process that died, or stopped turning; see ``_begin_or_resume``."""
     try:
         stalled = stacks.is_written()
         by_visit = stalled and stacks.is_of_visit()
         row, forced, recovered = database.write(
-            lambda transaction: _begin_or_resume(transaction, lease, current, stalled=stalled, by_visit=by_visit)
+            lambda transaction: _begin_or_resume(
+                transaction, lease, current, stalled=stalled, by_visit=by_visit, requests=requests
+            )
         )
         if stalled:
             _report_stall(recovered)
@@ -301,7 +314,7 @@ def _report_stall(recovered: Recovered) -> None:
 
 
 def _begin_or_resume(
-    transaction: Transaction, lease: Lease, current: str, *, stalled: bool, by_visit: bool
+    transaction: Transaction, lease: Lease, current: str, *, stalled: bool, by_visit: bool, requests: bool
 ) -> tuple[RunRow, tuple[str, ...], Recovered]:
     """Begins or resumes the run; returns its row, the keys that have changed since the last run, and what it recovers."""
     source_id = lease.source_id
@@ -317,7 +330,7 @@ def _begin_or_resume(
     forced = tuple(find_changed_keys(stored_fingerprint or current, current))
     if forced:
         suspect_table.try_again(transaction, source_id)
-    if before is not None and before.fingerprint != current:
+    if before is not None and before.fingerprint != current and (requests or find_effect(forced).admission):
         # All pages are read again, and their links counted again.
         refused_table.clear(transaction, source_id)
     recovered = suspect_table.recover(transaction, source_id, stalled=stalled, by_visit=by_visit)

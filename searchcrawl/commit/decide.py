@@ -68,6 +68,7 @@ class Group:
     horizon_ms: int = 0
     after_run: int = 0
     edited: tuple[str, ...] = ()
+    same_links: bool = False
 
     def copy(self) -> Group:
         """A copy with lists of its own: if a transaction is repeated, it begins with the original ones."""
@@ -81,12 +82,14 @@ def decide(
     horizon_ms: int = 0,
     after_run: int = 0,
     edited: Collection[str] = (),
+    same_links: bool = False,
 ) -> Group:
     """Decides about the visits of a group; settled rows are due after ``horizon_ms``, the horizon of the run.
 
-    ``after_run`` is the last completed run before it, ``edited`` are the keys that were edited since.
+    ``after_run`` is the last completed run before it, ``edited`` are the keys that were edited since. With ``same_links``
+    the links of known pages are the stored ones.
     """
-    group = Group(horizon_ms=horizon_ms, after_run=after_run, edited=tuple(edited))
+    group = Group(horizon_ms=horizon_ms, after_run=after_run, edited=tuple(edited), same_links=same_links)
     for item in items:
         if isinstance(item, Document):
             _decide_document(item, source, group)
@@ -137,10 +140,9 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         group.settled.append(settled)
         group.stored.append(document)
         group.counts["non_indexable" if document.code != 200 else _compare(document)] += 1
-    if document.page is not None and not (
-        document.code == Code.EMPTY and claim.has_document and not document.page.links
-    ):
-        # An empty page does not replace the links of an earlier good one either.
+    # An empty page does not replace the links of an earlier good one either.
+    keeps_links = document.code == Code.EMPTY and claim.has_document and document.page and not document.page.links
+    if document.page is not None and not keeps_links and not group.same_links:
         group.found.append(_collect_links(document, document.page, source))
 
 

@@ -254,7 +254,14 @@ class GroupCommit:
 
     def _decide(self, items: Sequence[Document | Outcome]) -> Group:
         run, row = self._run, self._run.row
-        return decide.decide(items, run.source, horizon_ms=row.horizon_ms, after_run=row.after_run, edited=run.forced)
+        return decide.decide(
+            items,
+            run.source,
+            horizon_ms=row.horizon_ms,
+            after_run=row.after_run,
+            edited=run.forced,
+            same_links=run.keeps_links,
+        )
 
     def _cut_redirect_chains(self, items: Sequence[Document | Outcome]) -> Sequence[Document | Outcome]:
         most = self._run.source.fetch.max_redirects

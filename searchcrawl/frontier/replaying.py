@@ -64,7 +64,8 @@ class ReplayClaiming:
         self._may_claim = may_claim
         self._expect = expect
         self._given_up = given_up
-        self._replays = bool(run.forced) and not find_effect(run.forced).answers
+        self._effect = find_effect(run.forced)
+        self._replays = bool(run.forced) and not self._effect.answers
         self._outstanding = 0
         self._counting = threading.Lock()
         self._after = 0
@@ -165,7 +166,7 @@ class ReplayClaiming:
         ids = [answer.url_id for answer in found]
 
         def claim(transaction: Transaction) -> list[Claim]:
-            return url_table.claim_these(transaction, ids, now_ms=clock.now_ms(), forced=True)
+            return url_table.claim_these(transaction, ids, now_ms=clock.now_ms(), forced=self._effect.reading)
 
         claims = self._run.write(claim)
         self._claimed += len(claims)

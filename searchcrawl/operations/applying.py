@@ -44,7 +44,7 @@ def begin_apply(
         )
     if plan.run is not None and last is not None and last.id == plan.run and last.end_reason in _ENDED:
         return None
-    run = begin(project, source, database, versions)
+    run = begin(project, source, database, versions, requests=False)
     # From now on it may be called again.
     save_plan(project, replace(plan, fence=run.lease.fence, run=run.id))
     reach("apply.begun")

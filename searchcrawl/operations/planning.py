@@ -55,7 +55,7 @@ def open_trial(project: Project, source: Source, database: Database, versions: M
         side_copy.copy_source(database, side, None if held is None else held.source_id)
     try:
         with closing(side):
-            yield Trial(begin(trial, source, side, versions), 0 if held is None else held.lease.fence)
+            yield Trial(begin(trial, source, side, versions, requests=False), 0 if held is None else held.lease.fence)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

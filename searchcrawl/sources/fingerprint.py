@@ -44,6 +44,10 @@ VERSIONS: Final[Mapping[str, int]] = {
 _OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER_MIDDLEWARES")
 #: Those of the keys that decide where a URL may lead.
 _OF_LINKS: Final = ("scope.", "rewrite")
+#: Those of the keys that decide which links a page has, and which of them are followed.
+_OF_ADMISSION: Final = (*_OF_LINKS, "keep.meta_robots", "fetch.default_charset", "settings.", "version.")
+#: Those of the keys that the digest of a body covers: the same digest has the same result.
+_OF_DIGESTS: Final = "keep."
 #: Those of the keys that change the fields of documents, and not which documents there are.
 _OF_FIELDS: Final = ("attributes.", "change.", "display", "fetch.default_language", "version.checksum")
 _DIGEST_BYTES: Final = 8
@@ -84,12 +88,15 @@ class Effect(NamedTuple):
     """What an edit of keys changes besides the documents of pages whose answers are stored.
 
     ``answers``: what the servers would answer. ``links``: where redirects may lead. ``refusals``: which pages are not to
-    be indexed.
+    be indexed. ``admission``: which links are followed. ``reading``: what is made of the same bytes, beyond what their
+    digest says.
     """
 
     answers: bool
     links: bool
     refusals: bool
+    admission: bool
+    reading: bool
 
 
 def find_effect(changed: Sequence[str]) -> Effect:
@@ -98,6 +105,8 @@ def find_effect(changed: Sequence[str]) -> Effect:
         answers=any(key.startswith(_OF_ANSWERS) for key in changed),
         links=any(key.startswith(_OF_LINKS) for key in changed),
         refusals=not all(key.startswith(_OF_FIELDS) for key in changed),
+        admission=any(key.startswith(_OF_ADMISSION) for key in changed),
+        reading=not all(key.startswith(_OF_DIGESTS) and key != "keep.meta_robots" for key in changed),
     )
 
 
