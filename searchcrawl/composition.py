@@ -164,7 +164,7 @@ def _add_delivery(stages: Stages, crawler: Crawler, run: Run) -> DeliveryExtensi
 
 def _add_sitemaps(stages: Stages, run: Run, sitemaps: SitemapReading, revisits: threading.Event) -> None:
     """Adds the reading of sitemaps if the source has any; sets ``revisits`` if due rows need not wait for it."""
-    mode, robots = run.source.start.sitemaps, stages.find(RobotsFiles)
+    mode, robots = run.source.start.sitemaps if run.source.finds_urls else "off", stages.find(RobotsFiles)
     if mode != "off":
         stages.add(sitemaps)
     if mode == "auto" and robots is not None:

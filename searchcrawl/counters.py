@@ -27,15 +27,19 @@ COUNTS: Final[Mapping[str, str]] = {
 }
 
 #: Kept with the counters of a run and not shown as such: pages that ended with 959, pages that were not asked for as
-#: their host had asked for a pause, and whether every start URL failed.
+#: their host had asked for a pause, and whether every start URL failed. Of a run that delivers nothing: the removals
+#: that wait, and whether they pass a limit on deleting.
 LOGIN_FAILURES: Final = "login_failures"
 HELD_BACK: Final = "held_back"
 NO_START: Final = "no_start"
+UNSENT_REMOVALS: Final = "unsent_removals"
+PAST_LIMITS: Final = "past_limits"
+_HIDDEN: Final = (LOGIN_FAILURES, HELD_BACK, NO_START, UNSENT_REMOVALS, PAST_LIMITS)
 
 
 def select_kept(counts: Mapping[str, int]) -> dict[str, int]:
     """What is written down of the counters of a run: all that are shown, and the others where they say something."""
-    hidden = {name: counts[name] for name in (LOGIN_FAILURES, HELD_BACK, NO_START) if counts.get(name)}
+    hidden = {name: counts[name] for name in _HIDDEN if counts.get(name)}
     return {name: counts.get(name, 0) for name in COUNTS} | hidden
 
 

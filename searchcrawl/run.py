@@ -22,7 +22,7 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.rules.index_filter import IndexFilter
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys, find_effect, mix_fingerprints
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_effect, find_forcing_keys, mix_fingerprints
 from searchcrawl.sources.loading import (
     build_attribute_map,
     build_boundary,
@@ -126,6 +126,11 @@ class Run:
     def kind(self) -> RunKind:
         """Initial or maintenance."""
         return self.row.kind
+
+    @property
+    def delivers(self) -> bool:
+        """Whether the index gets what the run brings; else it waits (D11, H6)."""
+        return self.source.no_delivery_key is None
 
     @property
     def rules_edited(self) -> bool:
@@ -327,7 +332,7 @@ def _begin_or_resume(
         # Some documents were made with the values of that run: an edit that was undone since is an edit, too.
         stored_fingerprint = mix_fingerprints(stored_fingerprint, before.fingerprint)
         run_table.set_fingerprint(transaction, source_id, stored_fingerprint)
-    forced = tuple(find_changed_keys(stored_fingerprint or current, current))
+    forced = tuple(find_forcing_keys(stored_fingerprint or current, current))
     if forced:
         suspect_table.try_again(transaction, source_id)
     if before is not None and before.fingerprint != current and (requests or find_effect(forced).admission):

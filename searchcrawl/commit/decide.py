@@ -140,10 +140,16 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         group.settled.append(settled)
         group.stored.append(document)
         group.counts["non_indexable" if document.code != 200 else _compare(document)] += 1
-    # An empty page does not replace the links of an earlier good one either.
-    keeps_links = document.code == Code.EMPTY and claim.has_document and document.page and not document.page.links
-    if document.page is not None and not keeps_links and not group.same_links:
+    if document.page is not None and not group.same_links and _has_links_to_note(document, source):
         group.found.append(_collect_links(document, document.page, source))
+
+
+def _has_links_to_note(document: Document, source: Source) -> bool:
+    """Whether the links of a page take the place of those that it had."""
+    page = document.page
+    # An empty page does not replace the links of an earlier good one either.
+    is_cut = document.code == Code.EMPTY and document.claim.has_document and not (page and page.links)
+    return source.finds_urls and not is_cut
 
 
 def _is_kept(document: Document) -> bool:
@@ -267,7 +273,7 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     group.settled.append(settled)
     group.unread.append(claim.url_id)
     _judge_document(settled, outcome, source, group)
-    if outcome.links:
+    if outcome.links and source.finds_urls:
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
     group.counts.update(_choose_counters(outcome, failed=failed))
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED

@@ -320,8 +320,10 @@ class GroupCommit:
             self._listeners.on_batch(batch)
 
     def _write_batch(self, transaction: Transaction) -> tuple[SealedBatch | None, int]:
-        run = self._run
-        batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
+        run, batch = self._run, None
+        # What such a run brings is in no batch: it may be another document by the time it is sent.
+        if run.delivers:
+            batch = batch_table.seal_documents(transaction, run.source_id, run.id, clock.now_ms())
         return batch, segment_table.begin(transaction, run.source_id)
 
 

@@ -9,7 +9,7 @@ import threading
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
-from searchcrawl.delivery import delivery_queue, removals
+from searchcrawl.delivery import delivery_queue, removals, undelivered
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
@@ -59,6 +59,10 @@ class DeliveryThread:
         self._sender.space.free()
         if not self._is_full():
             return True
+        if not run.delivers:
+            logger.warning("the cache is full of documents that wait because of %s", run.source.no_delivery_key)
+            run.shutdown.stop(EndReason.INDEX_AWAY)
+            return False
         # No page is fetched while the cache is full, so the batch will not become full: it is sealed now.
         self._seal()
         if not self._read_unfinished():
@@ -70,8 +74,8 @@ class DeliveryThread:
 
     def has_sent(self) -> bool:
         """Has everything sent that waits; whether nothing is left to send in this run, and nothing is being sent."""
-        if not self._thread.is_alive():
-            # The index is away: what waits is sent by another run.
+        if not self._thread.is_alive() or not self._run.delivers:
+            # The index is away, or gets nothing in this run: what waits is sent by another run.
             return True
         self._seal()
         # In this order: the writer seals a batch before it submits it.
@@ -111,10 +115,12 @@ class DeliveryThread:
         """
         self._retry.limit_to_end()
         self._completed = reason == EndReason.FINISHED
-        if self._run.shutdown.failure is None:
+        if self._run.shutdown.failure is None and self._run.delivers:
             self._seal_last_batch()
         self._queue.put(None)
         self._thread.join()
+        if not self._run.delivers:
+            return
         failed = self._run.shutdown.failure or self._run.delivery_failure
         self._receiver.end("failed" if failed else "finished" if self._completed else "stopped")
 
@@ -129,23 +135,12 @@ class DeliveryThread:
     def _deliver_all(self) -> None:
         run = self._run
         try:
-            self._receiver.begin(run.source.name, run.id)
-            removals.finish_removals(self._sender)
-            if run.shutdown.failure is None:
-                delivery_queue.continue_resend(self._sender)
-            self._note_sent()
-            # The batches of a run that failed stay sealed; the next run sends them.
-            while (batch := self._queue.get()) is not None:
-                if run.shutdown.failure is None:
-                    delivery_queue.deliver_batch(self._sender, batch)
-                self._note_sent()
-            if run.shutdown.failure is None:
-                if self._completed and run.source.lifecycle.orphans != "check" and settle_orphans(run):
-                    # Before orphans leave: one of their copies takes the place of each.
-                    self._send_copies()
-                removals.remove_documents(self._sender, completed=self._completed)
-                if self._completed:
-                    purge_old(run, [number for number, _ in self._cache.list_segments()])
+            if run.delivers:
+                self._deliver()
+            else:
+                self._deliver_nothing()
+            if run.shutdown.failure is None and self._completed:
+                purge_old(run, [number for number, _ in self._cache.list_segments()])
         except DeliveryError as error:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)
@@ -155,3 +150,35 @@ class DeliveryThread:
         except Exception as error:
             logger.exception("the delivery stops")
             run.shutdown.fail(error)
+
+    def _deliver(self) -> None:
+        run = self._run
+        self._receiver.begin(run.source.name, run.id)
+        removals.finish_removals(self._sender)
+        if run.shutdown.failure is None:
+            delivery_queue.continue_resend(self._sender)
+        self._note_sent()
+        # The batches of a run that failed stay sealed; the next run sends them.
+        while (batch := self._queue.get()) is not None:
+            if run.shutdown.failure is None:
+                delivery_queue.deliver_batch(self._sender, batch)
+            self._note_sent()
+        if run.shutdown.failure is None:
+            if self._settle_orphans():
+                # Before orphans leave: one of their copies takes the place of each.
+                self._send_copies()
+            removals.remove_documents(self._sender, completed=self._completed)
+
+    def _deliver_nothing(self) -> None:
+        """Decides at the end of the run as always, and carries nothing out (D11, H6)."""
+        while self._queue.get() is not None:
+            # Batches of an earlier run stay sealed.
+            pass
+        if self._run.shutdown.failure is None:
+            self._settle_orphans()
+            undelivered.report(self._run, completed=self._completed)
+
+    def _settle_orphans(self) -> bool:
+        """Marks orphans after a completed run; whether documents are to be sent in the place of some."""
+        run = self._run
+        return self._completed and run.source.lifecycle.orphans != "check" and settle_orphans(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.commit.orphans import unmark_orphans
@@ -22,6 +22,16 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.states import BatchState, Leaving
 
 logger = logging.getLogger(__name__)
+
+
+class Limits(NamedTuple):
+    """Whether removals are allowed: of so many ``documents``, with those ``removed`` lately and those in quarantine."""
+
+    allowed: bool
+    documents: int
+    removed: int
+    quarantined: int
+
 
 #: Removals of so long count together: six runs that an outage met must not remove more than one.
 _DAY_MS: Final = 86_400_000
@@ -48,11 +58,11 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     """
     run = sender.run
     remove_copies(sender)
-    candidates = sum(len(rows) for rows in _find_pages(run, completed))
+    candidates = sum(len(rows) for rows in find_pages(run, completed))
     if not candidates:
         return
     allowed = run.read(partial(_is_allowed, run=run, candidates=candidates))
-    for rows in _find_pages(run, completed):
+    for rows in find_pages(run, completed):
         if allowed:
             _remove(sender, rows, counted=True)
         else:
@@ -97,8 +107,8 @@ def _find_left(run: Run, batch: SealedBatch) -> Iterator[list[RemovalCandidate]]
         yield rows
 
 
-def _find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
-    """The documents that are to leave the index, in pages."""
+def find_pages(run: Run, completed: bool) -> Iterator[list[RemovalCandidate]]:
+    """The documents that are to leave the index at the end of a run, in pages."""
     after = 0
     while rows := run.read(
         partial(
@@ -136,6 +146,22 @@ def _is_allowed(transaction: Transaction, *, run: Run, candidates: int) -> bool:
 
     They are counted together with those of a day and those since the last completed run, and with those that wait (L3).
     """
+    limits = find_limits(transaction, run=run, candidates=candidates)
+    if not limits.allowed:
+        logger.warning(
+            "%d of %d documents would leave the index (%d left it lately, %d wait for approval): they wait in quarantine "
+            "(searchcrawl quarantine list %s)",
+            candidates,
+            limits.documents,
+            limits.removed,
+            limits.quarantined,
+            run.source.name,
+        )
+    return limits.allowed
+
+
+def find_limits(transaction: Transaction, *, run: Run, candidates: int) -> Limits:
+    """Counts what counts towards the limits on deleting together with ``candidates``, and says whether they hold."""
     lifecycle = run.source.lifecycle
     totals = document_table.count_totals(transaction, run.source_id)
     removed = removal_table.count_recent(transaction, run.source_id, since_ms=clock.now_ms() - _DAY_MS)
@@ -146,17 +172,7 @@ def _is_allowed(transaction: Transaction, *, run: Run, candidates: int) -> bool:
         max_delete_percent=lifecycle.max_delete_percent,
         max_delete_documents=lifecycle.max_delete_documents,
     )
-    if not allowed:
-        logger.warning(
-            "%d of %d documents would leave the index (%d left it lately, %d wait for approval): they wait in quarantine "
-            "(searchcrawl quarantine list %s)",
-            candidates,
-            documents,
-            removed,
-            totals["quarantined"],
-            run.source.name,
-        )
-    return allowed
+    return Limits(allowed, documents, removed, totals["quarantined"])
 
 
 def _remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool) -> int:

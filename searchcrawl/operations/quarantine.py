@@ -12,7 +12,7 @@ from searchcrawl.commit.orphans import let_stay
 from searchcrawl.delivery import removals
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.index.receiver import Receiver, SearchIndex
-from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.operations.source_lease import check_delivers, lease_source
 from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
@@ -92,6 +92,7 @@ def approve(
     and DeliveryError where the index cannot be reached; removals that are sealed by then are sent by
     the next run, or by another call.
     """
+    check_delivers(source)
     with lease_source(project, source, database) as run:
         if run is None:
             return _build_result(source, 0, 0)
@@ -111,6 +112,7 @@ def restore(
     retry_seconds: float = _RETRY_SECONDS,
 ) -> dict[str, Any]:
     """Lets rejected removals go after all, ``only`` those of one run; otherwise as ``approve``."""
+    check_delivers(source)
     with lease_source(project, source, database) as run:
         if run is None:
             return _build_result(source, 0, 0)

@@ -12,7 +12,7 @@ from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.delivery.delivery_queue import Sent
 from searchcrawl.index.receiver import Receiver, SearchIndex
-from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.operations.source_lease import check_delivers, lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
@@ -44,6 +44,7 @@ def flush(
     DeliveryError if the index cannot be reached, or is newer than the store: then the rest waits as before.
     """
     sent = Sent()
+    check_delivers(source)
     with lease_source(project, source, database) as run:
         if run is not None and run.read(lambda transaction: delivery_queue.is_waiting(transaction, run.source_id)):
             if isinstance(receiver, SearchIndex):
@@ -69,6 +70,7 @@ def resend(
     newer than the store is compared with it first.
     """
     done = Sent()
+    check_delivers(source)
     with lease_source(project, source, database) as run:
         if run is not None:
             if isinstance(receiver, SearchIndex):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from searchcrawl.exceptions import LeaseLost, StoreError
+from searchcrawl.exceptions import ConfigurationError, LeaseLost, StoreError
 from searchcrawl.memory import return_large_blocks
 from searchcrawl.operations.stall_watch import watch_stalls
 from searchcrawl.run import Run
@@ -20,6 +20,13 @@ from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 
 logger = logging.getLogger(__name__)
+
+
+def check_delivers(source: Source) -> None:
+    """Raises ConfigurationError for a source that is to deliver nothing (D11, H6)."""
+    if source.no_delivery_key is not None:
+        file, key = source.locate(source.no_delivery_key)
+        raise ConfigurationError(file, key, "delivers nothing while it is so: edit it first")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from searchcrawl.exceptions import UnknownRun
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations import redelivery
 from searchcrawl.operations.redelivery import ProgressCallback
-from searchcrawl.operations.source_lease import lease_source
+from searchcrawl.operations.source_lease import check_delivers, lease_source
 from searchcrawl.rules.lifecycle import ORPHAN
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.project import Project
@@ -50,6 +50,7 @@ def undelete(
     crawled, and DeliveryError where the index cannot be reached: then the documents wait for it.
     """
     sent, to_fetch = Sent(), 0
+    check_delivers(source)
     with lease_source(project, source, database) as run:
         if run is not None:
             while any(page := run.write(partial(_take_back_page, source_id=run.source_id, run_id=run_id))):

@@ -19,7 +19,7 @@ from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_l
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers
-from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Transaction
@@ -226,7 +226,7 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         facts=facts,
         run=run,
         running=running,
-        changed=find_changed_keys(stored_fingerprint or inputs.fingerprint, inputs.fingerprint),
+        changed=find_forcing_keys(stored_fingerprint or inputs.fingerprint, inputs.fingerprint),
         robots=_read_robots(transaction, project, source, url) if source.robots.obey else None,
         shown_as=shown_as,
         discarded=build_reason("rewrite", named.decision, source) if named.code else None,

@@ -270,6 +270,8 @@ def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
         when = "at the end of a completed run" if facts.leaving != Leaving.EVIDENCE else "at the end of the run"
         if listed.code in REDIRECTS and listed.rule is None:
             when = "once the page that it leads to was fetched or is gone"
+        if context.source.no_delivery_key is not None:
+            when += f" that delivers (not while {context.source.no_delivery_key} is as it is)"
         yield Step("removal", "waits", f"removed {when}, within the limits ({evidence})")
     elif facts.removed_run is not None and not context.in_index:
         detail = (

@@ -150,6 +150,13 @@ def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
     if waits is None:
         held = "kept in the cache, and not sent" if facts.place is not None else "removed, or never sent"
         return Verdict(f"{_NOT_IN}: {held}", [Reason(step="index", rule=held)])
+    source = context.source
+    if source.no_delivery_key is not None and context.state in {UrlState.CACHED, UrlState.SENDING}:
+        file, key = source.locate(source.no_delivery_key)
+        reason = Reason(step="index", rule=source.mode if key == "mode" else "true", file=file, key=key)
+        return Verdict(
+            f"not yet in the index: fetched, and nothing is delivered because of {reason.row_rule}", [reason]
+        )
     return Verdict(f"not yet in the index: {waits}", [Reason(step="index", rule=waits)])
 
 

@@ -77,6 +77,8 @@ def _decide_links(document: Document, page: Page, run: Run) -> Iterator[dict[str
         allowed, rule = decision.allowed, decision.text
         if link.nofollow or page.nofollow:
             allowed, rule = False, "rel=nofollow" if link.nofollow else "robots nofollow of the page"
+        elif not run.source.finds_urls:
+            allowed, rule = False, f"mode: {run.source.mode}"
         elif not run.source.scope.follow_links:
             allowed, rule = False, "scope.follow_links: false"
         yield {"url": link.url, "allowed": allowed, "rule": rule}

@@ -10,11 +10,19 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.codes import Code
 from searchcrawl.comparison.look import IndexLook
-from searchcrawl.counters import COUNTS, HELD_BACK, LOGIN_FAILURES, NO_START, has_mostly_failed_logins
+from searchcrawl.counters import (
+    COUNTS,
+    HELD_BACK,
+    LOGIN_FAILURES,
+    NO_START,
+    PAST_LIMITS,
+    UNSENT_REMOVALS,
+    has_mostly_failed_logins,
+)
 from searchcrawl.exit_codes import Exit
 from searchcrawl.rules.failures import MOST_STOPS
 from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
+from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.project import Project
 from searchcrawl.store.batches import resend_table
 from searchcrawl.store.documents import document_table
@@ -87,7 +95,8 @@ def _read_status(
         ],
         "warnings": [
             *_warn_of_source(source),
-            *_warn_of_run(source.name, run, totals["waiting"], resending=resending, executing=executing),
+            *_warn_of_no_delivery(source, run, totals["waiting"], executing=executing),
+            *_warn_of_run(source, run, totals["waiting"], resending=resending, executing=executing),
             *_warn_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
             *_warn_of_urls(source.name, warned, run.counts),
             *_warn_of_set_aside(source.name, warned.get(Code.SET_ASIDE, 0), aside),
@@ -143,7 +152,7 @@ def _find_state(run: RunRow, *, executing: bool) -> str:
 def _find_recrawl_reason(stored_fingerprint: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
     """Why the next run visits everything without validators (D9); None if it does not."""
     now = compute_fingerprint(source, versions=versions)
-    changed = find_changed_keys(stored_fingerprint or now, now)
+    changed = find_forcing_keys(stored_fingerprint or now, now)
     return f"changed: {', '.join(changed)}" if changed else None
 
 
@@ -152,14 +161,30 @@ def _warn_of_source(source: Source) -> Iterator[dict[str, str]]:
         yield _build_warning("robots", "robots.txt is not obeyed for this source (robots.obey = false)")
 
 
-def _warn_of_run(name: str, run: RunRow, waiting: int, *, resending: bool, executing: bool) -> Iterator[dict[str, str]]:
+def _warn_of_no_delivery(source: Source, run: RunRow, waiting: int, *, executing: bool) -> Iterator[dict[str, str]]:
+    """Says what a run that delivers would send and remove (D11, H6)."""
+    if executing or source.no_delivery_key is None:
+        return
+    removals = run.counts.get(UNSENT_REMOVALS, 0)
+    past = ", which is past the limits on deleting: they would wait in quarantine" if PAST_LIMITS in run.counts else ""
+    yield _build_warning(
+        "no_delivery",
+        f"nothing is delivered, because of {source.no_delivery_key} in {source.file}: a run without it would send "
+        f"{waiting} documents and remove {removals}{past}",
+    )
+
+
+def _warn_of_run(
+    source: Source, run: RunRow, waiting: int, *, resending: bool, executing: bool
+) -> Iterator[dict[str, str]]:
+    name = source.name
     if executing:
         return
     if run.ended_ms is None:
         yield _build_warning("interrupted", f"run {run.id} was cut off: searchcrawl crawl {name} continues it")
     if run.exit_code == Exit.NO_START and (NO_START in run.counts or not has_mostly_failed_logins(run.counts)):
         yield _build_warning("no_start", f"no start URL could be fetched: searchcrawl urls {name} says why")
-    if waiting:
+    if waiting and source.no_delivery_key is None:
         yield _build_warning(
             "waiting",
             f"{waiting} documents or deletions wait for the index: the next run, or searchcrawl flush {name}, sends them",

@@ -288,6 +288,12 @@ class SourceFile(Tables):
     parameters: Annotated[str, Privacy.PUBLIC] = Field(
         STANDARD, description="The set of `[parameters.NAME]` in searchcrawl.toml that it takes."
     )
+    mode: Literal["accept", "examine", "index_only"] = Field(
+        "accept",
+        description="What a run does: `accept` crawls and indexes; `examine` fetches and reports, and changes nothing in the "
+        "index; `index_only` indexes what is known, and finds no new URLs in pages or sitemaps.",
+    )
+    test: bool = Field(False, description="Crawl as always, and deliver nothing: no document and no removal.")
 
 
 class Origin(NamedTuple):
@@ -314,6 +320,18 @@ class Source(SourceFile):
     origins: Mapping[str, Origin] = Field(default_factory=dict, repr=False)
     references: Mapping[str, Mapping[str, str]] = Field(default_factory=dict, repr=False)
 
+    @property
+    def no_delivery_key(self) -> str | None:
+        """The key because of which runs deliver nothing (D11, H6): what they bring waits until it is edited."""
+        if self.test:
+            return "test"
+        return "mode" if self.mode == "examine" else None
+
+    @property
+    def finds_urls(self) -> bool:
+        """Whether new URLs are taken from pages and sitemaps (D11)."""
+        return self.mode != "index_only"
+
     def locate(self, key: str) -> tuple[str, str]:
         """The file in which ``key`` (as ``scope.exclude_urls[0]``) was written, and its name there."""
         of_table = ".".join(_INDEX.sub("", key).split(".")[:2])
@@ -323,7 +341,7 @@ class Source(SourceFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "groups", "collection", "mode", "test", "receiver", "document_service", "cache",
+    "groups", "collection", "receiver", "document_service", "cache",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
     "render", "attributes.values", "file", "table", "mail", "agent",
 })  # fmt: skip

@@ -43,7 +43,7 @@ VERSIONS: Final[Mapping[str, int]] = {
 #: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.
 _OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER_MIDDLEWARES")
 #: Those of the keys that decide where a URL may lead.
-_OF_LINKS: Final = ("scope.", "rewrite")
+_OF_LINKS: Final = ("mode", "scope.", "rewrite")
 #: Those of the keys that decide which links a page has, and which of them are followed.
 _OF_ADMISSION: Final = (*_OF_LINKS, "keep.meta_robots", "fetch.default_charset", "settings.", "version.")
 #: Those of the keys that the digest of a body covers: the same digest has the same result.
@@ -51,6 +51,7 @@ _OF_DIGESTS: Final = "keep."
 #: Those of the keys that change the fields of documents, and not which documents there are.
 _OF_FIELDS: Final = ("attributes.", "change.", "display", "fetch.default_language", "version.checksum")
 _DIGEST_BYTES: Final = 8
+_MODE: Final = "mode"
 #: The value in place of a digest.
 _MIXED: Final = "mixed"
 
@@ -68,6 +69,9 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
             # A key at its built-in value is left out, so that a release with a new key changes nothing.
             if dumped[table][key] != built_in[table].get(key):
                 values[f"{table}.{key}"] = _without_secrets(dumped[table][key], table, key, source)
+    if not source.finds_urls:
+        # The links of pages that it reads are not stored.
+        values[_MODE] = source.mode
     if source.display:
         values["display"] = dumped["display"]
     if source.rewrite:
@@ -108,6 +112,15 @@ def find_effect(changed: Sequence[str]) -> Effect:
         admission=any(key.startswith(_OF_ADMISSION) for key in changed),
         reading=not all(key.startswith(_OF_DIGESTS) and key != "keep.meta_robots" for key in changed),
     )
+
+
+def find_forcing_keys(stored: str, current: str) -> list[str]:
+    """The changed keys because of which a run visits everything without validators.
+
+    Without links less of a page is read than before, so that what is stored need not be read again.
+    """
+    without_links = _MODE in json.loads(current)
+    return [key for key in find_changed_keys(stored, current) if not (without_links and key == _MODE)]
 
 
 def mix_fingerprints(stored: str, tried: str) -> str:

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.output import print_error, print_line, print_object, progress_bar
+from searchcrawl.cli.output import print_error, print_line, print_note, print_object, progress_bar
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.extensions.run_log import install_run_log
@@ -28,13 +28,20 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
-        sources: Sequence[Source]
+        sources: list[Source]
         errors: Sequence[ConfigurationError]
         if args:
             sources, errors = [load_source(project, args[0])], []
         else:
             good, errors = load_sources(project)
-            sources = list(good.values())
+            sources = []
+            for each in good.values():
+                if each.no_delivery_key is None:
+                    sources.append(each)
+                else:
+                    print_note(
+                        f"searchcrawl: {each.name} is left out: it delivers nothing, because of {each.no_delivery_key}"
+                    )
         for error in errors:
             print_error(error)
         ended = [int(exit_of(error)) for error in errors]

@@ -22,6 +22,12 @@ PAGE_ROWS: Final = 5000
 # The literals let the planner use the partial indexes.
 _HAS_EVIDENCE: Final = text("documents.leaving > 0")
 _IS_INDEXED_COPY: Final = text("documents.duplicate_of IS NOT NULL AND documents.indexed_version IS NOT NULL")
+_COPY_IN_INDEX: Final = (
+    _IS_INDEXED_COPY,
+    documents.c.state == int(DocumentState.WITHHELD),
+    documents.c.leaving == 0,
+    documents.c.rejected_run.is_(None),
+)
 _PENDING: Final = is_one_of("documents.state", PENDING)
 _IS_COPY: Final = documents.c.duplicate_of.is_not(None)
 
@@ -94,6 +100,12 @@ def find_new_copies(transaction: Transaction, source_id: int, *, batch_before: i
     return _find_copies(transaction, source_id, 0, _build_is_new(batch_before))
 
 
+def count_copies(transaction: Transaction, source_id: int) -> int:
+    """How many copies are in the index, whatever it has of their survivors."""
+    query = select(func.count()).select_from(documents).where(documents.c.source_id == source_id, *_COPY_IN_INDEX)
+    return int(transaction.execute(query).scalar_one())
+
+
 def _find_copies(
     transaction: Transaction, source_id: int, after: int, condition: ColumnElement[bool]
 ) -> list[RemovalCandidate]:
@@ -102,12 +114,9 @@ def _find_copies(
         transaction,
         source_id,
         after,
-        _IS_INDEXED_COPY,
-        documents.c.state == int(DocumentState.WITHHELD),
+        *_COPY_IN_INDEX,
         # A page that shows the display URL of another one may name a copy: then that one's survivor counts.
         or_(*(and_(one.c.indexed_version > 0, one.c.state == int(DocumentState.PRESENT)) for one in (_survivor, _end))),
-        documents.c.leaving == 0,
-        documents.c.rejected_run.is_(None),
         condition,
         rows=_ROWS_OF_COPIES,
     )
