@@ -295,9 +295,7 @@ def test_load_source_when_a_value_is_wrong_then_one_line_says_so(root: Path, add
         ('type = "mail"\n' + GOOD, ['sources/demo.toml: type: not available yet (got "mail")']),
         ('type = "ftp"\n' + GOOD, ['sources/demo.toml: type: must be "web" (got "ftp")']),
         ('name = "x"\n' + GOOD, ["sources/demo.toml: name: unknown key"]),
-        ('groups = ["a"]\ncollection = "b"\n' + GOOD, [
-            "sources/demo.toml: groups: not available yet", "sources/demo.toml: collection: not available yet",
-        ]),
+        ('groups = ["a"]\n' + GOOD, ["sources/demo.toml: groups: not available yet"]),
         ('mode = "index"\ntest = "yes"\n' + GOOD, [
             'sources/demo.toml: mode: must be "accept", "examine" or "index_only" (got "index")',
             'sources/demo.toml: test: must be true or false (got "yes")',
