@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import backends
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
 from tests.crawl_forks import COMMANDS
@@ -286,3 +287,48 @@ def test_crawl_when_the_file_was_edited_then_its_first_line_says_what_plan_and_a
         "edited: attributes.meta:dc.creator: all 25 URLs are visited without validators; searchcrawl plan demo" in first
     )
     assert "apply would process 23 of them again from the cache without a request" in first
+
+
+@pytest.mark.soak
+def test_apply_when_it_is_killed_at_each_failpoint_and_once_more_after_it_then_it_ends_as_if_undisturbed(
+    project: CrawlProject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"}, keep={"exclude_urls": ["*/p/1*"]})
+    made = plan(project, code=10)
+    folder = tmp_path_factory.mktemp("killed")
+    reference, counts = copy(project, folder / "reference"), folder / "counts.json"
+    COMMANDS.run(reference.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
+    whole = state(reference)
+    points = [
+        f"{name}:{number}"
+        for name, passed in json.loads(counts.read_text("utf-8")).items()
+        for number in range(1, min(passed, 3) + 1)
+        if name != "lease.renew"
+    ]
+
+    results = {}
+    for number, point in enumerate(points):
+        killed = copy(project, folder / f"round{number}")
+        COMMANDS.run(killed.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT=point)
+        COMMANDS.run(killed.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT=points[-1 - number])
+        ended = killed.command("apply", made["plan"], "--json")
+        if ended.returncode == 2:
+            # It died before it could note that it had begun: nothing was applied, and the plan is made anew.
+            again = json.loads(killed.command("plan", killed.name, "--json").stdout)
+            ended = killed.command("apply", again["plan"], "--json")
+        results[point] = (ended.returncode, state(killed))
+
+    assert {point: result for point, result in results.items() if result != (0, whole)} == {}
+    assert {"apply.begun:1", "apply.processed:1", "delete.marked:1"} <= set(points)
+
+
+def copy(project: CrawlProject, folder: Path) -> CrawlProject:
+    """The same project in another folder."""
+    return CrawlProject(folder=backends.current.copy(project.folder, folder), site=project.site)
+
+
+def state(project: CrawlProject) -> dict[str, Any]:
+    """What is in the index, and what the table believes of it."""
+    hits = {hit.fields["url"]: hit.fields.get("writer_s") for hit in project.hits("*")}
+    known = {url: (row["code"], row["indexed_version"] is not None) for url, row in project.rows().items()}
+    return {"hits": hits, "known": known, "force_recrawl": status(project)["force_recrawl"]}
