@@ -180,7 +180,7 @@ class Code(IntEnum):
         951,
         "robots.txt forbids it",
         "A rule of the host's robots.txt forbids the request, or that for a URL to which it redirects. With the "
-        "rule robots.unavailable the file itself could not be read; that is a failure, tried again, and removes nothing.",
+        "rule robots.unavailable the host answered 5xx or 429 to it; that is a failure, tried again, and removes nothing.",
         removes=True,
     )
     NOT_INDEXED = _excluded(
@@ -331,6 +331,8 @@ ANSWERED: Final = READ | REDIRECTS | SUCCESS
 REMOVING: Final = _select_codes(lambda facts: facts.removes)
 #: The host could not be reached.
 UNREACHABLE: Final = _select_codes(lambda facts: facts.of_host)
+#: What kept robots.txt from being read is why its pages failed (X-B2).
+ROOT_CAUSES: Final = UNREACHABLE | {Code.READ_ERROR, Code.HEADER_ERROR}
 #: ``status`` warns of URLs with these.
 WARNED: Final = _select_codes(lambda facts: facts.warned)
 

@@ -26,6 +26,7 @@ from searchcrawl.addon import COMPONENTS
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.composition import add_fetching
 from searchcrawl.exceptions import InvalidUrl
+from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.visit_end import VisitEnded
 from searchcrawl.items import Claim
 from searchcrawl.politeness.rate_limiter import RateLimiter
@@ -69,8 +70,12 @@ SETTINGS: dict[str, Any] = {
     "REMOTE_CONTROL_ENABLED": False,
     "DOWNLOAD_VERIFY_CERTIFICATES": True,
     "DOWNLOADER_MIDDLEWARES_BASE": {},
-    # As they are wired in earnest: their order matters.
-    "DOWNLOADER_MIDDLEWARES": dict(COMPONENTS["DOWNLOADER_MIDDLEWARES"]),
+    # As they are wired in earnest: their order matters. A replay requests nothing.
+    "DOWNLOADER_MIDDLEWARES": {
+        component: number
+        for component, number in COMPONENTS["DOWNLOADER_MIDDLEWARES"]
+        if component is not ReplayMiddleware
+    },
     "SPIDER_MIDDLEWARES_BASE": {},
     "LOG_LEVEL": "WARNING",
 }

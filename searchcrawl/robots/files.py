@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import UNREACHABLE, Code
+from searchcrawl.codes import ROOT_CAUSES, Code
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import ENDLESS, Limits, SideAnswer, SidePolicy, SideRequestFailed, SideRequests
@@ -190,7 +190,9 @@ class RobotsFiles:
                 # RFC 9309 §2.3.1.2
                 copy = await self._take_as_missing(origin)
             else:
-                code = error.code if error.code in UNREACHABLE else Code.ROBOTS
+                # 951 is for what the host says, with a rule or with 5xx or 429. Evidence against the file is none against
+                # the pages: no code that removes them.
+                code = error.code if error.code in ROOT_CAUSES else Code.ROBOTS
                 # Some failures that are final for a page may pass for robots.txt: it is requested again, after a long
                 # pause.
                 copy = self._build_failed(str(error), code=code, transient=error.transient)
@@ -211,7 +213,7 @@ class RobotsFiles:
         try:
             body = answer.decoded_body(_MAX_BYTES)
         except BrokenCoding as error:
-            return self._build_failed(str(error))
+            return self._build_failed(str(error), code=Code.READ_ERROR)
         if self._stored is not None:
             await self._stored.save(origin, body)
         return await self._parse(body, origin)

@@ -24,7 +24,7 @@ class RobotsMiddleware:
     """Ends visits that robots.txt forbids (951, ``rule`` is its line).
 
     If it answers 5xx or 429, all visits of that origin end with 951 and ``robots.unavailable``. If the host cannot be
-    reached, they end with the code of that failure. In both cases robots.txt is requested again after a pause.
+    reached, or its answer not be read, they end with the code of that failure. In both cases robots.txt is requested again after a pause.
     ``files`` is None if robots.txt is not obeyed, and
     ``rate_limiter`` where pages wait for their turn later.
     """

@@ -13,21 +13,23 @@ from tests.hostile_server import PAGE, HostileServer, coded, head, whole
 from tests.integration.support_fetch import crawl
 
 RULES = b"User-agent: *\nDisallow: /ok\n"
-#: the answer for /robots.txt, and the code of a page that its rules forbid
+#: the answer for /robots.txt, and the code of a page that its rules forbid: that of the fault where it has one
 ANSWERS: dict[str, tuple[bytes, int]] = {
     "plain": (whole(RULES), 951),
     "gzip": (coded("gzip", gzip.compress(RULES)), 951),
     "gzip-twice": (coded("gzip, gzip", gzip.compress(gzip.compress(RULES))), 951),
-    "gzip-thrice": (coded("gzip, gzip, gzip", gzip.compress(gzip.compress(gzip.compress(RULES)))), 951),
-    "gzip-none": (coded("gzip", RULES), 951),
+    "gzip-thrice": (coded("gzip, gzip, gzip", gzip.compress(gzip.compress(gzip.compress(RULES)))), 958),
+    "gzip-none": (coded("gzip", RULES), 958),
     "gzip-bomb": (coded("gzip", gzip.compress(RULES + bytes(60_000_000))), 951),
-    "gzip-members": (coded("gzip", gzip.compress(b"", mtime=0) * 20_000), 951),
+    "gzip-members": (coded("gzip", gzip.compress(b"", mtime=0) * 20_000), 958),
     "deflate": (coded("deflate", zlib.compress(RULES)), 951),
     "deflate-empty": (coded("deflate", b""), 200),
-    "unknown-coding": (coded("rot13", RULES), 951),
-    "cut": (head("200 OK", "Content-Length: 5000") + RULES, 951),
-    "no-http": (RULES, 951),
-    "transfer": (head("200 OK", "Transfer-Encoding: gzip, chunked") + RULES, 951),
+    "unknown-coding": (coded("rot13", RULES), 958),
+    "cut": (head("200 OK", "Content-Length: 5000") + RULES, 958),
+    "no-http": (RULES, 1006),
+    "long-header": (head("200 OK", "X-Long: " + "x" * 1_000_000, "Content-Length: 0"), 1006),
+    "many-headers": (head("200 OK", *(f"X-{number}: y" for number in range(100_000)), "Content-Length: 0"), 1006),
+    "transfer": (head("200 OK", "Transfer-Encoding: gzip, chunked") + RULES, 958),
     "endless-line": (whole(RULES + b"Disallow: /" + b"x" * 5_000_000), 951),
     "controls": (whole(b"\0\x1b[31m\xff\xfe\n" + RULES), 951),
     "html": (whole(PAGE), 200),

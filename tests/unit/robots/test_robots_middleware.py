@@ -132,8 +132,8 @@ def test_robots_when_server_fails_then_nothing_is_asked_for_now(status: int) -> 
         (ForbiddenAddress("10.0.0.1"), 907, None, False),
         (CertificateRefused("expired"), 962, None, True),
         (DownloadFailedError("reset"), 905, None, True),
-        (ResponseDataLossError("cut"), 951, "robots.unavailable", True),
-        (BrokenHeader("bad"), 951, "robots.unavailable", True),
+        (ResponseDataLossError("cut"), 958, None, True),
+        (BrokenHeader("bad"), 1006, None, True),
     ],
 )
 def test_robots_when_it_cannot_be_had_then_code_is_the_root_cause(
@@ -297,11 +297,11 @@ def test_robots_when_compressed_then_is_read() -> None:
     assert outcome.rule == "Disallow: /private/"
 
 
-def test_robots_when_compression_is_broken_then_is_unavailable() -> None:
+def test_robots_when_compression_is_broken_then_pages_fail_as_it_did() -> None:
     outcome = outcome_for((200, b"no gzip", {"Content-Encoding": "gzip"}))
 
     assert outcome is not None
-    assert outcome.rule == "robots.unavailable"
+    assert (outcome.code, outcome.rule, outcome.transient) == (958, None, True)
 
 
 @pytest.mark.parametrize(
