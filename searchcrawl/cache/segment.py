@@ -25,7 +25,7 @@ from searchcrawl.exceptions import CacheError, DamagedRecord, SegmentInUse
 
 _RENAMED = b"x-crawler-"
 #: The WARC header of an answer that came from another URL than that of its page, after redirects.
-_BASE_URL = "X-Crawler-Base-URI"
+BASE_URL = "X-Crawler-Base-URI"
 #: Headers that do not describe the stored body.
 _TRANSFER = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
 _BREAK = b"\r\n"
@@ -75,7 +75,7 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
         "WARC-Type": "response",
         "WARC-Record-ID": response_id,
         **about,
-        **({_BASE_URL: page.base_url} if page.base_url is not None else {}),
+        **({BASE_URL: page.base_url} if page.base_url is not None else {}),
         "Content-Type": "application/http; msgtype=response",
     }
     fields = {
@@ -102,7 +102,7 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
             body=body,
             fetched_at=datetime.fromisoformat(found.headers["warc-date"]),
             fields=fields,
-            base_url=found.headers.get(_BASE_URL.lower()),
+            base_url=found.headers.get(BASE_URL.lower()),
         )
     except (ValueError, KeyError, IndexError) as error:
         raise DamagedRecord(f"not a stored answer: {error!r}") from error

@@ -8,25 +8,29 @@ moment is completed by the same call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from searchcrawl import clock
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place
 from searchcrawl.commit.document_rows import resolve_again
 from searchcrawl.comparison.bring_together import prepare_resend
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.delivery_queue import Sent
-from searchcrawl.exceptions import ConfigurationError, DeliveryError, UnknownSource
+from searchcrawl.exceptions import ConfigurationError, DamagedRecord, DeliveryError, UnknownSource
 from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import SearchIndex
 from searchcrawl.operations import redelivery
 from searchcrawl.operations.forgotten_records import find_segments, remove_records
+from searchcrawl.operations.plan_file import drop_plans
 from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.forgotten import FILE, KEY, Forgotten, digest
+from searchcrawl.rules.identity import Identity
 from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
@@ -40,7 +44,7 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import forget_table
-from searchcrawl.store.urls.forget_table import NamedRow
+from searchcrawl.store.urls.forget_table import NamedRow, RedirectingRow
 
 _RETRY_SECONDS: Final = 60.0
 _DAY_MS: Final = 86_400_000
@@ -49,6 +53,8 @@ _DAY_MS: Final = 86_400_000
 @dataclass(slots=True)
 class Known:
     """What a source knows of forgotten URLs: rows that a line names, and rows that a pattern alone matches.
+
+    ``led`` are rows of other URLs whose page came from one of them by redirects; True: a line names that one.
 
     ``error`` is that of its file, where that is missing or broken: then it stands for the source with built-in values.
     """
@@ -59,6 +65,11 @@ class Known:
     error: ConfigurationError | UnknownSource | None = None
     named: list[int] = field(default_factory=list)
     matched: list[int] = field(default_factory=list)
+    led: dict[int, bool] = field(default_factory=dict)
+
+    def list_led(self, *, named: bool) -> list[int]:
+        """The rows whose page came from a URL that a line names, or that a pattern alone matches."""
+        return [url_id for url_id, by_name in self.led.items() if by_name == named]
 
 
 @dataclass(slots=True)
@@ -91,7 +102,37 @@ def survey(project: Project, database: Database, lines: Sequence[str]) -> Survey
         for row in rows:
             if (known := by_id.get(row.source_id)) is not None:
                 _sort(row, known, found.aliases)
+    for known in by_id.values():
+        known.led = _find_led(project, database, known)
     return found
+
+
+def _find_led(project: Project, database: Database, known: Known) -> dict[int, bool]:
+    """The rows whose record has the page of a forgotten URL, to which redirects led."""
+    identity, seen = Identity(known.source.scope.strip_parameters), {*known.named, *known.matched}
+    found: dict[int, bool] = {}
+    after = 0
+    with closing(DocumentCache(project.cache_dir / known.source.name)) as cache:
+        while rows := database.read(partial(forget_table.load_redirecting, source_id=known.source_id, after=after)):
+            after = rows[-1].id
+            for row in rows:
+                base = _read_base_url(cache, row)
+                if base is not None and row.id not in seen and known.forgotten.find(identity.strip(base)) is not None:
+                    found[row.id] = known.forgotten.find_named(identity.strip(base)) is not None
+    return found
+
+
+def _read_base_url(cache: DocumentCache, row: RedirectingRow) -> str | None:
+    place = Place(
+        segment=row.segment,
+        offset=row.record_offset,
+        response_bytes=row.response_bytes,
+        fields_bytes=row.fields_bytes,
+    )
+    try:
+        return cache.read_page(place).base_url
+    except DamagedRecord:
+        return None
 
 
 def _open_source(project: Project, name: str, source_id: int, lines: Sequence[str]) -> Known:
@@ -124,7 +165,7 @@ def find_past_limits(database: Database, found: Survey) -> list[PastLimit]:
 
 
 def _find_past(transaction: Transaction, *, known: Known) -> PastLimit | None:
-    removals = forget_table.count_documents(transaction, known.matched)
+    removals = forget_table.count_documents(transaction, [*known.matched, *known.list_led(named=False)])
     if not removals:
         return None
     lifecycle, since_ms = known.source.lifecycle, clock.now_ms() - _DAY_MS
@@ -142,13 +183,10 @@ def _find_past(transaction: Transaction, *, known: Known) -> PastLimit | None:
 
 def is_concerned(project: Project, database: Database, known: Known) -> bool:
     """Whether a source knows anything of forgotten URLs, or its cache has a record of one; raises CacheError."""
-    if known.named or known.matched:
+    if known.named or known.matched or known.led:
         return True
-    cache = DocumentCache(project.cache_dir / known.source.name)
-    try:
-        return any(find_segments(database.read, cache, known.source_id, lambda url: _is_meant(known, url)))
-    finally:
-        cache.close()
+    with closing(DocumentCache(project.cache_dir / known.source.name)) as cache:
+        return any(find_segments(database.read, cache, known.source_id, partial(_is_meant, known)))
 
 
 def _is_meant(known: Known, url: str) -> bool:
@@ -173,22 +211,20 @@ def forget_in(
     all else is done then. Raises SourceBusy while the source is crawled, StoreError, CacheError.
     """
     source = known.source.model_copy(update={"forgotten": project.forgotten})
+    drop_plans(project, source.name)
     sent, failure = Sent(), None
     with lease_source(project, source, database) as run:
         if run is None:
             return build_receipt(source.name), None
         _add_later_rows(run, known, last_id)
-        ids = [*known.named, *known.matched]
+        ids = [*known.named, *known.matched, *known.led]
         documents = sum(_empty_rows(run, known, counted=not approved))
         try:
             sent = _send(run, retry_seconds)
         except DeliveryError as error:
             failure = error
-        cache = DocumentCache(project.cache_dir / source.name)
-        try:
-            remove_records(run, cache, lambda url: _is_meant(known, url))
-        finally:
-            cache.close()
+        with closing(DocumentCache(project.cache_dir / source.name)) as cache:
+            remove_records(run, cache, partial(_is_meant, known))
         left = sum(run.write(partial(forget_table.purge, url_ids=part)) for part in split(ids))
         run.write(partial(_note_applied, source=source, source_id=run.source_id, before=before))
         reach("forget.done")
@@ -216,16 +252,22 @@ def _add_later_rows(run: Run, known: Known, last_id: int) -> None:
 
 
 def _empty_rows(run: Run, known: Known, *, counted: bool) -> Iterator[int]:
-    for ids, is_counted in ((known.named, False), (known.matched, counted)):
+    kinds = (
+        (known.named, False, True),
+        (known.matched, counted, True),
+        (known.list_led(named=True), False, False),
+        (known.list_led(named=False), counted, False),
+    )
+    for ids, is_counted, refused in kinds:
         for part in split(ids):
-            yield run.write(partial(_empty_page, run=run, url_ids=part, counted=is_counted))
+            yield run.write(partial(_empty_page, run=run, url_ids=part, counted=is_counted, refused=refused))
             reach("forget.emptied")
 
 
-def _empty_page(transaction: Transaction, *, run: Run, url_ids: Sequence[int], counted: bool) -> int:
+def _empty_page(transaction: Transaction, *, run: Run, url_ids: Sequence[int], counted: bool, refused: bool) -> int:
     """Empties rows and seals their removals; returns how many documents that concerns."""
     rows = {row.id: row for row in forget_table.load_known(transaction, run.source_id, url_ids)}
-    rules = {row.id: _find_rule(run, row.url) for row in rows.values()}
+    rules = {row.id: _find_rule(run, row.url) if refused else None for row in rows.values()}
     rules = {url_id: rule for url_id, rule in rules.items() if not rows[url_id].is_forgotten(rule)}
     before = duplicate_key_table.load(transaction, list(rules))
     sealing = [url_id for url_id in rules if rows[url_id].is_in_index and rows[url_id].state != DocumentState.REMOVING]

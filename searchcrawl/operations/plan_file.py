@@ -54,7 +54,11 @@ class Plan:
 def digest_configuration(project: Project, source: Source, versions: Mapping[str, int]) -> str:
     """A digest of everything in the files of a project that decides what a plan says; without secrets."""
     values = {key: entry["value"] for key, entry in list_effective_values(project, source).items()}
-    text = json.dumps([values, sorted(read_start_urls(project, source)), dict(versions)], sort_keys=True, default=str)
+    text = json.dumps(
+        [values, sorted(read_start_urls(project, source)), source.forgotten, dict(versions)],
+        sort_keys=True,
+        default=str,
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -62,11 +66,8 @@ def save_plan(project: Project, plan: Plan) -> Path:
     """Writes a plan durably, in the place of all earlier ones of its source; returns its path."""
     folder = project.plans_dir
     make_folder(folder)
-    for old in folder.glob(f"*{_SUFFIX}"):
-        source, _, fence = old.stem.rpartition("-")
-        if source == plan.source and fence.isdigit() and old.stem != plan.plan:
-            # The table has another fence since: it would be refused.
-            old.unlink(missing_ok=True)
+    # The table has another fence since: they would be refused.
+    drop_plans(project, plan.source, but=plan.plan)
     path = folder / f"{plan.plan}{_SUFFIX}"
     written = path.with_suffix(".new")
     with written.open("w", encoding="utf-8") as file:
@@ -76,6 +77,14 @@ def save_plan(project: Project, plan: Plan) -> Path:
     written.replace(path)
     sync_folder(folder)
     return path
+
+
+def drop_plans(project: Project, name: str, *, but: str | None = None) -> None:
+    """Deletes the plans of a source: they name its URLs."""
+    for old in project.plans_dir.glob(f"*{_SUFFIX}"):
+        source, _, fence = old.stem.rpartition("-")
+        if source == name and fence.isdigit() and old.stem != but:
+            old.unlink(missing_ok=True)
 
 
 def load_plan(project: Project, name: str) -> Plan:

@@ -21,6 +21,7 @@ from searchcrawl.failpoints import reach
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Batch, IndexEntry, Receiver, SearchIndex
 from searchcrawl.items import Removal
+from searchcrawl.operations.plan_file import drop_plans
 from searchcrawl.operations.source_lease import lease_source
 from searchcrawl.run import Run
 from searchcrawl.sources.config import Source
@@ -67,6 +68,7 @@ def delete(
             _seal_all(run)
         removed, failed = _empty_index(project, source.name, database, retry_seconds)
         if not failed:
+            drop_plans(project, source.name)
             _delete_cache(project, source.name)
             if run is not None:
                 _delete_rows(run)

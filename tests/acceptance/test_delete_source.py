@@ -88,6 +88,7 @@ def is_gone(project: CrawlProject) -> bool:
     )
 
 
+@pytest.mark.matrix
 def test_delete_when_a_source_is_named_then_nothing_is_left_of_it_and_a_crawl_begins_anew(
     project: CrawlProject,
 ) -> None:
@@ -132,6 +133,7 @@ def test_delete_when_the_index_alone_has_documents_of_it_then_they_go(project: C
             id="lost:" + "0" * 32, fields={"url": "http://lost.test/", "title": "a", "content": "b"}
         )
         index.deliver(Batch(number=1, source="lost", crawl_version=9_000_000_000_000, documents=[foreign]))
+        index.commit()
 
     done = project.command("delete", "lost", "--yes", "--json")
 
@@ -139,6 +141,7 @@ def test_delete_when_the_index_alone_has_documents_of_it_then_they_go(project: C
     assert json.loads(project.command("verify", "--json").stdout)["ok"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("step", STEPS)
 def test_delete_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
     put_aside(project)
@@ -164,7 +167,7 @@ def test_delete_when_the_index_is_away_then_exit_6_and_the_next_call_completes_i
     configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
 
     waits = project.command("delete", "demo", "--yes", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
-    configure(project.folder, index={"type": "local"})
+    configure(project.folder)
     kept = len(project.indexed())
     delete(project)
 

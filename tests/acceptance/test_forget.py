@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,6 +70,7 @@ def explain(project: CrawlProject, url: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.matrix
 def test_forget_when_a_document_is_named_then_it_is_nowhere_and_never_asked_for_again(project: CrawlProject) -> None:
     run(project)
     before = project.versions()
@@ -155,6 +157,25 @@ def test_forget_when_an_earlier_version_lies_in_the_cache_then_it_goes_too(proje
     assert "text of alpha" not in cached(project)
     assert "second version" not in cached(project)
     assert "text of beta" in cached(project)
+
+
+def test_forget_when_a_redirect_brought_its_page_then_that_document_goes_too(project: CrawlProject) -> None:
+    target = project.site.url(HOST, "/hidden.html")
+    project.site.set_page(HOST, "/hidden.html", page("hidden words"))
+    project.site.set_behaviour(HOST, "/alpha.html", status=302, headers={"Location": target})
+    run(project)
+    assert "hidden words" in cached(project)
+
+    done = forget(project, target)
+    row = project.rows()[f"{HOST}/alpha.html"]
+    in_cache = cached(project)
+    second = run(project)
+
+    assert (done, left(project)) == ([receipt(1, 1)], set(NAMES) - {"alpha"})
+    assert "hidden words" not in in_cache
+    assert (row["code"], row["redirects"], row["document_state"]) == (0, None, None)
+    assert (second.codes[f"{HOST}/alpha.html"], f"{HOST}/hidden.html" in second.requested) == (955, False)
+    assert is_verified(project)
 
 
 def test_forget_when_the_line_is_taken_out_then_the_page_comes_back(project: CrawlProject) -> None:
@@ -246,6 +267,7 @@ def test_forget_when_redirects_starts_and_sitemaps_lead_there_then_it_is_not_ask
     assert left(project) == set(NAMES) - {"alpha", "beta", "gamma"}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("step", STEPS)
 def test_forget_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
     run(project)
@@ -276,6 +298,23 @@ def test_forget_when_killed_then_the_next_run_removes_the_document_too(project: 
     assert is_verified(project)
 
 
+@pytest.mark.few(3)
+@pytest.mark.parametrize(("first", "second"), [*pairwise(STEPS), *((step, step) for step in STEPS[1:])])
+def test_forget_when_killed_again_during_recovery_then_a_third_call_completes_it(
+    project: CrawlProject, first: str, second: str
+) -> None:
+    run(project)
+    url = url_of(project, "alpha")
+
+    for step in (first, second):
+        COMMANDS.run(project.folder, "forget", url, SEARCHCRAWL_FAILPOINT=step)
+    forget(project, url)
+
+    assert left(project) == set(NAMES) - {"alpha"}
+    assert "text of alpha" not in cached(project)
+    assert (run(project).ended.exit_code, is_verified(project)) == (0, True)
+
+
 @pytest.mark.parametrize("completed_by", ["forget", "flush", "crawl"])
 def test_forget_when_the_index_is_away_then_exit_6_and_it_is_completed_later(
     project: CrawlProject, completed_by: str
@@ -286,7 +325,7 @@ def test_forget_when_the_index_is_away_then_exit_6_and_it_is_completed_later(
     configure(project.folder, index=away)
 
     waits = project.command("forget", url, "--json", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
-    configure(project.folder, index={"type": "local", "url": None})
+    configure(project.folder)
     kept = left(project)
     arguments = {"forget": (url,), "flush": ("demo",), "crawl": ("demo",)}[completed_by]
     done = project.command(completed_by, *arguments)

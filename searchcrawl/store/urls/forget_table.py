@@ -36,6 +36,19 @@ _REFUSE: Final = (
         failed_runs=0,
     )
 )
+#: One whose page came from a forgotten URL is as if it was never visited.
+_VISIT_AGAIN: Final = (
+    update(urls)
+    .where(urls.c.id == bindparam("row_id"))
+    .values(
+        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects")),
+        fetch_state=int(FetchState.TODO),
+        due_ms=0,
+        code=int(Code.NOT_FETCHED),
+        attempts=0,
+        failed_runs=0,
+    )
+)
 
 
 class NamedRow(NamedTuple):
@@ -46,6 +59,17 @@ class NamedRow(NamedTuple):
     url: str
     found_as: str | None
     display_url: str | None
+
+
+class RedirectingRow(NamedTuple):
+    """A row whose page may have come from another URL, and where the record of its document is."""
+
+    id: int
+    url: str
+    segment: int
+    record_offset: int
+    response_bytes: int
+    fields_bytes: int
 
 
 class KnownRow(NamedTuple):
@@ -64,7 +88,7 @@ class KnownRow(NamedTuple):
         """Whether the index has or may have the document."""
         return self.indexed_version is not None or self.state in {DocumentState.SENDING, DocumentState.REMOVING}
 
-    def is_forgotten(self, rule: str) -> bool:
+    def is_forgotten(self, rule: str | None) -> bool:
         """Whether nothing is left to be forgotten."""
         refused = (self.fetch_state, self.code, self.rule) == (FetchState.SETTLED, Code.OUTSIDE_BOUNDARY, rule)
         return refused and self.state is None
@@ -76,6 +100,18 @@ def load_rows(transaction: Transaction, *, after: int, source_id: int | None = N
     if source_id is not None:
         query = query.where(unindexed(urls.c.source_id) == source_id)
     return [NamedRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
+
+
+def load_redirecting(transaction: Transaction, source_id: int, *, after: int) -> list[RedirectingRow]:
+    """The next rows of a source with a record and a visit that was redirected, or that brought no page; by rising id."""
+    columns = [(urls if name in {"id", "url"} else documents).c[name] for name in RedirectingRow._fields]
+    query = (
+        select(*columns)
+        .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
+        .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, documents.c.segment.is_not(None))
+        .where(or_(urls.c.redirects.is_not(None), urls.c.code != 200))
+    )
+    return [RedirectingRow._make(row) for row in transaction.execute(query.order_by(urls.c.id).limit(PAGE_ROWS))]
 
 
 def load_known(transaction: Transaction, source_id: int, url_ids: Sequence[int]) -> list[KnownRow]:
@@ -90,10 +126,10 @@ def load_known(transaction: Transaction, source_id: int, url_ids: Sequence[int])
     return found
 
 
-def empty(transaction: Transaction, rules: Mapping[int, str]) -> None:
+def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
     """Empties rows, by id with the rule that refuses them from now on; documents whose removal is sealed keep that alone.
 
-    The documents are still there, so that their copies can be decided about; ``purge`` deletes them.
+    With None as the rule a row is to be visited again. The documents are still there, so that their copies can be decided about; ``purge`` deletes them.
     """
     url_ids = sorted(rules)
     set_documents(
@@ -110,8 +146,11 @@ def empty(transaction: Transaction, rules: Mapping[int, str]) -> None:
     for part in split(url_ids):
         transaction.execute(delete(former_documents).where(former_documents.c.url_id.in_(part)))
         transaction.execute(delete(outlinks).where(outlinks.c.url_id.in_(part)))
-    if rules:
-        transaction.execute(_REFUSE, [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items()])
+    refused = [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items() if rule is not None]
+    again = [{"row_id": url_id} for url_id, rule in rules.items() if rule is None]
+    for statement, parameters in ((_REFUSE, refused), (_VISIT_AGAIN, again)):
+        if parameters:
+            transaction.execute(statement, parameters)
 
 
 def purge(transaction: Transaction, url_ids: Sequence[int]) -> int:
