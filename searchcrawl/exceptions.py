@@ -71,6 +71,10 @@ class UnknownRun(SearchcrawlError):
     """There is no run with this number."""
 
 
+class UnknownUrl(SearchcrawlError):
+    """The source does not know this URL, or does not visit it."""
+
+
 class UnknownAttribute(SearchcrawlError):
     """No source of the project has an attribute of this name."""
 

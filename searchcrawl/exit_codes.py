@@ -18,6 +18,7 @@ from searchcrawl.exceptions import (
     UnknownAttribute,
     UnknownRun,
     UnknownSource,
+    UnknownUrl,
     UnsupportedByIndex,
 )
 
@@ -53,6 +54,7 @@ class Exit(IntEnum):
 _OF_ERRORS: Final[Mapping[type[Exception], Exit]] = {
     UnknownSource: Exit.WRONG_USE,
     UnknownRun: Exit.WRONG_USE,
+    UnknownUrl: Exit.WRONG_USE,
     PlanRefused: Exit.WRONG_USE,
     UnknownAttribute: Exit.WRONG_USE,
     InvalidUrl: Exit.WRONG_USE,

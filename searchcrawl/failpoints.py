@@ -51,6 +51,7 @@ NAMES = (
     "source.sealed",
     "source.uncached",
     "source.rows",
+    "recrawl.marked",
     *OF_PLANS,
 )
 

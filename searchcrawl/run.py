@@ -39,7 +39,7 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import refused_table, review_table, suspect_table, url_table
+from searchcrawl.store.urls import recrawl_table, refused_table, review_table, suspect_table, url_table
 from searchcrawl.store.urls.suspect_table import Recovered
 
 T = TypeVar("T")
@@ -214,6 +214,7 @@ class Run:
             run_table.end(transaction, self.id, now_ms=now_ms(), reason=reason, exit_code=exit_code)
             if reason == "finished":
                 run_table.set_fingerprint(transaction, self.source_id, self.fingerprint)
+                recrawl_table.forget_reasons(transaction, self.source_id)
             leases.release(transaction, self.lease)
 
         self.write(end)

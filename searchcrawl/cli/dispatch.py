@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Commands of a later release.
 LATER: Final = frozenset({
-    "optimize", "recrawl", "resume", "selftest", "serve",
+    "optimize", "resume", "selftest", "serve",
     "stop", "submit", "suspend", "tick",
 })  # fmt: skip
 #: A command of Scrapy that draws on the terminal by itself.

@@ -31,7 +31,7 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import pattern_table, refused_table, url_queries, url_table
+from searchcrawl.store.urls import pattern_table, recrawl_table, refused_table, url_queries, url_table
 from searchcrawl.store.urls.pattern_table import StoredPattern
 
 #: The most cut patterns of URLs that are named.
@@ -88,7 +88,7 @@ def _read_status(
         "run": _describe_run(run),
         "counts": _read_counts(transaction, source_id, run),
         **totals,
-        "force_recrawl": _find_recrawl_reason(run_table.find_fingerprint(transaction, source_id), source, versions),
+        "force_recrawl": _find_recrawl_reason(transaction, source_id, source, versions),
         "refused_links": [
             {"rule": row.rule, "host": row.host, "count": row.links}
             for row in refused_table.load(transaction, source_id)
@@ -149,11 +149,14 @@ def _find_state(run: RunRow, *, executing: bool) -> str:
     return "failed" if run.end_reason == EndReason.STORE_FAILED else "stopped"
 
 
-def _find_recrawl_reason(stored_fingerprint: str | None, source: Source, versions: Mapping[str, int]) -> str | None:
-    """Why the next run visits everything without validators (D9); None if it does not."""
+def _find_recrawl_reason(
+    transaction: Transaction, source_id: int, source: Source, versions: Mapping[str, int]
+) -> str | None:
+    """Why the next run visits all or some URLs without validators (D9); None if it does not."""
     now = compute_fingerprint(source, versions=versions)
-    changed = find_forcing_keys(stored_fingerprint or now, now)
-    return f"changed: {', '.join(changed)}" if changed else None
+    changed = find_forcing_keys(run_table.find_fingerprint(transaction, source_id) or now, now)
+    edited = f"changed: {', '.join(changed)}" if changed else None
+    return "; ".join(filter(None, (edited, recrawl_table.find_reason(transaction, source_id)))) or None
 
 
 def _warn_of_source(source: Source) -> Iterator[dict[str, str]]:

@@ -40,6 +40,7 @@ sources = Table(
     Column("listed_run", Integer),
     # 1: something is noted of documents that nothing names any more (lifecycle.orphans).
     Column("orphans", SmallInteger, nullable=False, server_default="0"),
+    Column("recrawl", Text),  # Why rows are to be visited without validators since the last completed run (recrawl).
     Column("forgotten", Text),  # The list of forgotten URLs that all rows agree with (rules.forgotten.digest).
 )
 
@@ -395,6 +396,5 @@ leases = Table(
     Column("fence", BigInteger, nullable=False),
     # The last beat by the clock of the store (store.engine.dialect); null: released.
     Column("renewed_ms", BigInteger),
-    # The same by the boot clock of the holder's machine (clock.boot_ms); null: its release knows none.
-    Column("beat_ms", BigInteger),
+    Column("beat_ms", BigInteger),  # The same by the boot clock of the holder's machine; null: its release knows none.
 )

@@ -104,7 +104,7 @@ def _show_all(found: list[dict[str, Any]]) -> None:
     print_table(columns, rows)
     for status in found:
         if status["force_recrawl"]:
-            print_line(f"{status['source']}: the next run visits everything again: {status['force_recrawl']}")
+            print_line(f"{status['source']}: the next run visits pages without validators: {status['force_recrawl']}")
         _show_warnings(status)
 
 

@@ -1,0 +1,46 @@
+"""Have known URLs visited again by the next run, without validators."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.output import print_line, print_object
+from searchcrawl.exit_codes import Exit
+from searchcrawl.extensions.run_log import install_run_log
+from searchcrawl.operations.recrawling import recrawl
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (1, 1)
+    shown_arguments = "NAME"
+    example = "searchcrawl recrawl intranet --failed"
+
+    def long_desc(self) -> str:
+        return (
+            "The next run asks for these URLs without validators, and processes also those again that have the same bytes. "
+            "Until a run was completed status says why (force_recrawl). Nothing is requested by this command itself."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("--url", metavar="U", help="this URL alone")
+        which.add_argument("--failed", action="store_true", help="those whose last visit failed")
+        which.add_argument("--all", action="store_true", help="all that are not refused by a rule; the default")
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> int:
+        project = self.load_project()
+        source = load_source(project, args[0])
+        install_run_log(project, source)
+        with closing(Database(project.database_url, project.root)) as database:
+            done = recrawl(project, source, database, url=opts.url, failed=opts.failed)
+        if opts.json:
+            print_object(done)
+        else:
+            print_line(f"{source.name}: the next run visits {done['to_fetch']} URLs again")
+        return Exit.DONE

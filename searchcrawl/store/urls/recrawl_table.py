@@ -1,0 +1,76 @@
+"""Part of the URL table: rows that an operator wants to be visited again, and the reason (D9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import select, update
+
+from searchcrawl.store.documents import document_table
+from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.schema import sources, urls
+from searchcrawl.store.statements import unindexed
+from searchcrawl.store.states import FetchState
+from searchcrawl.store.urls import url_table
+
+#: Rows that are read and marked at once; a source may have millions.
+PAGE_ROWS: Final = 1000
+#: More text of reasons is not kept.
+_MOST_CHARACTERS: Final = 2000
+
+
+class Visited(NamedTuple):
+    """A row, how its last visit ended, and whether it is ever visited again by itself."""
+
+    id: int
+    code: int
+    rule: str | None
+    fetch_state: int
+    due_ms: int | None
+
+    @property
+    def may_be_visited(self) -> bool:
+        """Whether no rule refuses it, and it was not set aside."""
+        return self.fetch_state in {FetchState.TODO, FetchState.FETCHING} or (
+            self.fetch_state == FetchState.SETTLED and self.due_ms is not None
+        )
+
+
+_VISITED: Final = select(*(urls.c[name] for name in Visited._fields))
+
+
+def load_after(transaction: Transaction, *, source_id: int, after: int) -> list[Visited]:
+    """The next rows of a source by rising id, at most PAGE_ROWS."""
+    page = _VISITED.where(unindexed(urls.c.source_id) == source_id, urls.c.id > after)
+    return [Visited._make(row) for row in transaction.execute(page.order_by(urls.c.id).limit(PAGE_ROWS))]
+
+
+def find(transaction: Transaction, *, source_id: int, key: int) -> Visited | None:
+    """The row of a URL, by its key."""
+    row = transaction.execute(_VISITED.where(urls.c.source_id == source_id, urls.c.key == key)).one_or_none()
+    return None if row is None else Visited._make(row)
+
+
+def mark(transaction: Transaction, *, url_ids: Sequence[int]) -> None:
+    """Has rows visited in the next run, and their documents processed again whatever the server says."""
+    document_table.process_again(transaction, url_ids)
+    url_table.reopen(transaction, url_ids)
+
+
+def add_reason(transaction: Transaction, *, source_id: int, reason: str) -> None:
+    """Notes why rows were marked, beside what was noted since the last completed run."""
+    reasons = [*(find_reason(transaction, source_id) or "").split("; "), reason]
+    text = "; ".join(dict.fromkeys(filter(None, reasons)))[:_MOST_CHARACTERS]
+    transaction.execute(update(sources).where(sources.c.id == source_id).values(recrawl=text))
+
+
+def find_reason(transaction: Transaction, source_id: int) -> str | None:
+    """Why rows were marked since the last completed run; None where none were."""
+    found: str | None = transaction.execute(select(sources.c.recrawl).where(sources.c.id == source_id)).scalar()
+    return found
+
+
+def forget_reasons(transaction: Transaction, source_id: int) -> None:
+    """Forgets why rows were marked: a completed run has visited them."""
+    transaction.execute(update(sources).where(sources.c.id == source_id).values(recrawl=None))
