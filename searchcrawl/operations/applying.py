@@ -37,12 +37,15 @@ def begin_apply(
     if digest_configuration(project, source, versions) != plan.configuration:
         raise PlanRefused(f"plan {plan.plan}: the configuration was edited since: searchcrawl plan {source.name}")
     fence, last = database.read(partial(_read_state, name=source.name))
-    # An ``apply`` that was killed may have taken the lease once without a note of it.
-    if fence not in ({plan.fence} if plan.run is None else {plan.fence, plan.fence + 1}):
+    # An ``apply`` that was killed while it approved has taken the lease once more.
+    if fence not in ({plan.fence, plan.fence + 1} if plan.ended else {plan.fence}):
         raise PlanRefused(
             f"plan {plan.plan}: the table of {source.name} was changed since: searchcrawl plan {source.name}"
         )
-    if plan.run is not None and last is not None and last.id == plan.run and last.end_reason in _ENDED:
+    if plan.ended or (
+        plan.run is not None and last is not None and (last.id, last.end_reason in _ENDED) == (plan.run, True)
+    ):
+        save_plan(project, replace(plan, fence=fence))
         return None
     run = begin(project, source, database, versions, requests=False)
     # From now on it may be called again.
@@ -63,6 +66,8 @@ def approve_planned(project: Project, source: Source, database: Database, receiv
 
     If the run held back others than those of the plan, all wait for ``quarantine approve``.
     """
+    # From now on nothing is processed again, and removals of no other run are meant.
+    save_plan(project, replace(plan, ended=True))
     reach("apply.processed")
     if not plan.past_limits or plan.run is None:
         return 0

@@ -26,7 +26,7 @@ class Plan:
     the removals pass the limits on deleting.
 
     ``configuration`` and ``fence`` are those of the source file and of the table, which has another fence after each
-    command that wrote to it. ``run`` is that of ``apply``, once it has begun.
+    command that wrote to it. ``run`` is that of ``apply``, once it has begun; ``ended`` says that only its removals are left.
     """
 
     plan: str
@@ -44,10 +44,11 @@ class Plan:
     configuration: str = ""
     fence: int = 0
     run: int | None = None
+    ended: bool = False
 
     def describe(self) -> dict[str, Any]:
         """What ``plan --json`` prints."""
-        inner = {"configuration", "fence", "run"}
+        inner = {"configuration", "fence", "run", "ended"}
         return {name: value for name, value in asdict(self).items() if name not in inner}
 
 

@@ -332,3 +332,67 @@ def state(project: CrawlProject) -> dict[str, Any]:
     hits = {hit.fields["url"]: hit.fields.get("writer_s") for hit in project.hits("*")}
     known = {url: (row["code"], row["indexed_version"] is not None) for url, row in project.rows().items()}
     return {"hits": hits, "known": known, "force_recrawl": status(project)["force_recrawl"]}
+
+
+def test_plan_when_a_person_reads_it_then_it_is_a_table_with_reasons_and_the_next_command(
+    project: CrawlProject,
+) -> None:
+    edit(project, keep={"exclude_urls": ["*/secret/*"]})
+
+    shown = project.command("plan", project.name)
+
+    assert shown.returncode == 0, shown.stderr
+    assert "demo: edited: keep.exclude_urls" in shown.stdout
+    assert "documents that leave the index" in shown.stdout
+    assert "keep.exclude_urls: */secret/*" in shown.stdout
+    assert "searchcrawl apply demo-" in shown.stdout
+
+
+def test_plan_when_a_source_never_ran_or_was_not_edited_then_says_so(site: SiteProcess, tmp_path: Path) -> None:
+    project = new_project(tmp_path, site)
+    edit(project)
+
+    first = plan(project)
+    done = apply(project, first)
+    project.crawl()
+    second = plan(project)
+
+    assert (first["enter"], first["reprocess"], first["leave"]) == (1, 0, 0), "its start URL"
+    assert done["to_fetch"] == 1
+    assert len(project.indexed()) == 23
+    names = ("enter", "leave", "reprocess", "refetch", "send", "edited", "reasons")
+    assert [second[name] for name in names] == [0, 0, 0, 0, 0, [], []]
+
+
+def test_apply_when_it_was_killed_and_a_crawl_follows_then_that_ends_what_was_begun(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"})
+    made = plan(project)
+    COMMANDS.run(project.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT="links.committed:1")
+
+    ended = project.crawl()
+    late = project.command("apply", made["plan"])
+
+    assert ended.exit_code == 0
+    assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
+    assert status(project)["force_recrawl"] is None
+    assert late.returncode == 2
+
+
+def test_apply_when_links_are_the_same_then_the_refused_ones_stay_counted(site: SiteProcess, tmp_path: Path) -> None:
+    project = new_project(tmp_path, site)
+    site.set_page(HOST, "/p/1.html", page("outside", "http://elsewhere.test/a", "http://elsewhere.test/b"))
+    edit(project)
+    project.crawl()
+    before = status(project)["refused_links"]
+    edit(project, keep={"max_bytes": 10_000_000})
+    apply(project, plan(project))
+    digests = status(project)["refused_links"]
+    edit(project, scope={"include_hosts": [HOST], "max_path_segments": 9})
+
+    apply(project, plan(project))
+
+    assert [row["count"] for row in before] == [2]
+    assert digests == before
+    assert [row["count"] for row in status(project)["refused_links"]] == [2]

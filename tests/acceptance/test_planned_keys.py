@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from searchcrawl.codes import REFUSED
 from searchcrawl.store.states import FetchState
+from tests import backends
 from tests.acceptance import test_edited_keys as keys
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.site.client import SiteProcess
@@ -86,8 +86,7 @@ def live(site: SiteProcess, folder: Path, tables: Mapping[str, Any]) -> None:
     project = new_project(folder / "planned", site)
     write(project)
     project.crawl()
-    shutil.copytree(folder / "planned", folder / "crawled")
-    crawled = CrawlProject(folder=folder / "crawled", site=site)
+    crawled = CrawlProject(folder=backends.current.copy(folder / "planned", folder / "crawled"), site=site)
     before, rows = project.versions(), project.rows()
     site.clear_log()
 
