@@ -360,3 +360,24 @@ def test_forget_when_the_source_file_is_gone_then_its_documents_are_forgotten(pr
 
     assert (done.returncode, json.loads(done.stdout)) == (0, receipt(1, 1))
     assert left(project) == set(NAMES) - {"alpha"}
+
+
+def test_forget_when_a_line_is_added_by_hand_then_plan_tells_what_leaves(project: CrawlProject) -> None:
+    run(project)
+    (project.folder / "forgotten.txt").write_text(url_of(project, "alpha") + "\n", "utf-8")
+
+    plan = json.loads(project.command("plan", "demo", "--json").stdout)
+    applied = project.command("apply", plan["plan"])
+
+    assert (plan["leave"], plan["reprocess"], plan["refetch"]) == (1, 0, 0)
+    assert (applied.returncode, left(project)) == (0, set(NAMES) - {"alpha"})
+
+
+def test_forget_when_a_plan_was_made_before_then_it_is_gone_with_the_urls_it_names(project: CrawlProject) -> None:
+    run(project)
+    plan = json.loads(project.command("plan", "demo", "--json").stdout)
+
+    forget(project, url_of(project, "alpha"))
+
+    assert not list((project.folder / "var").rglob(f"{plan['plan']}*"))
+    assert project.command("apply", plan["plan"]).returncode == 2

@@ -32,9 +32,9 @@ from searchcrawl.store.states import DocumentState
 _STEP_ROWS: Final = 5000
 _TO_BE_SENT: Final = frozenset({DocumentState.CACHED, DocumentState.RECORD_LOST})
 #: Each has an index that begins with its source.
-_OF_SOURCE: Final = (sitemaps, patterns, refused_links, segments, batches, runs)
+OF_SOURCE: Final = (sitemaps, patterns, refused_links, segments, batches, runs)
 #: Rows that belong to a row of ``urls``: each is deleted before it.
-_OF_URL: Final = (former_documents, outlinks, documents)
+OF_URL: Final = (former_documents, outlinks, documents)
 
 
 def seal_all(transaction: Transaction, source_id: int, run_id: int, now_ms: int, *, after: int) -> int | None:
@@ -58,7 +58,7 @@ def delete_urls(transaction: Transaction, source_id: int) -> int:
     """Deletes the next URLs of a source, with all that is known of them; returns how many."""
     query = select(urls.c.id).where(unindexed(urls.c.source_id) == source_id).order_by(urls.c.id).limit(_STEP_ROWS)
     found = list(transaction.execute(query).scalars())
-    for table in _OF_URL:
+    for table in OF_URL:
         _delete(transaction, table, table.c.url_id, found)
     return _delete(transaction, urls, urls.c.id, found)
 
@@ -66,7 +66,7 @@ def delete_urls(transaction: Transaction, source_id: int) -> int:
 def delete_source(transaction: Transaction, own: Lease) -> None:
     """Deletes the source itself, whose URLs are gone, with its runs, deliveries and segments; raises LeaseLost."""
     lease.check(transaction, own)
-    for table in _OF_SOURCE:
+    for table in OF_SOURCE:
         transaction.execute(delete(table).where(table.c.source_id == own.source_id))
     transaction.execute(delete(leases).where(leases.c.source_id == own.source_id))
     transaction.execute(delete(sources).where(sources.c.id == own.source_id))

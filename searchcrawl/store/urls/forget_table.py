@@ -17,13 +17,13 @@ from searchcrawl.store.states import DocumentState, FetchState
 #: Rows that are read at once.
 PAGE_ROWS: Final = 5000
 #: What is known of the content of a document, and what an operator decided about it.
-_EMPTY: Final = (
+EMPTY: Final = (
     *("segment", "record_offset", "response_bytes", "fields_bytes", "body_digest", "fields_digest", "mimetype"),
     *("etag", "last_modified", "last_changed_ms", "duplicate_of", "canonical_key", "display_key", "unavailable_ms"),
     *("index_error", "evidence", "held_state", "quarantine_run", "rejected_run", "removed_run"),
 )
 #: The URL itself stays, with where it was found, as the row of any URL that is refused when it is found.
-_REFUSE: Final = (
+REFUSE: Final = (
     update(urls)
     .where(urls.c.id == bindparam("row_id"))
     .values(
@@ -135,7 +135,7 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
     set_documents(
         transaction,
         url_ids,
-        **dict.fromkeys(_EMPTY),
+        **dict.fromkeys(EMPTY),
         code=int(Code.OUTSIDE_BOUNDARY),
         content_length=0,
         leaving=0,
@@ -148,7 +148,7 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
         transaction.execute(delete(outlinks).where(outlinks.c.url_id.in_(part)))
     refused = [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items() if rule is not None]
     again = [{"row_id": url_id} for url_id, rule in rules.items() if rule is None]
-    for statement, parameters in ((_REFUSE, refused), (_VISIT_AGAIN, again)):
+    for statement, parameters in ((REFUSE, refused), (_VISIT_AGAIN, again)):
         if parameters:
             transaction.execute(statement, parameters)
 
