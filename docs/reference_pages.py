@@ -18,9 +18,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from searchcrawl.cli import commands
+from searchcrawl.cli import commands, later
 from searchcrawl.cli.command import Command
-from searchcrawl.cli.dispatch import LATER
 from searchcrawl.codes import Code, CodeClass
 from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
@@ -330,7 +329,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "source-keys": lambda: key_pages(source_tables()),
     "project-keys": lambda: key_pages(project_tables()),
     "later-keys": later_keys,
-    "later-commands": lambda: ", ".join(f"`{name}`" for name in sorted(LATER)),
+    "later-commands": lambda: ", ".join(f"`{name}`" for name in sorted(later.COMMANDS)),
     "commands": command_page,
     "codes": code_page,
     "index-fields": field_page,

@@ -8,8 +8,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from searchcrawl.cli import commands
-from searchcrawl.cli.output import drop_output, guard_output, print_error, print_warnings
+from searchcrawl.cli import commands, later
+from searchcrawl.cli.output import drop_output, guard_output, print_error, print_note, print_warnings
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.config import Source
@@ -91,6 +91,9 @@ class Command:
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Ends the process with exit code 2 for a wrong use, also for arguments that Scrapy would ignore."""
         guard_output()
+        if (unbuilt := later.find(self.name, args)) is not None:
+            print_note(f"searchcrawl {self.name} {unbuilt}: not available yet")
+            sys.exit(Exit.WRONG_USE)
         try:
             args[:] = self.find_arguments(args)
             self.check_use(args, opts)

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from searchcrawl import __version__
-from searchcrawl.cli import commands
+from searchcrawl.cli import commands, later
 from searchcrawl.cli.output import drop_output, flush_output, guard_output, print_error, print_line, print_note
 from searchcrawl.exceptions import SearchcrawlError
 from searchcrawl.exit_codes import Exit, exit_of
@@ -20,11 +20,6 @@ from searchcrawl.exit_codes import Exit, exit_of
 if TYPE_CHECKING:
     from searchcrawl.cli.command import Command
 
-#: Commands of a later release.
-LATER: Final = frozenset({
-    "optimize", "resume", "selftest", "serve",
-    "stop", "submit", "suspend", "tick",
-})  # fmt: skip
 #: A command of Scrapy that draws on the terminal by itself.
 _SHELL: Final = "shell"
 
@@ -47,7 +42,7 @@ def _run(argv: list[str]) -> int:
     name = next((arg for arg in argv[1:] if not arg.startswith("-")), None)
     if name is None:
         return _run_without_command(argv[1:])
-    if name in LATER:
+    if name in later.COMMANDS:
         return _refuse(f"searchcrawl {name}: not available yet")
     own = commands.list_names()
     known = {*own, *_find_scrapy_commands()}

@@ -341,7 +341,8 @@ class Source(SourceFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "groups", "collection", "receiver", "document_service", "cache",
+    "groups", "collection", "receiver", "document_service", "cache", "spider", "tests", "feeds", "content",
+    "fetch.dns_per_second", "login.steps",
     "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
     "render", "attributes.values", "file", "table", "mail", "agent",
 })  # fmt: skip

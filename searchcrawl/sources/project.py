@@ -241,4 +241,8 @@ class Project(ProjectFile):
 
 
 #: Keys that a later release brings, with all that is below them.
-LATER_KEYS: Final = frozenset(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS)
+LATER_KEYS: Final = frozenset({
+    "converters", "logs.urls", "max_parallel", "notify",
+    "schedules.*.timezone", "schedules.*.misfire", "schedules.*.enabled", "schedules.*.scrapyd",
+    *(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS),
+})  # fmt: skip

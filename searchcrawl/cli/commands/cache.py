@@ -8,13 +8,12 @@ from typing import Final
 
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
-from searchcrawl.cli.output import print_note, print_objects, print_table
+from searchcrawl.cli.output import print_objects, print_table
 from searchcrawl.exit_codes import Exit
 from searchcrawl.queries.status import count_cache
 from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.store.engine.database import Database
 
-_LATER: Final = frozenset({"list", "show", "check", "repair", "compact", "export", "import", "migrate"})
 _COLUMNS: Final = ("source", "records", "segments", "bytes")
 
 
@@ -26,9 +25,6 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         action, *names = args
-        if action in _LATER:
-            print_note(f"searchcrawl cache {action}: not available yet")
-            return Exit.WRONG_USE
         if action != "count" or len(names) > 1:
             raise UsageError(f"unrecognized argument: {action if action != 'count' else names[1]}")
         project = self.load_project()

@@ -13,7 +13,6 @@ from rich.padding import Padding
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import console_for_answers, print_note, print_object, print_table, styled
-from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
@@ -41,7 +40,6 @@ class Command(BaseCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--source", metavar="NAME", help="documents of this source only")
-        parser.add_argument("--group", metavar="NAME", help="not available yet")
         parser.add_argument("--rows", type=int, default=10, metavar="N", help="so many hits (default 10, at most 1000)")
         parser.add_argument(
             "--sort", metavar="NAME", help="by an attribute; --sort=-NAME or 'NAME desc' begins with the largest"
@@ -78,9 +76,6 @@ class Command(BaseCommand):
                 raise UsageError(f"--filter: must be NAME:VALUE (got {text!r})")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
-        if opts.group is not None:
-            print_note("searchcrawl search --group: not available yet")
-            return Exit.WRONG_USE
         project = self.load_project()
         query = SearchQuery(
             words=" ".join(args),

@@ -24,14 +24,7 @@ class Command(BaseCommand):
     shown_arguments = "[NAME]"
     example = "searchcrawl verify intranet"
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--repair", action="store_true", help="not available yet")
-
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
-        if opts.repair:
-            print_note("searchcrawl verify --repair: not available yet")
-            return Exit.WRONG_USE
         project = self.load_project()
         only = require_source_file(project, args[0]) if args else None
         with closing(Database(project.database_url, project.root)) as database, use_index(project) as index:
