@@ -18,6 +18,7 @@ SearchcrawlError
 │   └── DamagedRecord       one record is unreadable: its page is fetched again
 ├── LogError                the log cannot be written; exit 7
 ├── DiskFull                a disk of the project is full, or nearly so; exit 7
+├── WorkersUnavailable      no worker process can read documents: none is blamed; exit 7
 ├── DeliveryError           the batch is kept
 │   ├── IndexUnavailable    tried again with growing pauses; then exit 6
 │   └── IndexMisconfigured  trying again is useless; exit 6
@@ -125,6 +126,10 @@ class DamagedRecord(CacheError):
 
 class SegmentInUse(CacheError):
     """Another process still writes to the segment: it was frozen, and does not know that it lost the source."""
+
+
+class WorkersUnavailable(SearchcrawlError):
+    """Worker processes end before they take a document, one after the other; no document is to blame."""
 
 
 class DeliveryError(SearchcrawlError):

@@ -52,7 +52,7 @@ _MOST_SUSPECTS_SHOWN: Final = 10
 class Shutdown:
     """Ends a crawl before everything is visited; any thread may call ``stop`` and ``fail``.
 
-    ``failure`` is the first error after which nothing could be written any more.
+    ``failure`` is the first error after which nothing could be written any more, or no document read.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Shutdown:
             self._close(reason)
 
     def fail(self, error: Exception) -> None:
-        """Ends the crawl because nothing can be written any more."""
+        """Ends the crawl because nothing can be written any more, or no document read."""
         if self.failure is None:
             self.failure = error
         self.stop(EndReason.STORE_FAILED)

@@ -21,7 +21,10 @@ class ConversionPool:
         self._pools: dict[str, WorkerPool] = {}
 
     def submit(self, converter: Converter, body: bytes, context: ConversionContext) -> Future[Page]:
-        """The page; fails with ConversionFailed: 903 for a broken body, 904 if a limit was exceeded."""
+        """The page; fails with ConversionFailed: 903 for a broken body, 904 if a limit was exceeded.
+
+        It fails with WorkersUnavailable where no worker process can read anything.
+        """
         pool = self._pools.get(converter.name)
         if pool is None:
             pool = WorkerPool(max_memory_bytes=self._max_memory_bytes, timeout_seconds=self._timeout_seconds)
@@ -33,7 +36,7 @@ class ConversionPool:
         return page
 
     def close(self) -> None:
-        """Ends the processes; documents that are being converted fail with 904. Blocks for up to 3 s."""
+        """Ends the processes; documents that are being converted fail with 904. Blocks for up to 5 s each."""
         for pool in self._pools.values():
             pool.close()
 
@@ -66,8 +69,9 @@ def _unpack(packed: _PackedPage) -> Page:
 
 def _hand_over(done: Future[_PackedPage], page: Future[Page]) -> None:
     """Runs in a thread of the pool."""
-    error = done.exception()
-    if error is not None:
+    try:
+        unpacked = _unpack(done.result())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the page must not wait for ever
         page.set_exception(error)
     else:
-        page.set_result(_unpack(done.result()))
+        page.set_result(unpacked)

@@ -13,11 +13,11 @@ from searchcrawl.codes import Code
 from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.convert.registry import choose_converter
-from searchcrawl.exceptions import DocumentError, WorkerLost
+from searchcrawl.exceptions import DocumentError, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, Page
-from searchcrawl.run import Run
+from searchcrawl.run import Run, Shutdown
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
@@ -37,11 +37,13 @@ class ConvertPipeline:
         user_agent: str,
         default_charset: str,
         attribute_origins: frozenset[str] = frozenset(),
+        shutdown: Shutdown | None = None,
     ) -> None:
         self._stats = stats
         self._user_agent = user_agent
         self._default_charset = default_charset
         self._attribute_origins = attribute_origins
+        self._shutdown = shutdown or Shutdown()
         self._pool = ConversionPool()
 
     @classmethod
@@ -52,6 +54,7 @@ class ConvertPipeline:
             user_agent=run.source.robots.user_agent or run.project.user_agent,
             default_charset=run.source.fetch.default_charset,
             attribute_origins=run.attributes.attribute_origins if run.attributes is not None else frozenset(),
+            shutdown=run.shutdown,
         )
 
     def process_item(self, item: object) -> object:
@@ -102,6 +105,9 @@ class ConvertPipeline:
         return replace(document, page=page, converter=converter.name)
 
     def _end_visit(self, document: Document, error: Exception) -> Outcome:
+        if isinstance(error, WorkersUnavailable):
+            self._shutdown.fail(error)
+            return Outcome(claim=document.claim, code=Code.NOT_FETCHED, error=str(error), released=True)
         if isinstance(error, DocumentError):
             code, text = error.code, f"{error}: {document.base_url}"
         else:

@@ -62,7 +62,8 @@ class PageSpider(SourceSpider):
 def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: int = 0) -> Document | Outcome:
     """Visits ``url`` (an identity) and returns its document or outcome; runs the reactor, so only once in a process.
 
-    Raises ConfigurationError where there is neither: a component of the user's own did not start, or kept the item.
+    Raises ConfigurationError where there is neither: a component of the user's own did not start, or kept the item; and
+    what ended the visit where nothing can be said of the page.
     """
     seen: list[Document | Outcome] = []
     claim = Claim(url_id=0, url=url, host_id=0, depth=depth)
@@ -71,6 +72,8 @@ def visit_page(process: AsyncCrawlerProcess, run: DryRun, url: str, *, depth: in
     process.crawl(spider, run=run, claim=claim, seen=seen)
     # The command has handlers of its own: those of Scrapy let a request wait for its turn.
     process.start(install_signal_handlers=False)
+    if run.shutdown.failure is not None:
+        raise run.shutdown.failure
     if not seen:
         message = f"the visit came to no end: searchcrawl crawl {run.source.name} says why in its log"
         raise ConfigurationError(run.source.file, "settings", message)

@@ -1,0 +1,219 @@
+"""One worker process and the socket to it: its death is the end of a file, and every wait for it has a limit (X-R15)."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import signal
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, Final
+
+from searchcrawl import clock
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConversionFailed, DocumentError, WorkerLost
+
+#: The exit code of a process whose memory is too small for its task alone.
+NO_MEMORY: Final = 77
+#: Sent by the process once it has unpacked a task: what happens from then on is due to the task.
+TAKEN: Final = b""
+
+_LENGTH: Final = struct.Struct("!Q")
+_SLICE_SECONDS: Final = 1.0
+#: A process that was killed ends at once, unless the operating system itself hangs.
+_END_SECONDS: Final = 3.0
+_SPAWN: Final = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a task failed, as a value that can be pickled: the class of its DocumentError, message and code."""
+
+    kind: type[DocumentError]
+    message: str
+    code: int
+
+    def build_error(self) -> DocumentError:
+        """The error to be raised."""
+        return self.kind(self.message, code=self.code)
+
+
+class TimeLimit:
+    """How long all transfers under it may take together.
+
+    It is counted in slices: while this process stood still itself (stopped, or without a turn), one slice passes at most.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+
+    def transfer(self, connection: socket.socket, move: Callable[[memoryview], int], data: memoryview) -> None:
+        """Moves all of ``data``; raises TimeoutError, and EOFError or another OSError where the other side has ended."""
+        while data:
+            step = min(_SLICE_SECONDS, self._left)
+            if step <= 0:
+                raise TimeoutError
+            began = clock.monotonic()
+            connection.settimeout(step)
+            with suppress(TimeoutError):
+                moved = move(data)
+                if not moved:
+                    raise EOFError
+                data = data[moved:]
+            self._left -= min(clock.monotonic() - began, step)
+
+
+class WorkerProcess:
+    """A process that does one task at a time: it is sent one, answers that it is taken, and then with its result.
+
+    It is spawned, because a fork would copy a process full of threads and connections.
+    """
+
+    def __init__(self, max_memory_bytes: int) -> None:
+        """Starts it; raises OSError where the operating system has none left."""
+        self._socket, theirs = socket.socketpair()
+        try:
+            self._process = _SPAWN.Process(target=_serve, args=(theirs, max_memory_bytes), daemon=True)
+            self._process.start()
+        except BaseException:
+            self._socket.close()
+            raise
+        finally:
+            # Only the process has it now: its death is seen.
+            theirs.close()
+        self.tasks = 0
+
+    def send(self, data: memoryview, limit: TimeLimit) -> None:
+        """Sends a task; raises what ``TimeLimit.transfer`` does."""
+        self.tasks += 1
+        limit.transfer(self._socket, self._socket.send, memoryview(_LENGTH.pack(len(data))))
+        limit.transfer(self._socket, self._socket.send, data)
+
+    def receive(self, limit: TimeLimit) -> bytearray:
+        """The next answer; raises what ``TimeLimit.transfer`` does."""
+        head = bytearray(_LENGTH.size)
+        limit.transfer(self._socket, self._socket.recv_into, memoryview(head))
+        data = bytearray(_LENGTH.unpack(head)[0])
+        limit.transfer(self._socket, self._socket.recv_into, memoryview(data))
+        return data
+
+    def kill(self) -> None:
+        """Ends the process at once, and so each wait for it."""
+        self._process.kill()
+
+    def end(self, grace_seconds: float = 0.0) -> int | None:
+        """Ends the process, by force if it has not ended by itself; returns its exit code (negative: a signal)."""
+        self._socket.close()
+        self._process.join(grace_seconds)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join(_END_SECONDS)
+        return self._process.exitcode
+
+
+def pack(value: Any) -> memoryview:
+    """A task or a result as bytes; raises what its pickling does."""
+    return ForkingPickler.dumps(value)
+
+
+def unpack(data: bytearray) -> Any:
+    """The value of ``pack``, which may come from a process of ours only."""
+    return ForkingPickler.loads(data)
+
+
+def format_error(error: Exception) -> str:
+    """The message of an error, without control characters: it may quote the page, and goes to rows, logs and terminals."""
+    text = f"{type(error).__name__}: {error}"[:500]
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def build_limit_error(message: str) -> WorkerLost:
+    """The error of a task that passed a limit, or whose process died."""
+    return WorkerLost(message, code=Code.CONVERSION_LIMIT)
+
+
+def build_memory_error(max_memory_bytes: int) -> WorkerLost:
+    """The error of a task that needs too much memory."""
+    return build_limit_error(f"needed more than {max_memory_bytes >> 20} MB")
+
+
+def _serve(connection: socket.socket, max_memory_bytes: int) -> None:
+    """Runs in the process: does tasks until the owner closes the socket."""
+    # Both are often sent to all processes of a terminal or a service: the owner ends what it has begun first.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = max_memory_bytes if hard == resource.RLIM_INFINITY else min(max_memory_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.Thread(target=_exit_with_owner, daemon=True).start()
+    connection.setblocking(True)
+    with suppress(EOFError, OSError), connection:
+        while True:
+            _serve_task(connection, max_memory_bytes)
+
+
+def _serve_task(connection: socket.socket, max_memory_bytes: int) -> None:
+    try:
+        data = _receive(connection)
+        try:
+            function, args, kwargs = unpack(data)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a module that cannot be imported, which is no fault of a task
+            _send(connection, format_error(error).encode())
+            return
+        del data
+    except MemoryError:
+        os._exit(NO_MEMORY)
+    _send(connection, TAKEN)
+    _send(connection, _run(function, args, kwargs, max_memory_bytes))
+
+
+def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], max_memory_bytes: int) -> Any:
+    """The result, or why there is none. Errors may not be picklable, so they become values."""
+    try:
+        return pack(function(*args, **kwargs))
+    except DocumentError as error:
+        refused = Refused(type(error), str(error), error.code)
+    except MemoryError:
+        lost = build_memory_error(max_memory_bytes)
+        refused = Refused(type(lost), str(lost), lost.code)
+    except Exception as error:  # noqa: BLE001 - one bad document never ends a crawl
+        refused = Refused(ConversionFailed, format_error(error), Code.CONVERSION_FAILED)
+    return pack(refused)
+
+
+def _receive(connection: socket.socket) -> bytearray:
+    (length,) = _LENGTH.unpack(_receive_bytes(connection, _LENGTH.size))
+    return _receive_bytes(connection, length)
+
+
+def _receive_bytes(connection: socket.socket, length: int) -> bytearray:
+    data = bytearray(length)
+    rest = memoryview(data)
+    while rest:
+        received = connection.recv_into(rest)
+        if not received:
+            raise EOFError
+        rest = rest[received:]
+    return data
+
+
+def _send(connection: socket.socket, data: memoryview | bytes) -> None:
+    connection.sendall(_LENGTH.pack(len(data)))
+    connection.sendall(data)
+
+
+def _exit_with_owner() -> None:
+    """Ends this process after the one that owns it: a process that was killed cannot end its workers."""
+    owner = multiprocessing.parent_process()
+    if owner is not None:
+        owner.join()
+        os._exit(1)

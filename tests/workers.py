@@ -1,0 +1,28 @@
+"""The worker processes of a process, which tests kill."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def list_workers(owner: int | None = None) -> list[int]:
+    """The ids of the living worker processes of ``owner``, or of this process."""
+    return [child for child in _children(owner or os.getpid()) if _is_worker(child)]
+
+
+def _children(owner: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{owner}/task").iterdir():
+        try:
+            found += [int(child) for child in (task / "children").read_text("ascii").split()]
+        except OSError:
+            continue  # The thread has ended.
+    return found
+
+
+def _is_worker(child: int) -> bool:
+    try:
+        return b"multiprocessing.spawn" in Path(f"/proc/{child}/cmdline").read_bytes()
+    except OSError:
+        return False
