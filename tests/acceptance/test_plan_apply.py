@@ -63,6 +63,7 @@ def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
     return made
 
 
+@pytest.mark.matrix
 def test_apply_when_an_attribute_is_mapped_then_no_request_is_sent_and_only_what_differs_is(
     project: CrawlProject, site: SiteProcess
 ) -> None:
