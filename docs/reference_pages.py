@@ -24,7 +24,6 @@ from searchcrawl.codes import Code, CodeClass
 from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
-from searchcrawl.queries.urls import UrlState
 from searchcrawl.sources import config, project
 from searchcrawl.sources.values import Check
 from searchcrawl.store.states import (
@@ -37,6 +36,8 @@ from searchcrawl.store.states import (
     FetchState,
     Transition,
 )
+from searchcrawl.store.urls.url_state import UrlState
+from searchcrawl.store.views import VIEWS
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 #: A key that ends so has this unit.
@@ -255,6 +256,15 @@ def counter_page() -> str:
     return "\n".join(_grid(("counter", "meaning"), [(f"`{name}`", meaning) for name, meaning in COUNTS.items()]))
 
 
+def view_page() -> str:
+    """A table for each view, with a line for each column."""
+    parts: list[str] = []
+    for view, columns in VIEWS.items():
+        rows = [(f"`{name}`", meaning) for name, meaning in columns.items()]
+        parts += [f"## `{view}`", "", *_grid(("column", "meaning"), rows), ""]
+    return "\n".join(parts)
+
+
 def exit_page() -> str:
     """A line for each exit code."""
     return members_page(Exit)
@@ -334,6 +344,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "codes": code_page,
     "index-fields": field_page,
     "counters": counter_page,
+    "views": view_page,
     "exit-codes": exit_page,
     "states": state_page,
     "fetch-transitions": lambda: "\n".join(transition_rows(FETCH_TRANSITIONS)),

@@ -53,17 +53,12 @@ class FailureKind(StrEnum):
     GONE = "gone"
 
 
-#: The counters of a run to which a visit adds, if its code names none. The result of the comparison with the known
-#: document (new, changed, unchanged, not modified) is counted as well.
+#: The counters of a run to which a visit adds besides the class of its URL, if its code names none. The result of the
+#: comparison with the known document (new, changed, unchanged, not modified) is counted as well.
 _COUNTERS: Final = {
-    CodeClass.PENDING: (),
-    CodeClass.SUCCESS: ("fetched",),
-    CodeClass.COPY: ("fetched", "duplicates"),
-    CodeClass.EXCLUDED: ("fetched", "non_indexable"),
-    CodeClass.DISPLAY: ("fetched", "non_indexable"),
-    CodeClass.REDIRECT: ("fetched",),
-    CodeClass.REFUSAL: ("rejected",),
-    CodeClass.FAILURE: ("fetch_failures",),
+    CodeClass.COPY: ("duplicates",),
+    CodeClass.EXCLUDED: ("non_indexable",),
+    CodeClass.DISPLAY: ("non_indexable",),
 }
 #: The step of ``explain`` for the codes of a class that name none; for the other classes it is ``answer``.
 _STEPS: Final = {CodeClass.EXCLUDED: "keep", CodeClass.DISPLAY: "display"}
@@ -73,7 +68,7 @@ _STEPS: Final = {CodeClass.EXCLUDED: "keep", CodeClass.DISPLAY: "display"}
 class CodeFacts:
     """What is known of one code. ``title`` is how answers show it, ``meaning`` a sentence for the reference.
 
-    ``counters`` are the counters of a run that a visit with the code adds to.
+    ``counters`` are the counters of a run that a visit with the code adds to, besides the class of its URL.
     """
 
     kind: CodeClass
@@ -101,7 +96,7 @@ class CodeFacts:
     counters: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "counters", self.counters or _COUNTERS[self.kind])
+        object.__setattr__(self, "counters", self.counters or _COUNTERS.get(self.kind, ()))
         if self.kind is CodeClass.FAILURE and self.failure is None:
             failure = FailureKind.UNREACHABLE if self.of_host else FailureKind.CONTENT
             object.__setattr__(self, "failure", failure)
@@ -313,6 +308,8 @@ def _select_codes(holds: Callable[[CodeFacts], bool]) -> frozenset[int]:
 
 #: Another page is indexed in the place of this one.
 COPIES: Final = _select_kinds(CodeClass.COPY)
+#: A rule refuses the URL, or one that it redirects to.
+REFUSALS: Final = _select_kinds(CodeClass.REFUSAL)
 #: The page leads to another row.
 REDIRECTS: Final = _select_kinds(CodeClass.REDIRECT)
 #: Refused by a rule of the source or of a limit, without a request: not visited again by itself.

@@ -5,16 +5,19 @@ A stage adds to one with ``Run.count``, or with ``Run.write_counted`` in the tra
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+#: The counter of all URLs of a run; those of their classes are named in ``store.urls.url_classes``.
+DISCOVERED: Final = "discovered"
 #: In the order in which they are shown, each with its meaning.
 COUNTS: Final[Mapping[str, str]] = {
-    "to_fetch": "URLs that the run still has to visit.",
-    "fetched": "URLs whose visit brought an answer that was taken in, changed or not.",
-    "fetch_failures": "URLs whose visit failed, those whose conversion failed included.",
-    "rejected": "URLs that a rule refused without a request.",
-    "discovered": "All URLs of the run: the sum of the four counters above, at any moment.",
+    "to_fetch": "URLs that the run still has to visit: new, due, under way, to be tried again.",
+    "fetched": "URLs whose last visit in the run brought an answer that was taken in, changed or not, also a redirect.",
+    "fetch_failures": "URLs whose last visit in the run failed, those whose conversion failed included.",
+    "rejected": "URLs that a rule refused in the run, without a request.",
+    "discovered": "All URLs of the run: at any moment the sum of the four counters above.",
     "not_modified": "Pages that the server called unchanged (304).",
     "unchanged": "Pages that were fetched again, and whose content is as before.",
     "new": "Documents that were not known before.",
@@ -22,19 +25,29 @@ COUNTS: Final[Mapping[str, str]] = {
     "deleted": "Documents that were removed from the index, without copies that only the same run had sent.",
     "indexed": "Documents that the index acknowledged.",
     "non_indexable": "Pages that were fetched and are not to be indexed.",
-    "conversion_failures": "Pages that could not be converted.",
+    "conversion_failures": "Pages that could not be converted; they are in fetch_failures, too.",
     "duplicates": "Pages that are copies of another one, which is indexed in their place.",
 }
 
 #: Kept with the counters of a run and not shown as such: pages that ended with 959, pages that were not asked for as
-#: their host had asked for a pause, and whether every start URL failed. Of a run that delivers nothing: the removals
-#: that wait, and whether they pass a limit on deleting.
+#: their host had asked for a pause, by how many URLs the counters and the table differed at the end (an error of the
+#: program), and whether every start URL failed. Of a run that delivers nothing: the removals that wait, and whether they
+#: pass a limit on deleting.
 LOGIN_FAILURES: Final = "login_failures"
 HELD_BACK: Final = "held_back"
+MISCOUNTED: Final = "miscounted"
 NO_START: Final = "no_start"
 UNSENT_REMOVALS: Final = "unsent_removals"
 PAST_LIMITS: Final = "past_limits"
-_HIDDEN: Final = (LOGIN_FAILURES, HELD_BACK, NO_START, UNSENT_REMOVALS, PAST_LIMITS)
+_HIDDEN: Final = (LOGIN_FAILURES, HELD_BACK, MISCOUNTED, NO_START, UNSENT_REMOVALS, PAST_LIMITS)
+
+
+def sum_up(*counts: Mapping[str, int]) -> Counter[str]:
+    """The sums of counters; unlike ``+`` it keeps what is 0 or below."""
+    sums = Counter[str]()
+    for each in counts:
+        sums.update(each)
+    return sums
 
 
 def select_kept(counts: Mapping[str, int]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from searchcrawl import clock
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import Code
-from searchcrawl.counters import select_kept
+from searchcrawl.counters import DISCOVERED, select_kept, sum_up
 from searchcrawl.exceptions import ConfigurationError, LogError
 from searchcrawl.failpoints import reach
 from searchcrawl.memory import return_large_blocks
@@ -39,8 +39,9 @@ from searchcrawl.store.runs import run_table
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.states import EndReason, RunKind
-from searchcrawl.store.urls import recrawl_table, refused_table, review_table, suspect_table, url_table
+from searchcrawl.store.urls import recrawl_table, refused_table, review_table, suspect_table, url_classes, url_table
 from searchcrawl.store.urls.suspect_table import Recovered
+from searchcrawl.store.urls.url_classes import Tally, UrlClass
 
 T = TypeVar("T")
 
@@ -81,7 +82,7 @@ class Run:
 
     ``forced`` names the changed keys if everything is processed again (D9), else it is empty. ``counts`` is written
     with each group of pages. ``delivery_failure`` is the error because of which documents wait for the next run.
-    ``limit`` ends the run after this number of documents.
+    ``limit`` ends the run after this number of visits, ``pages`` after so many that brought a page.
     """
 
     project: Project
@@ -104,10 +105,14 @@ class Run:
     limit: int = 0
     #: False in a replay, which processes again what the cache holds
     requests: bool = True
+    pages: int = 0
     exit_code: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    #: URLs of the run whose rows were deleted, by class
+    forgotten: Counter[str] = field(default_factory=Counter)
     #: by the boot clock: before it no other process takes the lease
     lease_until_ms: int = field(default_factory=lambda: clock.boot_ms() + leases.EXPIRY_MS)
+    _unwritten: Counter[str] = field(default_factory=Counter)
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _saving: threading.Lock = field(default_factory=threading.Lock)
 
@@ -143,9 +148,10 @@ class Run:
         return not self.requests and not find_effect(self.forced).admission
 
     def count(self, **amounts: int) -> None:
-        """Adds to counters; any thread may call it."""
+        """Adds to counters; any thread may call it. They are written with the next ``write_counted``, or at the end."""
         with self._counting:
             self.counts.update(amounts)
+            self._unwritten.update(amounts)
 
     def copy_counts(self) -> dict[str, int]:
         """All counters as they are now, as they are kept; any thread may call it."""
@@ -160,33 +166,47 @@ class Run:
         """Calls ``work`` in a transaction under the lease; see ``Database.write``. Raises LeaseLost.
 
         Where the heartbeat had to wait, for this transaction or for the store, it renews the lease as well: who waits for
-        the end of it finds a living holder.
+        the end of it finds a living holder. The URLs whose class the work changes are counted (``store.urls.url_classes``).
         """
+        return self._write(lambda transaction: (work(transaction), {}))
 
-        def under_lease(transaction: Transaction) -> tuple[T, int]:
+    def write_counted(self, work: Callable[[Transaction], Mapping[str, int]]) -> None:
+        """Calls ``work`` like ``write``, and adds the counts that it returns; a crash loses none of them."""
+        # One thread at a time: what was counted without a transaction is written once.
+        with self._saving:
+            with self._counting:
+                unwritten = Counter(self._unwritten)
+            self._write(lambda transaction: (None, work(transaction)), unwritten=unwritten)
+            with self._counting:
+                self._unwritten.subtract(unwritten)
+
+    def _write(
+        self, work: Callable[[Transaction], tuple[T, Mapping[str, int]]], *, unwritten: Mapping[str, int] | None = None
+    ) -> T:
+        """See ``write``; ``work`` returns what it adds to the counters, too."""
+
+        def under_lease(transaction: Transaction) -> tuple[T, Counter[str], Counter[str], int]:
             leases.check(transaction, self.lease)
-            result = work(transaction)
-            return result, self._beat(transaction, if_late=True)
+            tally = self._open_tally(transaction)
+            result, counted = work(transaction)
+            added = sum_up(counted, tally.changes)
+            if any(added.values()) or unwritten is not None:
+                run_table.add_counts(transaction, self.id, sum_up(added, unwritten or {}))
+            return result, added, tally.forgotten, self._beat(transaction, if_late=True)
 
-        result, until_ms = self.database.write(under_lease)
+        result, added, forgotten, until_ms = self.database.write(under_lease)
+        with self._counting:
+            self.counts.update(added)
+            self.forgotten.update(forgotten)
         # The heartbeat may have renewed it since.
         self.lease_until_ms = max(self.lease_until_ms, until_ms)
         return result
 
-    def write_counted(self, work: Callable[[Transaction], Mapping[str, int]]) -> None:
-        """Calls ``work`` like ``write``, and adds the counts that it returns; a crash loses none of them."""
-
-        def counted(transaction: Transaction) -> Mapping[str, int]:
-            added = work(transaction)
-            with self._counting:
-                sums = Counter(self.counts)
-            sums.update(added)
-            run_table.set_counts(transaction, self.id, select_kept(sums))
-            return added
-
-        # One thread at a time: the sums of the next one include what this one committed.
-        with self._saving:
-            self.count(**self.write(counted))
+    def _open_tally(self, transaction: Transaction) -> Tally:
+        """What ``transaction`` changes for the run; what a command does after its end is none of its URLs any more."""
+        if self.row.ended_ms is None:
+            return url_classes.open_tally(transaction, self.id, self.row.horizon_ms)
+        return Tally(self.id, self.row.horizon_ms)
 
     def renew_lease(self) -> None:
         """Renews the lease; raises LeaseLost."""
@@ -205,11 +225,6 @@ class Run:
         """Writes how the run ended and gives the lease back; raises LeaseLost."""
 
         def end(transaction: Transaction) -> None:
-            horizon = self.row.horizon_ms
-            self.counts["to_fetch"] = url_table.count_todo(transaction, self.source_id, horizon)
-            self.counts["discovered"] = sum(
-                self.counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected")
-            )
             run_table.set_counts(transaction, self.id, self.copy_counts())
             run_table.end(transaction, self.id, now_ms=now_ms(), reason=reason, exit_code=exit_code)
             if reason == "finished":
@@ -218,6 +233,18 @@ class Run:
             leases.release(transaction, self.lease)
 
         self.write(end)
+
+    def find_miscounts(self) -> dict[str, tuple[int, int]]:
+        """The counters of URLs that differ from the table, each with both numbers; to be called when all else has ended.
+
+        Rows that were deleted because they were over stay counted.
+        """
+        here = (self.source_id, self.id, self.row.horizon_ms)
+        there = self.read(lambda transaction: url_classes.count(transaction, *here))
+        with self._counting:
+            kept = {name.value: self.forgotten[name] for name in UrlClass}
+            there = {**sum_up(there, kept, {DISCOVERED: sum(kept.values())})}
+            return {name: (self.counts[name], there[name]) for name in there if self.counts[name] != there[name]}
 
 
 def list_start_urls(run: Run) -> list[str]:
@@ -339,15 +366,23 @@ def _begin_or_resume(
     if before is not None and before.fingerprint != current and (requests or find_effect(forced).admission):
         # All pages are read again, and their links counted again.
         refused_table.clear(transaction, source_id)
-    recovered = suspect_table.recover(transaction, source_id, stalled=stalled, by_visit=by_visit)
     row = run_table.start(transaction, source_id, fingerprint=current, now_ms=now_ms())
     row = replace(row, after_run=run_table.find_last_completed(transaction, source_id))
-    return _count_failures(transaction, row, len(recovered.set_aside)), forced, recovered
+    recovered = suspect_table.recover(transaction, source_id, stalled=stalled, by_visit=by_visit, run_id=row.id)
+    is_new = before is None or before.id != row.id
+    return _count_urls(transaction, source_id, row, recovered, is_new=is_new), forced, recovered
 
 
-def _count_failures(transaction: Transaction, row: RunRow, failures: int) -> RunRow:
-    counts = Counter(row.counts)
-    counts["fetch_failures"] += failures
-    if failures:
-        run_table.set_counts(transaction, row.id, counts)
-    return replace(row, counts=counts)
+def _count_urls(transaction: Transaction, source_id: int, row: RunRow, recovered: Recovered, *, is_new: bool) -> RunRow:
+    """Counts the URLs of a run as it begins: those that are due, all others only where it goes on.
+
+    Commands may have changed them since the process died, and an edit of the source file the horizon.
+    """
+    if is_new:
+        due, failed = url_table.count_todo(transaction, source_id, row.horizon_ms), len(recovered.set_aside)
+        counts = {UrlClass.TO_FETCH: due, UrlClass.FAILED: failed, DISCOVERED: due + failed}
+    else:
+        counts = url_classes.count(transaction, source_id, row.id, row.horizon_ms)
+    kept = select_kept({**row.counts, **counts})
+    run_table.set_counts(transaction, row.id, kept)
+    return replace(row, counts=kept)

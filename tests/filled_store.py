@@ -19,7 +19,7 @@ from searchcrawl.sources.loading import load_project, load_source
 from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.documents.document_table import StoredDocument
-from searchcrawl.store.engine.database import Database
+from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_table
@@ -44,7 +44,8 @@ class FilledStore:
 
     def admit(self, *paths: str, code: int = 0, rule: str | None = None, referrer: str | None = None) -> None:
         """Adds rows; a code settles them without a request."""
-        with self.database.write_once() as transaction:
+
+        def add(transaction: Transaction) -> dict[int, int]:
             host = urls.host_and_port(SITE)
             host_id = host_table.find_or_add(transaction, [host])[host]
             rows = [
@@ -59,16 +60,16 @@ class FilledStore:
                 )
                 for path in paths
             ]
-            found = url_table.add(transaction, self.run.source_id, rows, clock.now_ms())
+            return url_table.add(transaction, self.run.source_id, rows, clock.now_ms())
+
+        found = self.run.write(add)
         self.ids |= {path: found[urls.key(SITE + path)] for path in paths}
 
-    def settle(self, path: str, code: int, *, state: FetchState = FetchState.SETTLED, **values: Any) -> None:
+    def settle(self, path: str, code: int, *, state: FetchState = FetchState.SETTLED, **given: Any) -> None:
         """Ends a visit."""
-        visit = Settled(
-            url_id=self.ids[path], fetch_state=state, code=code, due_ms=1, fetched_ms=clock.now_ms(), **values
-        )
-        with self.database.write_once() as transaction:
-            url_table.settle(transaction, [visit])
+        values = {"due_ms": 1, **given}
+        visit = Settled(url_id=self.ids[path], fetch_state=state, code=code, fetched_ms=clock.now_ms(), **values)
+        self.run.write(lambda transaction: url_table.settle(transaction, [visit]))
 
     def fetch(self, *paths: str, code: int = 200) -> None:
         """Adds rows that were fetched with a document: cached with 200, else not to be indexed."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests import backends, kill_site
+from tests.counted import find_wrong_counters
 from tests.crawl_forks import Forks
 from tests.final_state import FinalState, differences, ended_runs, fetching, inconsistencies, last_counts, read_state
 from tests.site.client import SiteProcess
@@ -146,6 +147,8 @@ class Kind:
             if code != cut.code:
                 return [f"{cut.name}: exit {code} at {blow}; {_tail(folder)}"]
             held |= fetching(folder)
+            if wrong := find_wrong_counters(folder):
+                return [f"{cut.name}: after {blow}: {line}" for line in wrong]
         return []
 
     def resume(self, cut: Cut) -> list[str]:
@@ -155,7 +158,8 @@ class Kind:
         if code != 0:
             return [f"{cut.name}: exit {code} when started again; {_tail(folder)}"]
         state = read_state(folder, self.source or cut.name)
-        lines = differences(self.expected, state)[:_SHOWN] + inconsistencies(state)[:_SHOWN]
+        wrong = find_wrong_counters(folder)
+        lines = wrong + differences(self.expected, state)[:_SHOWN] + inconsistencies(state)[:_SHOWN]
         # A killed run goes on as the same; one that failed has ended, and another follows.
         if cut.code == KILLED and self.exact:
             counts = last_counts(folder)

@@ -19,8 +19,8 @@ from searchcrawl.codes import Code, CodeClass
 from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import FIELDS, Kind
-from searchcrawl.queries.urls import UrlState
 from searchcrawl.store.states import BatchState, DocumentState, EndReason, FetchState
+from searchcrawl.store.urls.url_state import UrlState
 from tests.test_layout import ROOT, shown, tracked_files
 
 DOCS: Final = ROOT / "docs"

@@ -74,7 +74,6 @@ class _Group:
     ids: dict[int, int] = field(default_factory=dict)
     discarded: dict[int, int] = field(default_factory=dict)
     discovered: int = 0
-    rejected: int = 0
 
 
 #: A new row takes a kilobyte while it is written, and a page may have hundreds of thousands of links (X-R13).
@@ -106,8 +105,8 @@ class Admission:
         self._refused = RefusedLinks(source_id)
         self._group = _Group()
 
-    def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> tuple[int, int]:
-        """Admits the links of a group of pages; returns how many URLs are new, and how many were refused."""
+    def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
+        """Admits the links of a group of pages."""
         group = self._group = _Group()
         pages, wanted = self._collect(found)
         known = url_table.find_known(transaction, self._source_id, list(wanted))
@@ -133,7 +132,6 @@ class Admission:
         for row, link in nearer:
             group.depths[row.key] = link.depth
         self._lower_depths(transaction, {row.id: link.depth for row, link in nearer})
-        return group.discovered, group.rejected
 
     def row_of(self, key: int) -> int:
         """The row id of a URL, by key, that the last call of ``admit`` admitted or refused."""
@@ -240,9 +238,7 @@ class Admission:
         ]
         self._group.ids.update(url_table.add(transaction, self._source_id, rows, now_ms()))
         self._group.depths.update({row.key: row.depth for row in rows})
-        refused = [row for row in rows if row.code]
-        self._group.rejected += len(refused)
-        overlong = [row.url for row in refused if row.code == Code.MALFORMED_URL]
+        overlong = [row.url for row in rows if row.code == Code.MALFORMED_URL]
         for url in overlong[:_MAX_LOGGED]:
             logger.info("%d: refused, %d characters: %.200s…", Code.MALFORMED_URL, len(url), url)
 
@@ -289,7 +285,6 @@ class Admission:
         ]
         # These keys are not remembered with the others: another page may have a link to the same URL that is kept.
         self._group.discarded = known | url_table.add(transaction, self._source_id, rows, now_ms())
-        self._group.rejected += len(rows)
 
     def _reopen_found(
         self, transaction: Transaction, known: Sequence[KnownUrl], wanted: dict[int, _WantedLink]

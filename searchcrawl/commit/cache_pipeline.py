@@ -130,14 +130,13 @@ class CachePipeline:
         starts, found = normalise_starts(read_start_urls(run.project, run.source), run.rewriting)
         run.starts = tuple(starts)
 
-        def admit(transaction: Transaction) -> dict[str, int]:
+        def admit(transaction: Transaction) -> None:
             admission.note_rollback()
             if run.display is not None and run.rewriting.displays:
                 write_start_displays(transaction, run.source_id, found, run.display)
-            discovered, rejected = admission.admit(transaction, [found])
-            return {"discovered": discovered, "rejected": rejected}
+            admission.admit(transaction, [found])
 
-        run.write_counted(admit)
+        run.write(admit)
         admission.note_commit()
         for start in dict.fromkeys(starts):
             decision = start.decision if start.code else run.boundary.decide(start.url, 0)

@@ -120,7 +120,6 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         fetched_ms=fetched_ms,
         redirects=_encode_redirects(document.redirects),
     )
-    group.counts["fetched"] += 1
     if claim.has_document and (document.page is None or (document.code == 200 and not _has_changed(document, source))):
         _confirm(document, settled, source, group)
     elif (claim.has_document or claim.is_known) and document.code == Code.EMPTY:
@@ -268,14 +267,16 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
         group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
         if _came_back(claim):
             group.recovered.append(claim.url_id)
-        group.counts.update(("fetched", "not_modified"))
+        group.counts["not_modified"] += 1
         return
     group.settled.append(settled)
     group.unread.append(claim.url_id)
     _judge_document(settled, outcome, source, group)
     if outcome.links and source.finds_urls:
         group.found.append(FoundLinks(claim.url_id, claim.depth, outcome.links, is_normalised=True))
-    group.counts.update(_choose_counters(outcome, failed=failed))
+    if not failed or facts_of(outcome.code).kind is CodeClass.FAILURE:
+        # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
+        group.counts.update(facts_of(outcome.code).counters)
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
 
 
@@ -287,18 +288,6 @@ def _find_next_visit_ms(outcome: Outcome, source: Source, group: Group, now_ms: 
         # Before those that were asked: pages that block their host each time must not keep all others from being read.
         return group.horizon_ms + 1
     return _compute_due_ms(source, group, now_ms, failed_runs)
-
-
-def _choose_counters(outcome: Outcome, *, failed: bool) -> tuple[str, ...]:
-    """The counters of a run to which a visit without a page adds."""
-    facts = facts_of(outcome.code)
-    if failed and facts.kind is not CodeClass.FAILURE:
-        # A code may be a failure only here, as 951 for a robots.txt that cannot be read.
-        return ("fetch_failures",)
-    if facts.kind is CodeClass.REFUSAL and outcome.redirects:
-        # The page was requested, and answered: it counts as one that moved.
-        return facts_of(Code.MOVED).counters
-    return facts.counters
 
 
 def _is_last_visit(outcome: Outcome) -> bool:

@@ -290,10 +290,8 @@ class GroupCommit:
             url_table.reopen(transaction, document_table.send_again(transaction, list(displays)))
         reach("row.updated")
         found = link_rows.update_depths(transaction, items, group.found)
-        discovered, rejected = self._admission.admit(transaction, [*found, *listed])
+        self._admission.admit(transaction, [*found, *listed])
         self._sitemaps.write(transaction, parts, self._admission.find_row)
-        group.counts["discovered"] += discovered
-        group.counts["rejected"] += rejected
         url_table.settle(transaction, group.settled)
         url_table.release(transaction, group.released)
         segment_table.set_committed(transaction, run.source_id, self._segment, self._writer.position)

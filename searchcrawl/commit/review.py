@@ -111,15 +111,13 @@ def _write(transaction: Transaction, *, run: Run, admission: Admission, reviews:
             again[row.id] = (code, rule)
             continue
         group.settled.append(Settled(url_id=row.id, code=code, rule=rule, error=error, due_ms=None, fetched_ms=None))
-        group.counts["rejected"] += 1
         if lifecycle.is_evidence(code, rule, run.source.lifecycle.remove_on):
             group.with_evidence.append(row.id)
     review_table.set_rules(transaction, again)
     document_rows.write_documents(transaction, run.source_id, group, {})
-    discovered, rejected = admission.admit(transaction, reviews.moved)
+    admission.admit(transaction, reviews.moved)
     url_table.settle(transaction, group.settled)
     url_table.reopen(transaction, _select_allowed(transaction, admission, reviews.allowed))
-    group.counts.update(discovered=discovered, rejected=rejected)
     return group.counts
 
 

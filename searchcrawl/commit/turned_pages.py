@@ -221,7 +221,7 @@ class TurnedPages:
             former_table.forget_oldest(transaction, run.source_id)
 
     def note_back(self, transaction: Transaction, group: Group) -> None:
-        """Gives the rows of documents that were put back the code 965, and counts their visits as failed."""
+        """Gives the rows of documents that were put back the code 965: their visits failed, and changed nothing."""
         run = self._run
         rows = {
             row.url_id: count_failure(
@@ -238,7 +238,7 @@ class TurnedPages:
         for row in group.restored:
             # Another run has counted its visits itself.
             if row.run_id == run.id:
-                group.counts.update({"fetched": -1, "changed": -1, "fetch_failures": 1, "duplicates": -row.was_copy})
+                group.counts.update({"changed": -1, "duplicates": -row.was_copy})
 
 
 def _select_turned(comparison: Comparison, pages: Mapping[int, Version]) -> dict[int, bool]:

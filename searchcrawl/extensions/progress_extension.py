@@ -22,7 +22,6 @@ from searchcrawl.terminal import make_console
 _PAUSE_SECONDS: Final = 0.5
 #: Counting the queue takes at most a hundredth of the time, however long the queue is.
 _COUNTING_SHARE: Final = 100
-_ERRORS: Final = ("fetch_failures", "conversion_failures")
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +99,7 @@ class Meter:
 
     def line(self, counts: Mapping[str, int], queue: int, now_seconds: float) -> str:
         """The line at a monotonic time."""
-        errors = sum(counts[name] for name in _ERRORS)
+        errors = counts["fetch_failures"]
         pages = counts["fetched"] + errors
         self._marks = [mark for mark in self._marks if mark[0] > now_seconds - self._WINDOW_SECONDS]
         self._marks.append((now_seconds, pages))

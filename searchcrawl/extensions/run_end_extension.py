@@ -9,7 +9,7 @@ from scrapy.crawler import Crawler
 
 from searchcrawl import urls
 from searchcrawl.codes import ANSWERED, REFUSED
-from searchcrawl.counters import NO_START, has_mostly_failed_logins
+from searchcrawl.counters import MISCOUNTED, NO_START, has_mostly_failed_logins
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.exit_codes import Exit
 from searchcrawl.run import Run
@@ -41,6 +41,7 @@ class RunEndExtension:
                 logger.warning("attribute %s: %d values could not be read, and were left out", attribute, count)
         ended = find_end_reason(reason, failed=run.shutdown.failure is not None)
         try:
+            _check_counters(run)
             run.exit_code = find_exit_code(run, ended)
             run.end(ended, run.exit_code)
         except (StoreError, LeaseLost) as error:
@@ -48,6 +49,18 @@ class RunEndExtension:
             run.shutdown.failure = run.shutdown.failure or error
             logger.warning("the end of the run could not be written: %s", error)
         logger.info("run %d of %s ended: %s, exit %s", run.id, run.source.name, ended, run.exit_code)
+
+
+def _check_counters(run: Run) -> None:
+    """Says where the counters of URLs are not those of the table; raises StoreError."""
+    wrong = run.find_miscounts()
+    if wrong:
+        logger.error(
+            "the counters of run %d do not add up: %s",
+            run.id,
+            ", ".join(f"{name} {counted} (the table has {there})" for name, (counted, there) in wrong.items()),
+        )
+        run.count(**{MISCOUNTED: sum(abs(counted - there) for counted, there in wrong.values())})
 
 
 def find_end_reason(reason: str, *, failed: bool) -> str:
@@ -86,7 +99,7 @@ def _every_start_failed(run: Run) -> bool:
     if not rows:
         return False
     counts = run.copy_counts()
-    visited = any(counts[name] for name in ("fetched", "fetch_failures", "rejected", "conversion_failures"))
+    visited = any(counts[name] for name in ("fetched", "fetch_failures", "rejected"))
     # A start URL outside the boundary is never visited, and fails in each run.
     if not visited and not all(row.code in REFUSED for row in rows):
         return False

@@ -270,16 +270,12 @@ class Claiming:
         # It is read once, because another thread may cut a pattern meanwhile.
         trapped = self._traps.active
 
-        def claim(transaction: Transaction) -> dict[str, int]:
+        def claim(transaction: Transaction) -> None:
             nonlocal claims
             self._refused, self._drained = 0, set()
             claims = self._claim_hosts(transaction, wanted, trapped=trapped)
-            return {"rejected": self._refused}
 
-        if trapped:
-            self._run.write_counted(claim)
-        else:
-            self._run.write(claim)
+        self._run.write(claim)
         for host in self._drained:
             self._due.drop(host)
         # There may be more to refuse.

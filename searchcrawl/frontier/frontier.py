@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from searchcrawl import clock, urls
-from searchcrawl.codes import BUSY
+from searchcrawl.codes import BUSY, is_refusal
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.counters import HELD_BACK
 from searchcrawl.exceptions import LeaseLost, SearchcrawlError, StoreError
@@ -54,7 +54,7 @@ class Frontier:
         self._run = run
         self.window = window
         self._writer = writer
-        self._documents = 0
+        self._visits = self._pages = 0
         self._closed = False
         self._redirected: dict[int, Any] = {}
         self._wake: Callable[[], None] | None = None
@@ -85,8 +85,7 @@ class Frontier:
 
     def next_claim(self) -> tuple[str, Claim] | None:
         """The next claim that may be requested now, with its host."""
-        limit = self._run.limit
-        if self._closed or (limit and self._documents + self.window.in_flight >= limit):
+        if self._closed or self._reaches_limit(self.window.in_flight):
             return None
         now = clock.monotonic()
         if self._run.database.outage_retry.away or clock.boot_ms() > self._run.lease_until_ms:
@@ -96,6 +95,11 @@ class Frontier:
         if self.window.runs_low:
             self._claiming.runs_low()
         return found
+
+    def _reaches_limit(self, in_flight: int) -> bool:
+        """Whether the run has had the visits or pages that it may have, together with those in flight."""
+        had = ((self._run.limit, self._visits), (self._run.pages, self._pages))
+        return any(most and number + in_flight >= most for most, number in had)
 
     def redirect(self, claim: Claim, host: str, request: Any) -> None:
         """Lets a claim continue at ``host`` with ``request``; it waits there before all others."""
@@ -111,10 +115,10 @@ class Frontier:
         """Notes the end of a visit; called before its item is handed to the writer."""
         host = self.window.host_of(item.claim.url_id)
         self.window.release(item.claim.url_id)
-        if isinstance(item, Document):
-            self._documents += 1
-            if self._run.limit and self._documents >= self._run.limit:
-                self._close(EndReason.LIMIT)
+        self._visits += _was_requested(item)
+        self._pages += isinstance(item, Document)
+        if self._reaches_limit(0):
+            self._close(EndReason.LIMIT)
         if host is not None and self.window.hosts.record_visit(host, item):
             self._settle_blocked()
 
@@ -177,3 +181,10 @@ class Frontier:
         if not self._closed:
             self._closed = True
             self._run.shutdown.stop(reason)
+
+
+def _was_requested(item: Document | Outcome) -> bool:
+    """Whether a visit asked the host, whatever came of it."""
+    if isinstance(item, Document):
+        return True
+    return not item.released and (bool(item.redirects) or not is_refusal(item.code, item.rule))

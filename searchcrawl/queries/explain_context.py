@@ -11,7 +11,6 @@ from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.queries.explain_reasons import Reason, build_reason
-from searchcrawl.queries.urls import UrlState, derive_url_state
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
 from searchcrawl.rules.decision import NO_INCLUDE, Decision
@@ -29,6 +28,7 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.urls import url_queries
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
+from searchcrawl.store.urls.url_state import UrlState, derive_url_state
 
 _LIMITS: Final = frozenset(f"scope.{name}" for name in NO_LIMITS)
 

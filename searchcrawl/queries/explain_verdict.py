@@ -13,7 +13,6 @@ from typing import Final
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, parse_reason
-from searchcrawl.queries.urls import UrlState
 from searchcrawl.rules import forgotten
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
@@ -22,6 +21,7 @@ from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import DocumentState, FetchState, Leaving
 from searchcrawl.store.urls.url_queries import UrlFacts
+from searchcrawl.store.urls.url_state import UrlState
 
 _IN: Final = "in the index"
 _NOT_IN: Final = "not in the index"

@@ -12,8 +12,10 @@ from searchcrawl.codes import Code
 from searchcrawl.comparison.look import IndexLook
 from searchcrawl.counters import (
     COUNTS,
+    DISCOVERED,
     HELD_BACK,
     LOGIN_FAILURES,
+    MISCOUNTED,
     NO_START,
     PAST_LIMITS,
     UNSENT_REMOVALS,
@@ -31,8 +33,9 @@ from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
 from searchcrawl.store.sitemaps import sitemap_table
 from searchcrawl.store.states import EndReason
-from searchcrawl.store.urls import pattern_table, recrawl_table, refused_table, url_queries, url_table
+from searchcrawl.store.urls import pattern_table, recrawl_table, refused_table, url_queries
 from searchcrawl.store.urls.pattern_table import StoredPattern
+from searchcrawl.store.urls.url_classes import UrlClass
 
 #: The most cut patterns of URLs that are named.
 _MOST_PATTERNS: Final = 500
@@ -86,7 +89,7 @@ def _read_status(
         "source": source.name,
         "state": _find_state(run, executing=executing),
         "run": _describe_run(run),
-        "counts": _read_counts(transaction, source_id, run),
+        "counts": {name: run.counts.get(name, 0) for name in COUNTS},
         **totals,
         "force_recrawl": _find_recrawl_reason(transaction, source_id, source, versions),
         "refused_links": [
@@ -95,6 +98,7 @@ def _read_status(
         ],
         "warnings": [
             *_warn_of_source(source),
+            *_warn_of_counters(run),
             *_warn_of_no_delivery(source, run, totals["waiting"], executing=executing),
             *_warn_of_run(source, run, totals["waiting"], resending=resending, executing=executing),
             *_warn_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
@@ -114,14 +118,6 @@ def _describe_run(run: RunRow) -> dict[str, Any]:
         "ended": clock.iso(run.ended_ms),
         "end_reason": run.end_reason,
     }
-
-
-def _read_counts(transaction: Transaction, source_id: int, run: RunRow) -> dict[str, int]:
-    counts = {name: run.counts.get(name, 0) for name in COUNTS}
-    if run.ended_ms is None:
-        counts["to_fetch"] = url_table.count_todo(transaction, source_id, run.horizon_ms)
-        counts["discovered"] = sum(counts[name] for name in ("to_fetch", "fetched", "fetch_failures", "rejected"))
-    return counts
 
 
 def _describe_new_source(source: Source) -> dict[str, Any]:
@@ -195,6 +191,15 @@ def _warn_of_run(
     if resending:
         yield _build_warning(
             "resend", f"a resend was cut off: the next run, or searchcrawl flush {name}, sends what is left of it"
+        )
+
+
+def _warn_of_counters(run: RunRow) -> Iterator[dict[str, str]]:
+    """Says where the counters of URLs cannot be right: it is an error of the program."""
+    missed = run.counts.get(DISCOVERED, 0) - sum(run.counts.get(name, 0) for name in UrlClass)
+    if wrong := abs(missed) or run.counts.get(MISCOUNTED, 0):
+        yield _build_warning(
+            "counters", f"the counters of run {run.id} do not add up, by {wrong} URLs: the URL table is right"
         )
 
 

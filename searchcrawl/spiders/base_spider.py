@@ -25,7 +25,7 @@ class SourceSpider(Spider):
     """Base of the spiders that source files become; the spider of each ``type`` of source has a module of its own.
 
     The loader sets ``source`` and ``project``. A command that has begun a run already gives it as ``run``. ``limit``
-    ends the run after so many fetched documents.
+    ends the run after so many visits, ``pages`` after so many fetched documents.
     """
 
     source: Source
@@ -36,14 +36,14 @@ class SourceSpider(Spider):
 
     @classmethod
     def from_crawler(
-        cls, crawler: Crawler, *args: Any, run: Run | None = None, limit: str = "0", **kwargs: Any
+        cls, crawler: Crawler, *args: Any, run: Run | None = None, limit: str = "0", pages: str = "0", **kwargs: Any
     ) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         if run is None:
             patience_seconds = crawler.settings.getfloat("SEARCHCRAWL_STORE_PATIENCE_SECONDS")
             database = Database(cls.project.database_url, cls.project.root, patience_seconds=patience_seconds)
             run = begin(cls.project, cls.source, database, VERSIONS)
-        run.limit = int(limit)
+        run.limit, run.pages = int(limit), int(pages)
         spider.run = run
         return spider
 

@@ -103,7 +103,8 @@ urls = Table(
     Column("due_ms", BigInteger),
     Column("first_seen_ms", BigInteger, nullable=False),
     Column("last_fetched_ms", BigInteger),
-    # The redirects that the last visit followed, as JSON.
+    # The run that visited or refused it last. The redirects that its last visit followed, as JSON.
+    Column("run_id", Integer),
     Column("redirects", Text),
     # Set by a rewriter (K1): the URL as it was found, where it is another one, and the display URL.
     Column("found_as", Text),
@@ -139,9 +140,8 @@ urls = Table(
         "fetch_state",
         sqlite_where=text(f"fetch_state = {FetchState.SETTLED} AND due_ms IS NOT NULL AND source_id > 0"),
     ),
-    # URLs that a process has claimed, or one before it that stopped turning.
+    # Those that a process has claimed, or one before it that stopped turning; then those that `status` warns of.
     Index("ix_urls_claimed", "source_id", "fetch_state", sqlite_where=is_one_of("fetch_state", CLAIMED)),
-    # URLs that `status` warns of.
     Index("ix_urls_warned", "source_id", "code", sqlite_where=is_one_of("code", WARNED)),
     Index("ix_urls_sitemap_id", "sitemap_id", sqlite_where=text("sitemap_id IS NOT NULL")),
 )

@@ -15,6 +15,7 @@ from typing import Any, Final
 from searchcrawl.index.opening import open_index
 from searchcrawl.index.receiver import Hit, SearchIndex, SearchQuery
 from searchcrawl.sources.loading import load_project
+from tests.counted import find_wrong_sums
 from tests.crawl_forks import COMMANDS, PAUSE
 from tests.site.client import ROOT, SiteProcess, source_toml, write_project
 from tests.site.expected import short
@@ -67,12 +68,14 @@ class CrawlProject:
         given = {PAUSE: _PAUSE_SECONDS, **variables}
         ended = COMMANDS.run(self.folder, "crawl", self.name, "--json", *self.options, *options, **given)
         assert ended.returncode != 1, ended.stderr
-        return Ended(
-            exit_code=ended.returncode,
-            seconds=time.monotonic() - begun,
-            errors=ended.stderr,
-            status=json.loads(ended.stdout) if ended.stdout else {},
-        )
+        status = json.loads(ended.stdout) if ended.stdout else {}
+        if status:
+            # Whatever a test is about: the counters of its runs add up (J1), and are those of the table.
+            wrong = find_wrong_sums(status["counts"])
+            wrong += [warning["message"] for warning in status["warnings"] if warning["code"] == "counters"]
+            assert not wrong, wrong
+        seconds = time.monotonic() - begun
+        return Ended(exit_code=ended.returncode, seconds=seconds, errors=ended.stderr, status=status)
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Another command of ours, in the project, in a process of its own."""

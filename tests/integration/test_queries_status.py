@@ -123,7 +123,7 @@ def test_status_when_a_run_ended_with_8_then_says_whether_the_login_or_the_start
     filled.admit("/a", "/b")
     filled.settle("/a", 959)
     filled.settle("/b", 959)
-    filled.run.count(**counts)
+    filled.run.count(**counts, discovered=counts["fetched"] + counts["fetch_failures"])
     filled.end(exit_code=8)
 
     assert warned(filled) == warnings

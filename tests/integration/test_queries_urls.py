@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from searchcrawl import clock, urls
-from searchcrawl.queries.urls import UrlFilter, UrlState, list_urls
+from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.documents import duplicate_key_table
 from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.urls.url_state import UrlState
 from tests.filled_store import SITE, FilledStore
 
 

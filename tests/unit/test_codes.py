@@ -86,7 +86,7 @@ def test_facts_when_a_rule_decided_then_the_step_of_explain_is_that_of_the_class
 
 def test_facts_when_conversion_fails_then_it_is_counted_apart() -> None:
     assert facts_of(903).counters == ("conversion_failures",)
-    assert facts_of(404).counters == ("fetch_failures",)
+    assert facts_of(404).counters == ()
     assert facts_of(404).kind is CodeClass.FAILURE
 
 

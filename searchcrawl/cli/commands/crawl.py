@@ -64,7 +64,7 @@ class CrawlCommand(Command):
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="limit=N ends the run after N documents",
+            help="limit=N ends the run after N visits",
         )
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int | None:
@@ -199,11 +199,11 @@ def _arguments(pairs: list[str]) -> dict[str, str]:
     arguments = dict(pair.partition("=")[::2] for pair in pairs)
     arguments.pop(_JOB, None)
     for name, value in arguments.items():
-        if name != "limit":
+        if name not in {"limit", "pages"}:
             # The value is not shown: it may be a password, and no log may have it.
             raise UsageError(f"unknown spider argument: -a {name} (there is limit=N)")
         if not value.isdigit() or int(value) < 1:
-            raise UsageError(f"-a limit={value}: must be a whole number of at least 1")
+            raise UsageError(f"-a {name}={value}: must be a whole number of at least 1")
     return arguments
 
 

@@ -71,7 +71,7 @@ class Command(BaseCommand):
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         root = Path(tempfile.mkdtemp(prefix="searchcrawl-quick-"))
         _write_project(root, opts.url, opts.networks)
-        command = [sys.executable, "-m", "searchcrawl", "crawl", _SOURCE, "-a", f"limit={opts.pages}"]
+        command = [sys.executable, "-m", "searchcrawl", "crawl", _SOURCE, "-a", f"pages={opts.pages}"]
         if opts.json:
             exit_code, output = _run([*command, "--json"], root, captured=True)
             status: Mapping[str, Any] = orjson.loads(output) if output else {"source": _SOURCE}

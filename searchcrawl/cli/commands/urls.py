@@ -12,9 +12,10 @@ from searchcrawl import clock
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.command import UsageError
 from searchcrawl.cli.output import print_line, print_objects
-from searchcrawl.queries.urls import UrlFilter, UrlState, list_urls
+from searchcrawl.queries.urls import UrlFilter, list_urls
 from searchcrawl.sources.loading import load_source
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.urls.url_state import UrlState
 
 
 class Command(BaseCommand):

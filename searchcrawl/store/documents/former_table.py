@@ -18,6 +18,7 @@ from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import AT_HAND, DocumentState
+from searchcrawl.store.urls import url_classes
 
 #: Of so many changed documents of a source, the newest, the earlier version is known.
 MOST: Final = 10_000
@@ -293,4 +294,5 @@ def note_failed(
         for row_id, (failed_runs, failures) in rows.items()
     ]
     if parameters:
-        transaction.execute(_FAIL, parameters)
+        with url_classes.watch(transaction, list(rows)):
+            transaction.execute(_FAIL, parameters)

@@ -13,12 +13,13 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 from searchcrawl.exceptions import StoreNewer
 from searchcrawl.failpoints import reach
 from searchcrawl.store.schema import metadata
+from searchcrawl.store.views import create_views, drop_views
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 #: The newest revision in migrations/versions.
-HEAD: Final = "0013"
+HEAD: Final = "0014"
 _MIGRATIONS: Final = Path(__file__).parent.parent / "migrations"
 #: The table in which Alembic keeps the revision, as Alembic makes it: later releases migrate from there.
 VERSIONS: Final = Table(
@@ -44,6 +45,7 @@ def create_tables(connection: Connection) -> None:
     """
     _copy_index_conditions(connection.dialect.name)
     metadata.create_all(connection, checkfirst=False)
+    create_views(connection)
     reach("migrate.mid")
     VERSIONS.create(connection, checkfirst=False)
     connection.execute(insert(VERSIONS).values(version_num=HEAD))
@@ -62,7 +64,9 @@ def migrate(connection: Connection, url: str) -> None:
             f"store {url}: written by a newer release (revision {current}); use that release, or another store"
         )
     settings.attributes["connection"] = connection
+    drop_views(connection)
     command.upgrade(settings, "head")
+    create_views(connection)
 
 
 def configure_alembic() -> Config:

@@ -16,6 +16,7 @@ from searchcrawl.store.runs.run_table import find_last_completed
 from searchcrawl.store.schema import batches, documents, former_documents, outlinks, runs, segments, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
+from searchcrawl.store.urls import url_classes
 
 #: Rows of a table that are deleted in one transaction.
 STEP_ROWS: Final = 1000
@@ -90,6 +91,7 @@ def purge_urls(transaction: Transaction, over: Over, url_ids: Sequence[int]) -> 
     gone: list[int] = []
     for part in split(url_ids):
         gone += transaction.execute(over.select(part[0] - 1).where(urls.c.id.in_(part))).scalars()
+    url_classes.note_forgotten(transaction, gone)
     for part in split(gone):
         for column in (outlinks.c.url_id, documents.c.url_id, urls.c.id):
             transaction.execute(delete(column.table).where(column.in_(part)))

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import func, insert, literal, select, update
+from sqlalchemy import Row, bindparam, func, insert, literal, select, update
 
+from searchcrawl.counters import select_kept, sum_up
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import batches, runs, sources, urls
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import EndReason, RunKind
+
+_PAGE_ROWS: Final = 500
+_COUNTS: Final = select(runs.c.counts).where(runs.c.id == bindparam("run"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +97,19 @@ def find_last(transaction: Transaction, source: int) -> RunRow | None:
     """The latest run of a source."""
     query = select(runs).where(runs.c.source_id == source).order_by(runs.c.id.desc()).limit(1)
     row = transaction.execute(query).one_or_none()
-    if row is None:
-        return None
+    return None if row is None else _build_run(row)
+
+
+def load_before(transaction: Transaction, source_ids: Collection[int], before: int | None) -> list[tuple[int, RunRow]]:
+    """The next runs of these sources, newest first, below a number; each with the id of its source."""
+    query = select(runs).where(runs.c.source_id.in_(sorted(source_ids)))
+    if before is not None:
+        query = query.where(runs.c.id < before)
+    rows = transaction.execute(query.order_by(runs.c.id.desc()).limit(_PAGE_ROWS))
+    return [(row.source_id, _build_run(row)) for row in rows]
+
+
+def _build_run(row: Row[Any]) -> RunRow:
     return RunRow(
         id=row.id,
         kind=RunKind(row.kind),
@@ -176,6 +191,12 @@ def find_last_completed(transaction: Transaction, source: int) -> int:
 def set_counts(transaction: Transaction, run_id: int, counts: Mapping[str, int]) -> None:
     """Writes the counts of a run (J1)."""
     transaction.execute(update(runs).where(runs.c.id == run_id).values(counts=json.dumps(dict(counts))))
+
+
+def add_counts(transaction: Transaction, run_id: int, added: Mapping[str, int]) -> None:
+    """Adds to the counts of a run; the caller has locked its source (``lease.check``)."""
+    stored = transaction.execute(_COUNTS, {"run": run_id}).scalar_one()
+    set_counts(transaction, run_id, select_kept(sum_up(json.loads(stored), added)))
 
 
 def end(transaction: Transaction, run_id: int, *, now_ms: int, reason: str, exit_code: int) -> None:

@@ -15,6 +15,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import sitemaps, urls
 from searchcrawl.store.statements import split, unindexed
+from searchcrawl.store.urls import url_classes
 from searchcrawl.store.urls.url_table import DUE
 
 #: Codes of a sitemap whose list is known: read, or not modified.
@@ -188,7 +189,7 @@ def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bo
             sitemaps.c.run_id == dates.run_id,
             sitemaps.c.code.in_(_GOOD),
         )
-        statement = update(urls).where(
+        query = select(urls.c.id).where(
             DUE,
             # The rows that these sitemaps list are few; the index of due rows has them all.
             unindexed(urls.c.source_id) == dates.source_id,
@@ -197,7 +198,11 @@ def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bo
             urls.c.failed_runs == 0,
             condition,
         )
-        count += transaction.execute(statement.values(due_ms=due_ms)).rowcount
+        found = list(transaction.execute(query).scalars())
+        for some in split(found):
+            with url_classes.watch(transaction, some):
+                transaction.execute(update(urls).where(urls.c.id.in_(some)).values(due_ms=due_ms))
+        count += len(found)
     return count
 
 

@@ -13,6 +13,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.urls import url_classes
 
 #: Rows that are read at once.
 PAGE_ROWS: Final = 5000
@@ -148,9 +149,10 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
         transaction.execute(delete(outlinks).where(outlinks.c.url_id.in_(part)))
     refused = [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items() if rule is not None]
     again = [{"row_id": url_id} for url_id, rule in rules.items() if rule is None]
-    for statement, parameters in ((REFUSE, refused), (_VISIT_AGAIN, again)):
-        if parameters:
-            transaction.execute(statement, parameters)
+    with url_classes.watch(transaction, url_ids):
+        for statement, parameters in ((REFUSE, refused), (_VISIT_AGAIN, again)):
+            if parameters:
+                transaction.execute(statement, parameters)
 
 
 def purge(transaction: Transaction, url_ids: Sequence[int]) -> int:

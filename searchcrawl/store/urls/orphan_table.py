@@ -13,6 +13,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, outlinks, sources, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState, Leaving
+from searchcrawl.store.urls import url_classes
 
 #: Rows that are read or written in one transaction.
 PAGE_ROWS: Final = 5000
@@ -109,11 +110,12 @@ def unmark(transaction: Transaction, url_ids: Sequence[int]) -> None:
 def park(transaction: Transaction, url_ids: Sequence[int]) -> None:
     """Has rows not visited again until something names them."""
     for part in split(url_ids):
-        transaction.execute(
-            update(urls)
-            .where(urls.c.id.in_(part), urls.c.fetch_state == int(FetchState.SETTLED))
-            .values(due_ms=None, rule=ORPHAN_RULE)
-        )
+        with url_classes.watch(transaction, part):
+            transaction.execute(
+                update(urls)
+                .where(urls.c.id.in_(part), urls.c.fetch_state == int(FetchState.SETTLED))
+                .values(due_ms=None, rule=ORPHAN_RULE)
+            )
 
 
 def park_removed(transaction: Transaction, url_ids: Sequence[int]) -> None:
@@ -149,18 +151,17 @@ def note_named(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int)
         )
         lost = [url_id for url_id, state in rows if state == DocumentState.RECORD_LOST]
         settled = urls.c.fetch_state == int(FetchState.SETTLED)
-        transaction.execute(update(urls).where(urls.c.id.in_(lost), settled).values(due_ms=due_ms))
+        with url_classes.watch(transaction, lost):
+            transaction.execute(update(urls).where(urls.c.id.in_(lost), settled).values(due_ms=due_ms))
     unpark(transaction, url_ids, due_ms=due_ms)
 
 
 def unpark(transaction: Transaction, url_ids: Sequence[int], *, due_ms: int) -> None:
     """Has rows visited again from ``due_ms`` on, of those that waited to be named."""
     for part in split(url_ids):
-        transaction.execute(
-            update(urls)
-            .where(urls.c.id.in_(part), urls.c.rule == ORPHAN_RULE, urls.c.fetch_state == int(FetchState.SETTLED))
-            .values(due_ms=due_ms, rule=None)
-        )
+        parked = (urls.c.rule == ORPHAN_RULE, urls.c.fetch_state == int(FetchState.SETTLED))
+        with url_classes.watch(transaction, part):
+            transaction.execute(update(urls).where(urls.c.id.in_(part), *parked).values(due_ms=due_ms, rule=None))
 
 
 def has_orphans(transaction: Transaction, source_id: int) -> bool:

@@ -12,6 +12,7 @@ from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState
+from searchcrawl.store.urls import url_classes
 
 #: Rows that are read at once; a source may have millions.
 PAGE_ROWS: Final = 1000
@@ -90,6 +91,7 @@ def put_off(transaction: Transaction, source_id: int, *, after: int, horizon_ms:
     )
     found = list(transaction.execute(query).scalars())
     for part in split(found):
-        transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=horizon_ms + 1))
+        with url_classes.watch(transaction, part):
+            transaction.execute(update(urls).where(urls.c.id.in_(part)).values(due_ms=horizon_ms + 1))
         transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(unavailable_ms=0))
     return found[-1] if found else None

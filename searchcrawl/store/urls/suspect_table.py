@@ -30,8 +30,10 @@ class Recovered(NamedTuple):
     set_aside: list[str]
 
 
-def recover(transaction: Transaction, source_id: int, *, stalled: bool, by_visit: bool = True) -> Recovered:
-    """Releases the rows that a dead process had claimed (D7).
+def recover(
+    transaction: Transaction, source_id: int, *, stalled: bool, by_visit: bool = True, run_id: int | None = None
+) -> Recovered:
+    """Releases the rows that a dead process had claimed (D7), for the run that begins or goes on.
 
     ``stalled``: it ended because its reactor did not turn. Then they are suspects; a row that was alone has stopped it,
     if a visit did (``by_visit``).
@@ -45,7 +47,7 @@ def recover(transaction: Transaction, source_id: int, *, stalled: bool, by_visit
         failures = Failures.parse(row.failures)
         if row.fetch_state == FetchState.ALONE and by_visit:
             failures = failures.add_stop()
-            _note_stop(transaction, row.id, failures)
+            _note_stop(transaction, row.id, failures, run_id)
         if row.fetch_state != FetchState.SUSPECT:
             (found.set_aside if failures.is_set_aside else found.suspects).append(row.url)
     return found
@@ -58,13 +60,13 @@ def _move(transaction: Transaction, source_id: int, before: FetchState, after: F
     )
 
 
-def _note_stop(transaction: Transaction, url_id: int, failures: Failures) -> None:
+def _note_stop(transaction: Transaction, url_id: int, failures: Failures, run_id: int | None) -> None:
     row = update(urls).where(urls.c.id == url_id)
     transaction.execute(row.values(failures=failures.dump()))
     if failures.is_set_aside:
         values = {"fetch_state": int(FetchState.SETTLED), "code": int(Code.SET_ASIDE), "rule": None, "due_ms": None}
         error = f"the crawler stopped turning {MOST_STOPS} times while it read the page"
-        transaction.execute(row.values(**values, error=error))
+        transaction.execute(row.values(**values, error=error, run_id=run_id))
 
 
 def try_again(transaction: Transaction, source_id: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Row, and_, bindparam, case, func, insert, or_, select, text, update
+from sqlalchemy import Integer, Row, and_, bindparam, case, func, insert, or_, select, text, update
 
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code
 from searchcrawl.items import Claim
@@ -15,6 +15,7 @@ from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import AT_HAND, CLAIMED, INDEXABLE, FetchState
+from searchcrawl.store.urls import url_classes
 
 # No IN: its list cannot be expanded for many rows at once.
 _ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
@@ -96,6 +97,9 @@ def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_m
     """Inserts rows that are new; returns their ids by key. The caller holds the write lock."""
     if not rows:
         return {}
+    run_id = url_classes.find_run(transaction)
+    refused = sum(1 for row in rows if row.code)
+    url_classes.note_new(transaction, to_fetch=len(rows) - refused, rejected=refused)
     values = [
         {
             "source_id": source_id,
@@ -112,6 +116,7 @@ def add(transaction: Transaction, source_id: int, rows: Sequence[NewUrl], seen_m
             "display_url": row.display_url,
             "due_ms": None if row.code else 0,
             "first_seen_ms": seen_ms,
+            "run_id": run_id if row.code else None,
         }
         for row in rows
     ]
@@ -128,14 +133,16 @@ def lower_depths(transaction: Transaction, depths: Mapping[int, int]) -> None:
 
 def reopen(transaction: Transaction, url_ids: Iterable[int]) -> None:
     """Makes settled rows due at once, as if they were new."""
-    parameters = [{"row_id": url_id} for url_id in url_ids]
+    ids = list(url_ids)
+    parameters = [{"row_id": url_id} for url_id in ids]
     if parameters:
         statement = (
             update(urls)
             .where(urls.c.id == bindparam("row_id"), urls.c.fetch_state == int(FetchState.SETTLED))
             .values(fetch_state=int(FetchState.TODO), due_ms=0, attempts=0)
         )
-        transaction.execute(statement, parameters)
+        with url_classes.watch(transaction, ids):
+            transaction.execute(statement, parameters)
 
 
 def find_places(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, tuple[str, int, int]]:
@@ -303,6 +310,7 @@ _SETTLE: Final = (
         due_ms=bindparam("new_due"),
         last_fetched_ms=func.coalesce(bindparam("new_fetched"), urls.c.last_fetched_ms),
         redirects=bindparam("new_redirects"),
+        run_id=func.coalesce(bindparam("new_run", type_=Integer), urls.c.run_id),
     )
 )
 
@@ -311,6 +319,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
     """Writes the ends of visits."""
     if not visits:
         return
+    run_id = url_classes.find_run(transaction)
     parameters: list[dict[str, Any]] = [
         {
             "row_id": visit.url_id,
@@ -325,10 +334,12 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
             "new_due": visit.due_ms,
             "new_fetched": visit.fetched_ms,
             "new_redirects": visit.redirects,
+            "new_run": run_id,
         }
         for visit in visits
     ]
-    transaction.execute(_SETTLE, parameters)
+    with url_classes.watch(transaction, [visit.url_id for visit in visits]):
+        transaction.execute(_SETTLE, parameters)
 
 
 def set_codes(transaction: Transaction, codes: Mapping[int, int]) -> None:

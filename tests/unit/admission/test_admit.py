@@ -21,7 +21,7 @@ from searchcrawl.store.engine.database import Database
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
 from searchcrawl.store.schema import urls as list_urls
-from searchcrawl.store.urls import refused_table
+from searchcrawl.store.urls import refused_table, url_classes
 
 SITE = "http://a.test/"
 
@@ -47,10 +47,13 @@ def links(*names: str, nofollow: bool = False) -> list[Link]:
 
 
 def admit(database: Database, tested: Admission, *found: FoundLinks) -> tuple[int, int]:
+    """Admits links in a run; returns how many URLs more it has to fetch, and how many more it rejects."""
     with database.write_once() as transaction:
-        counts = tested.admit(transaction, list(found))
+        tally = url_classes.open_tally(transaction, run_id=1, horizon_ms=0)
+        tested.admit(transaction, list(found))
     tested.note_commit()
-    return counts
+    assert tally.changes["discovered"] == tally.changes["to_fetch"] + tally.changes["rejected"]
+    return tally.changes["to_fetch"], tally.changes["rejected"]
 
 
 def rows(database: Database) -> dict[str, tuple[int, int]]:
@@ -128,7 +131,7 @@ def test_admit_when_refused_for_its_depth_and_found_nearer_then_it_is_to_do(data
 
     second = admit(database, tested, FoundLinks(None, 2, links("a")))
 
-    assert (first, second) == ((0, 1), (1, 0))
+    assert (first, second) == ((0, 1), (1, -1))
     with database.read_once() as transaction:
         state = transaction.exec_driver_sql("SELECT fetch_state, depth FROM urls").one()
     assert tuple(state) == (0, 2)
@@ -361,7 +364,7 @@ def test_admit_when_a_discarded_url_is_found_by_a_link_that_counts_then_it_is_to
 
     with database.read_once() as transaction:
         found = transaction.exec_driver_sql("SELECT url, fetch_state, found_as FROM urls ORDER BY url").all()
-    assert counts == (1, 0)
+    assert counts == (1, -1)
     assert [(url.removeprefix(SITE), state, found_as) for url, state, found_as in found] == [
         ("a", 0, f"{SITE}raw"),
         ("b", 2, None),

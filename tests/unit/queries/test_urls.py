@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from searchcrawl.queries.urls import UrlState, derive_url_state
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls.url_queries import ListedUrl
+from searchcrawl.store.urls.url_state import UrlState, derive_url_state
 
 #: The redirects of a page that was requested.
 LED: Final = '[{"url":"http://a.example/","code":302}]'

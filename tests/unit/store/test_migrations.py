@@ -187,7 +187,9 @@ def test_indexes_when_they_are_partial_then_both_stores_have_them_so(tmp_path: P
         Database(url, tmp_path).close()
 
     with opened(URL, tmp_path) as connection:
-        in_file = connection.execute(text("SELECT name FROM sqlite_master WHERE sql LIKE '%INDEX%WHERE%'")).scalars()
+        in_file = connection.execute(
+            text("SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '%WHERE%'")
+        ).scalars()
         found = [set(in_file)]
     with opened(empty_postgres_url, tmp_path) as connection:
         in_server = connection.execute(text("SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%WHERE%'")).scalars()

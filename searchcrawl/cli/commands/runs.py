@@ -1,0 +1,61 @@
+"""List the runs of a source, or of all, newest first: when, how each ended, and its counters."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any, Final
+
+from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.output import print_line, print_objects, print_table
+from searchcrawl.queries.runs import is_known, list_runs
+from searchcrawl.sources.loading import load_source
+from searchcrawl.store.engine.database import Database
+
+#: The counters that the table has; ``--json`` has all.
+_SHOWN: Final = ("to_fetch", "fetched", "fetch_failures", "indexed", "deleted")
+_COLUMNS: Final = ("run", "source", "started", "ended", "exit", "to fetch", "fetched", "failed", "indexed", "deleted")
+
+
+class Command(BaseCommand):
+    requires_project = True
+    arguments = (0, 1)
+    shown_arguments = "[NAME]"
+    example = "searchcrawl runs intranet"
+
+    def execute(self, args: list[str], opts: argparse.Namespace) -> None:
+        project = self.load_project()
+        name = args[0] if args else None
+        with closing(Database(project.database_url, project.root)) as database:
+            if name is not None and not is_known(database, name):
+                # A source whose file is gone has runs all the same; one of neither is unknown.
+                load_source(project, name)
+            runs = list_runs(database, name)
+            if opts.json:
+                print_objects(runs)
+            else:
+                _show(runs)
+
+
+def _show(runs: Iterable[Mapping[str, Any]]) -> None:
+    rows = [
+        (
+            run["id"],
+            run["source"],
+            _shorten(run["started"]),
+            run["end_reason"] or "not yet",
+            run["exit_code"],
+            *(run["counts"][name] for name in _SHOWN),
+        )
+        for run in runs
+    ]
+    if rows:
+        print_table(_COLUMNS, rows)
+    else:
+        print_line("no runs yet: searchcrawl crawl NAME begins one")
+
+
+def _shorten(moment: str) -> str:
+    """An ISO 8601 moment in UTC without its seconds."""
+    return f"{moment[:10]} {moment[11:16]}Z"

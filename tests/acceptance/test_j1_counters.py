@@ -1,0 +1,115 @@
+"""Counters add up at any moment and are those of the table, runs are listed, and a limit counts visits (J1, J5)."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page
+from tests.counted import find_wrong_counters, find_wrong_sums
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess
+from tests.stored_rows import execute, query
+
+HOST: Final = "www.acme.test"
+PAGES: Final = tuple(f"/count/{number}" for number in range(12))
+GONE: Final = tuple(f"/count/gone-{number}" for number in range(4))
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        site.set_page(HOST, "/counted", page("start", *PAGES, *GONE, "/private/1", "/private/2"))
+        for path in PAGES:
+            site.set_page(HOST, path, page(path))
+        yield site
+
+
+def project_of(folder: Path, site: SiteProcess, **scope: Any) -> CrawlProject:
+    start = {"urls": [site.url(HOST, "/counted")], "sitemaps": "off"}
+    scope = {"include_hosts": [HOST], "exclude_urls": ["*/private/*"], **scope}
+    return new_project(folder, site, start=start, scope=scope, fetch={"retries": 0})
+
+
+def listed(project: CrawlProject, *words: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in project.command("runs", *words, "--json").stdout.splitlines()]
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("point", ["links.mid:1", "row.updated:1", "links.committed:1", "links.committed:2"])
+def test_counters_when_a_run_is_killed_then_they_add_up_and_the_run_is_listed(
+    site: SiteProcess, tmp_path: Path, point: str
+) -> None:
+    project = project_of(tmp_path, site)
+
+    killed = COMMANDS.run(tmp_path, "crawl", "demo", SEARCHCRAWL_FAILPOINT=point)
+    wrong = find_wrong_counters(tmp_path)
+    ((rows,),) = query(tmp_path, "SELECT count(*) FROM urls")
+    status = json.loads(project.command("status", "demo", "--json").stdout)
+    (cut_off,) = listed(project)
+    ended = project.crawl()
+    (resumed,) = listed(project, "demo")
+    shown = project.command("runs").stdout
+
+    assert killed.returncode == -signal.SIGKILL
+    assert wrong == find_wrong_sums(status["counts"]) == []
+    assert (cut_off["ended"], cut_off["end_reason"], cut_off["counts"]) == (None, None, status["counts"])
+    assert cut_off["counts"]["discovered"] == rows
+    assert (resumed["id"], resumed["end_reason"], resumed["exit_code"]) == (cut_off["id"], "finished", 0)
+    assert resumed["counts"] == ended.counts
+    expected = {"to_fetch": 0, "fetched": 13, "fetch_failures": 4, "rejected": 2, "discovered": 19}
+    assert {name: ended.counts[name] for name in expected} == expected
+    assert "finished" in shown
+
+
+def test_counters_when_a_run_follows_then_its_own_urls_alone(site: SiteProcess, tmp_path: Path) -> None:
+    project = project_of(tmp_path, site)
+    project.crawl()
+
+    again = project.crawl()
+
+    # What the first run refused, no rule had to refuse again.
+    expected = {"to_fetch": 0, "fetched": 13, "fetch_failures": 4, "rejected": 0, "discovered": 17}
+    assert {name: again.counts[name] for name in expected} == expected
+    assert [run["id"] for run in listed(project)] == [2, 1]
+
+
+def test_limit_when_pages_fail_then_their_visits_count_too(site: SiteProcess, tmp_path: Path) -> None:
+    project = project_of(tmp_path, site, exclude_urls=["*/private/*", *(f"*{path}" for path in PAGES)])
+
+    limited = project.crawl("-a", "limit=3")
+
+    assert (limited.exit_code, limited.status["run"]["end_reason"]) == (3, "limit")
+    assert (limited.counts["fetched"], limited.counts["fetch_failures"], limited.counts["to_fetch"]) == (1, 2, 2)
+
+
+def test_max_urls_when_it_refuses_links_then_they_are_said_and_in_no_counter(site: SiteProcess, tmp_path: Path) -> None:
+    project = project_of(tmp_path, site, max_urls=5)
+
+    ended = project.crawl()
+
+    assert ended.counts["fetched"] + ended.counts["fetch_failures"] == 5
+    refused = [row for row in ended.status["refused_links"] if (row["rule"] or "").startswith("scope.max_urls")]
+    assert sum(row["count"] for row in refused) == 12
+    assert "max_urls" in project.command("status", "demo").stdout
+
+
+def test_counters_when_they_differ_from_the_table_then_the_run_says_so(site: SiteProcess, tmp_path: Path) -> None:
+    project = project_of(tmp_path, site)
+    project.crawl("-a", "limit=3")
+    # As if a row had been changed without being counted: the rows of a run that another one follows.
+    lost = "UPDATE urls SET fetch_state = 2, code = 955, due_ms = NULL, run_id = 2 WHERE code = 0 AND id = 17"
+    execute(tmp_path, f"CREATE TRIGGER uncounted AFTER INSERT ON documents BEGIN {lost}; END")
+
+    with pytest.raises(AssertionError, match="do not add up"):
+        project.crawl()
+
+    assert "the counters of run 2 do not add up" in project.log()
+    assert "ERROR" in project.log()
+    assert query(tmp_path, "SELECT count(*) FROM runs") == [(2,)]
