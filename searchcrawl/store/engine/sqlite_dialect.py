@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import sqlite3
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +23,8 @@ from searchcrawl.store.statements import unindexed
 
 #: How long a connection waits for a lock; ``OutageRetry`` tries again after that.
 _BUSY_TIMEOUT_SECONDS: Final = 5
+#: The pause between two tries to have a log, each of which is quick.
+_LOG_PAUSE_SECONDS: Final = 0.02
 #: SQLITE_BUSY, SQLITE_LOCKED and SQLITE_PROTOCOL (a race for the log's locks); extended codes are in the higher bytes.
 _LOCKED: Final = frozenset({5, 6, 15})
 
@@ -91,7 +96,7 @@ def _compile_without_index(element: unindexed, compiler: SQLCompiler, **options:
 
 def _configure(connection: object, _record: object) -> None:
     cursor = connection.cursor()  # type: ignore[attr-defined]  # the driver's own connection
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _keep_log(cursor)
     # FULL: a commit is on the disk before anything follows from it, such as a request, a delivery or a deleted file.
     cursor.execute("PRAGMA synchronous = FULL")
     # At 32 MB of log instead of 4: pages that many groups change are copied once, which halves the bytes written.
@@ -100,6 +105,24 @@ def _configure(connection: object, _record: object) -> None:
     cursor.execute("PRAGMA cache_size = -32000")
     cursor.execute("PRAGMA temp_store = MEMORY")
     cursor.close()
+
+
+def _keep_log(cursor: Any) -> None:
+    """Has the file keep a log (WAL), in which readers and a writer do not wait for each other.
+
+    Where another process is about to do the same with a new file, SQLite refuses at once, whatever the time-out is.
+    """
+    give_up = clock.monotonic() + _BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _LOCKED or clock.monotonic() >= give_up:
+                raise
+            # Random, so that processes that refused each other do not meet again.
+            threading.Event().wait(random.uniform(0.5, 1.0) * _LOG_PAUSE_SECONDS)  # noqa: S311  # no secret
+        else:
+            return
 
 
 def _begin(connection: Connection) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -271,6 +273,23 @@ def test_empty_store_when_processes_open_it_at_once_then_one_makes_the_tables(
 
     assert said == "[0, 0, 0, 0]\n"
     assert revision_of(empty_store_url, tmp_path) == HEAD
+
+
+@pytest.mark.parametrize("lock", ["BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_empty_file_when_another_process_is_about_to_make_it_a_store_then_it_is_waited_for(
+    lock: str, tmp_path: Path
+) -> None:
+    (tmp_path / "var").mkdir()
+    with closing(sqlite3.connect(tmp_path / "var/store.db", isolation_level=None, check_same_thread=False)) as other:
+        other.execute(lock)
+        other.execute("SELECT * FROM sqlite_master").fetchall()
+        ends = threading.Timer(0.5, other.execute, ["COMMIT"])
+        ends.start()
+
+        Database(URL, tmp_path).close()
+        ends.join()
+
+    assert revision_of(URL, tmp_path) == HEAD
 
 
 def test_store_when_written_by_a_newer_release_then_refused_and_untouched(empty_store_url: str, tmp_path: Path) -> None:
