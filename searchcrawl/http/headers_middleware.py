@@ -14,6 +14,7 @@ from scrapy.http import Response
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.html.metas import read_robots_directives
+from searchcrawl.http.side_requests import META_KEY
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.index_filter import NOINDEX_RULE, IndexFilter, read_last_modified
@@ -54,7 +55,7 @@ class HeadersMiddleware:
         meta = request.meta
         if find_claim(request) is None:
             from_https = meta.get("from_https", False)
-            return bool(meta.get("own_headers")) and self._own_origins.has(request.url, from_https=from_https)
+            return META_KEY in meta and self._own_origins.has(request.url, from_https=from_https)
         from_https = any(hop.url.startswith("https:") for hop in find_redirects(request))
         return self._own_origins.has(request.url, from_https=from_https)
 

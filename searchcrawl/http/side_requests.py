@@ -54,8 +54,7 @@ class SidePolicy:
 
     ``kind`` names it in ``Request.meta``. The body is cut after ``max_bytes``. Redirects with a status of
     ``followed`` are followed, ``max_redirects`` at most. One to what an exclude rule names fails, or is the answer if
-    ``ends_at_excluded``. The source's own headers (``fetch.headers``) go along
-    with ``own_headers``, to the origins that get them.
+    ``ends_at_excluded``. The source's own headers (``fetch.headers``) go along to the origins that get them.
     """
 
     kind: str
@@ -64,7 +63,6 @@ class SidePolicy:
     followed: frozenset[int] = REDIRECTS
     ends_at_excluded: bool = False
     max_redirects: int = 5
-    own_headers: bool = True
 
 
 class SideRequestFailed(Exception):
@@ -252,7 +250,6 @@ def _build_request(
     meta: dict[str, Any] = {
         META_KEY: policy.kind,
         "asked_for": first_url,
-        "own_headers": policy.own_headers,
         "download_slot": urls.host_and_port(url),
         "verbatim_url": True,
         "body_prefix_bytes": policy.max_bytes,

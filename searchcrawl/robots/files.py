@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 #: The parser reads 500 KiB; a few bytes more show that the file is longer.
 _MAX_BYTES: Final = 600_000
-_POLICY: Final = SidePolicy(kind="robots", max_bytes=_MAX_BYTES, limits=Limits.SITES, own_headers=False)
+_POLICY: Final = SidePolicy(kind="robots", max_bytes=_MAX_BYTES, limits=Limits.SITES)
 _FRESH_SECONDS: Final = 24 * 3600.0
 _PAUSE_SECONDS: Final = 1.0
 _MAX_ORIGINS: Final = 10_000

@@ -243,7 +243,7 @@ def test_headers_when_sent_then_own_ones_go_to_own_origins_and_never_down_to_htt
     hops = () if way == "page" else (Hop(f"{scheme}://site.test/", 302), Hop("http://other.test/", 302))
     request = visit(url, redirects=hops)
     if way == "side":
-        request = Request(url, meta={"side_request": "sitemap", "own_headers": True, "from_https": from_https})
+        request = Request(url, meta={"side_request": "sitemap", "from_https": from_https})
 
     HEADERS.process_request(request)
 
@@ -262,8 +262,17 @@ def test_headers_when_all_start_urls_are_https_then_a_plain_origin_gets_none() -
     ]
 
 
-def test_headers_when_robots_is_asked_for_then_only_the_common_ones_go_along() -> None:
-    request = robots_request()
+@pytest.mark.parametrize(("origin", "own"), [("http://site.test", True), ("http://other.test", False)])
+def test_headers_when_robots_is_asked_for_then_own_ones_go_to_own_origins(origin: str, own: bool) -> None:
+    request = Request(f"{origin}/robots.txt", meta={"side_request": "robots"})
+
+    HEADERS.process_request(request)
+
+    assert (b"X-Api-Key" in request.headers) is own
+
+
+def test_headers_when_a_request_of_a_user_goes_out_then_only_the_common_ones_go_along() -> None:
+    request = Request("http://site.test/x")
 
     HEADERS.process_request(request)
 
