@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import PDF as PDF_CONVERTER
 from searchcrawl.exceptions import ConversionFailed, NoConverter
+from searchcrawl.items import Link, Page
 from searchcrawl.worker_pool import WorkerPool
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,6 +85,20 @@ def test_conversion_pool_when_given_a_long_page_then_gives_all_its_links() -> No
     assert len(page.links) == 200_000
     assert page.found == (("meta:version", ("2",)),)
     pool.close()
+
+
+def test_conversion_pool_when_what_a_worker_sent_cannot_be_used_then_the_page_fails() -> None:
+    pool = ConversionPool()
+    broken = replace(PDF_CONVERTER, convert=convert_to_a_broken_link)
+
+    page = pool.submit(broken, b"", ConversionContext(url="http://example.com/"))
+
+    assert isinstance(page.exception(60), ValueError)
+    pool.close()
+
+
+def convert_to_a_broken_link(body: bytes, context: ConversionContext) -> Page:
+    return Page(links=(Link("http://example.com/\nsecond line"),))
 
 
 def test_pool_when_document_error_is_raised_then_future_fails_with_it(pool: WorkerPool) -> None:

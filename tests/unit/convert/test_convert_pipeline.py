@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,12 @@ from scrapy.utils.test import get_crawler
 
 from searchcrawl.codes import Code
 from searchcrawl.convert import registry
+from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
+from searchcrawl.exceptions import WorkersUnavailable
 from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.run import Shutdown
 from tests import factories
 
 
@@ -75,6 +79,28 @@ def test_document_when_a_converter_has_a_bug_then_its_visit_ends_with_903(
 
     assert (type(outcome), outcome.code) == (Outcome, Code.CONVERSION_FAILED)
     assert "LookupError" in outcome.error
+
+
+def test_document_when_no_worker_can_read_it_then_its_row_is_released_and_the_run_ends(
+    stats: StatsCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failure = WorkersUnavailable("six were lost")
+    shutdown = Shutdown()
+    reads = Converter(name="pdf", mime_types=("text/x-shout",), convert=shout, choose_place=lambda body: RunsIn.PROCESS)
+    monkeypatch.setattr(registry, "_BY_MIME_TYPE", {"text/x-shout": reads})
+    monkeypatch.setattr(ConversionPool, "submit", lambda *_: failed(failure))
+    pipeline = ConvertPipeline(stats, user_agent="searchcrawl", default_charset="windows-1252", shutdown=shutdown)
+
+    outcome = process(pipeline, unread("words"))
+
+    assert (outcome.released, outcome.stopped_worker) == (True, False)
+    assert shutdown.failure is failure
+
+
+def failed(error: Exception) -> Future[Page]:
+    future: Future[Page] = Future()
+    future.set_exception(error)
+    return future
 
 
 def test_document_when_nobody_reads_its_format_then_its_visit_ends_with_908(pipeline: ConvertPipeline) -> None:
