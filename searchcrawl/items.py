@@ -37,7 +37,7 @@ class Claim:
 
     ``attempt`` counts the failed tries of this run, ``failed_runs`` the failed runs in a row, ``failures`` by
     what failed (``rules.failures``).
-    ``etag``, ``last_modified``, ``body_digest`` and ``fields_digest`` (sha256, 32 bytes) are those
+    ``etag``, ``last_modified``, ``body_digest`` (sha256) and ``fields_digest`` are those
     of the last good body, None without one or where it is to be processed again; ``has_document`` tells
     whether the cache or the index has its document, ``code`` what the row said before.
     ``is_known`` tells whether the document belongs in the index, or is there: limits on traps do not refuse its page.
@@ -113,7 +113,7 @@ class Document:
     rule that says so. ``canonical`` is another URL inside the boundary that the page names as the canonical one,
     ``canonical_link`` the link to it. ``display_url`` is set where the source maps display URLs (A4).
 
-    At last: ``fields_digest`` (sha256) is that of what is indexed.
+    At last: ``fields_digest`` (documents.checksum_pipeline) is that of what is indexed.
     """
 
     claim: Claim

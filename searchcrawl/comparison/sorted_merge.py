@@ -19,8 +19,9 @@ from searchcrawl.store.urls.url_queries import IndexedRow
 #: How many rows are sorted in memory, about 20 MB.
 _ROWS_IN_MEMORY: Final = 100_000
 _READ_ROWS: Final = 1000
-_RECORD: Final = struct.Struct(">16sqqB32s")
-_DIGEST_BYTES: Final = 32
+#: A version, and a sha256; those of the first version have none.
+_DIGEST_BYTES: Final = 33
+_RECORD: Final = struct.Struct(f">16sqqB{_DIGEST_BYTES + 1}p")
 
 
 class SortedRow(NamedTuple):

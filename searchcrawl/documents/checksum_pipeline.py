@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 import orjson
 from scrapy.crawler import Crawler
@@ -13,6 +15,8 @@ from searchcrawl.items import Document, Page
 from searchcrawl.rules.attribute_values import AttributeMap
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
+
+_SHA256_BYTES: Final = 32
 
 
 class BodyDigestPipeline:
@@ -46,7 +50,7 @@ class FieldsDigestPipeline:
 
     def process_item(self, item: object) -> object:
         if isinstance(item, Document) and item.page is not None:
-            return replace(item, fields_digest=compute_fields_digest(item.page))
+            return replace(item, fields_digest=compute_fields_digest(item.page, known=item.claim.fields_digest))
         return item
 
 
@@ -68,7 +72,31 @@ def compute_body_digest(
     return digest.digest()
 
 
-def compute_fields_digest(page: Page) -> bytes:
+def compute_fields_digest(page: Page, *, known: bytes | None = None) -> bytes:
+    """The digest of the text and fields that go into the index, with the version of the way in which it is made.
+
+    It is ``known`` where the page still has this digest, made in the way of its version: so a new way of making them
+    changes no document, and one that changes for another reason gets a digest of the new version.
+    """
+    version = _find_version(known)
+    if version in _WAYS and _mark(version, _WAYS[version](page)) == known:
+        return known or b""
+    newest = max(_WAYS)
+    return _mark(newest, _WAYS[newest](page))
+
+
+def _mark(version: int, digest: bytes) -> bytes:
+    # Digests of the first version are in the tables as they are.
+    return digest if version == 1 else bytes([version]) + digest
+
+
+def _find_version(digest: bytes | None) -> int | None:
+    if digest is None:
+        return None
+    return 1 if len(digest) == _SHA256_BYTES else digest[0]
+
+
+def _digest_fields(page: Page) -> bytes:
     """sha256 of the text and fields that go into the index."""
     digest = hashlib.sha256()
     for value in (page.title, page.text, page.description, page.author, page.subject, page.language):
@@ -79,3 +107,8 @@ def compute_fields_digest(page: Page) -> bytes:
         # A page without attributes has the digest that it had before there were any.
         digest.update(orjson.dumps([field, values]))
     return digest.digest()
+
+
+#: How digests of fields are made, by version. A new way (as one that normalises the text more) is added, and none is
+#: taken out: documents keep the digest of their version until they change.
+_WAYS: Final[dict[int, Callable[[Page], bytes]]] = {1: _digest_fields}

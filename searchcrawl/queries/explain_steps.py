@@ -13,6 +13,7 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.codes import NEVER_REQUESTED, READ, REDIRECTS, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
+from searchcrawl.documents.checksum_pipeline import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
@@ -97,7 +98,9 @@ def describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
         parts.append(f"{answer.mimetype}, {len(answer.body)} bytes")
         known = None if context.listed is None else context.listed.fields_digest
         if known is not None:
-            parts.append("as it is known" if answer.fields_digest == known else "other than it is known")
+            page = answer.page
+            now = answer.fields_digest if page is None else compute_fields_digest(page, known=known)
+            parts.append("as it is known" if now == known else "other than it is known")
     return Step("live", outcome, "; ".join(filter(None, parts)), answer.rule)
 
 

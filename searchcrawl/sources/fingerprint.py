@@ -37,7 +37,8 @@ VERSIONS: Final[Mapping[str, int]] = {
     "html": 3,
     # Rises when ``convert`` would read another page out of the same bytes.
     "convert": 2,
-    # Rises when ``documents.checksum_pipeline`` would give the same page another digest.
+    # Rises when ``documents.checksum_pipeline`` cannot make digests of an earlier version any more, so that it gives the
+    # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,
 }
 #: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
+import pytest
+
+from searchcrawl.documents import checksum_pipeline
 from searchcrawl.documents.checksum_pipeline import (
     BodyDigestPipeline,
     FieldsDigestPipeline,
@@ -48,3 +52,20 @@ def test_fields_digest_when_a_document_was_not_read_then_is_left_out() -> None:
     unread = replace(factories.document(), page=None)
 
     assert FieldsDigestPipeline().process_item(unread) is unread
+
+
+def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_own_until_it_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page, other = Page(title="t", text="x"), Page(title="t", text="y")
+    first = compute_fields_digest(page)
+    monkeypatch.setitem(checksum_pipeline._WAYS, 2, lambda page: hashlib.sha256(page.text.encode()).digest())
+    second = compute_fields_digest(other, known=first)
+
+    assert compute_fields_digest(page, known=first) == first
+    assert compute_fields_digest(page) == b"\2" + hashlib.sha256(b"x").digest()
+    assert second == b"\2" + hashlib.sha256(b"y").digest()
+    # What the new way leaves out is no change any more.
+    assert compute_fields_digest(Page(title="another", text="y"), known=second) == second
+    # A version of a newer release.
+    assert compute_fields_digest(page, known=b"\3" + first) == compute_fields_digest(page)
