@@ -9,7 +9,7 @@ from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import convert_pdf
 from searchcrawl.convert.registry import choose_converter, find_mimetype
 from searchcrawl.convert.text_converter import TEXT, convert_text
-from searchcrawl.documents.checksum_pipeline import compute_body_digest
+from searchcrawl.documents.checksum_pipeline import compute_body_digest, compute_fields_digest
 from searchcrawl.exceptions import ConversionFailed, DocumentError
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.page import has_password_field
@@ -103,6 +103,7 @@ def page(body: bytes) -> None:
     converted = HTML.convert(body, _CONTEXT)
     HTML.choose_place(body)
     compute_body_digest(body, robots_tags=converted.title, canonical=converted.canonical or "")
+    compute_fields_digest(converted, known=body[:33])
 
 
 @declare(*("a", " ", "\n", "\r\n", "\x0c", "\x85", "\u2028", "あ", "{n}\n", "\0"), *ODD_BYTES, most=BODY)
