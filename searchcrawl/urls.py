@@ -49,13 +49,23 @@ def resolve(text: str, base: str | None = None) -> str:
     try:
         parsed = ada_url.URL(text, base)
     except ValueError as error:
-        raise InvalidUrl(f"not a URL: {text[:200]!r}") from error
+        raise InvalidUrl(f"not a URL: {hide_user_info(text)[:200]!r}") from error
     return _take_identity(parsed, text)
+
+
+def hide_user_info(text: str) -> str:
+    """A URL as somebody wrote it, or what is none, without user and password, for messages."""
+    scheme, colon, rest = text.partition(":")
+    # As browsers read it: slashes may lean back, or be missing.
+    place = rest.lstrip("/\\ \t\r\n")
+    end = min((place.find(mark) for mark in "/\\?#" if mark in place), default=len(place))
+    _, has_user, host = place[:end].rpartition("@")
+    return f"{scheme}{colon}//{host}{place[end:]}" if has_user else text
 
 
 def _take_identity(parsed: ada_url.URL, text: str) -> str:
     if parsed.protocol not in {"http:", "https:"} or not parsed.hostname:
-        raise InvalidUrl(f"not an http or https URL: {text[:200]!r}")
+        raise InvalidUrl(f"not an http or https URL: {hide_user_info(text)[:200]!r}")
     if parsed.username or parsed.password:
         parsed.username = ""
         parsed.password = ""

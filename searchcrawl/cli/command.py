@@ -15,7 +15,9 @@ from searchcrawl.exit_codes import Exit, exit_of
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import find_project, load_project, load_source, load_sources
 from searchcrawl.sources.project import Project
+from searchcrawl.sources.secrets import redact
 from searchcrawl.sources.stored_modes import apply_umask
+from searchcrawl.terminal import to_one_line
 
 if TYPE_CHECKING:
     # Scrapy takes longer to load than most commands take: commands that crawl or send to the index load it,
@@ -166,7 +168,8 @@ class Command:
     def _refuse(self, error: UsageError) -> None:
         if self._parser is None:
             raise error
-        self._parser.error(str(error))
+        # It may quote an argument.
+        self._parser.error(to_one_line(redact(str(error))))
 
 
 if (loaded := sys.modules.get("scrapy.commands")) is not None:

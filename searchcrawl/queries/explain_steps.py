@@ -105,7 +105,7 @@ def describe_live_answer(context: Context, answer: Document | Outcome) -> Step:
 
 
 def _describe_identity(context: Context, asked: str) -> Step:
-    detail = context.url if asked == context.url else f"{asked} is asked for as {context.url}"
+    detail = context.url if asked == context.url else f"{urls.hide_user_info(asked)} is asked for as {context.url}"
     if context.shown_as is not None:
         detail = f"{context.shown_as} is shown for {context.url}"
     if context.listed is not None and context.listed.found_as is not None:

@@ -195,3 +195,17 @@ def test_explain_when_the_source_never_ran_then_what_would_become_of_it(filled: 
     assert start["verdict"] == "not in the index: the next run asks for it, as a start URL"
     assert start["decided_by"]["key"] == "start.urls"
     assert other["verdict"] == "not in the index: its source was never crawled; the rules would let it pass"
+
+
+@pytest.mark.parametrize("user", ["me:hunter2@", "me@", "me:hunter2%40x@y@", "me:hunter2@x@"])
+@pytest.mark.parametrize("begin", ["http://", "HTTP:", "http:\\\\"])
+def test_explain_when_the_url_has_a_user_and_a_password_then_no_step_shows_them(
+    filled: FilledStore, begin: str, user: str
+) -> None:
+    inputs = build_inputs(filled.project, filled.source, {})
+
+    found = str(explain_url(filled.database, inputs, f"{begin}{user}{SITE.partition('//')[2]}/a").as_json())
+
+    assert f"{SITE}/a" in found
+    assert "hunter2" not in found
+    assert "me@" not in found

@@ -173,3 +173,18 @@ def test_host_when_of_an_identity_then_is_the_parsed_one(text: str) -> None:
     identity = urls.resolve(text)
 
     assert urls.host(identity) == urls.parse(identity).host
+
+
+@pytest.mark.parametrize(
+    "text", ["ftp://me:hunter2@host/x", "http://me:hunter2@[bad/", "me:hunter2@host", "http:me:hunter2@:x"]
+)
+def test_resolve_when_what_is_no_url_has_a_password_then_the_error_does_not_show_it(text: str) -> None:
+    with pytest.raises(InvalidUrl) as caught:
+        urls.resolve(text)
+
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["http://a.test/@x", "http://a.test?me:x@y", "a@", "http://a.test#u@h", ""])
+def test_hide_user_info_when_there_is_none_then_the_text_stays(text: str) -> None:
+    assert urls.hide_user_info(text) == text

@@ -12,7 +12,7 @@ from scrapy.commands import ScrapyHelpFormatter
 from scrapy.settings import Settings
 
 from searchcrawl import exceptions
-from searchcrawl.cli import commands
+from searchcrawl.cli import commands, dispatch
 from searchcrawl.cli.command import Command
 from searchcrawl.cli.dispatch import make_command
 from searchcrawl.cli.output import print_objects, print_table
@@ -182,3 +182,19 @@ def test_help_when_scrapy_shows_it_on_a_narrow_terminal_then_no_line_of_an_optio
         headings |= {above for above, line in pairwise(lines) if re.fullmatch("={3,}|-{3,}", line)}
 
     assert headings == {"Usage", "Options", "Global Options"}
+
+
+@pytest.mark.parametrize(
+    "args", [("undelete", "1\nforged: line"), ("crawl", "a", "b\nforged: line"), ("cache", "x\nforged: line")]
+)
+def test_wrong_use_when_an_argument_has_a_line_break_then_the_message_stays_on_one_line(
+    args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("searchcrawl.cli.command.guard_output", lambda: None)
+    monkeypatch.setattr(dispatch, "guard_output", lambda: None)
+
+    with pytest.raises(SystemExit) as ended:
+        dispatch.main(["searchcrawl", *args])
+
+    assert ended.value.code == 2
+    assert not any(line.startswith("forged") for line in capsys.readouterr().err.splitlines())
