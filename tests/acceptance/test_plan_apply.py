@@ -397,3 +397,21 @@ def test_apply_when_links_are_the_same_then_the_refused_ones_stay_counted(site: 
     assert [row["count"] for row in before] == [2]
     assert digests == before
     assert [row["count"] for row in status(project)["refused_links"]] == [2]
+
+
+def test_apply_when_pages_are_to_be_visited_again_then_they_are_left_to_a_run(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"})
+    project.command("recrawl", project.name, "--url", site.url(HOST, "/p/1.html"))
+    made = plan(project)
+
+    done = apply(project, made)
+
+    assert (made["reprocess"], made["refetch"], done["to_fetch"]) == (22, 1, 1)
+    assert site.requested() == []
+    assert "asked for" in status(project)["force_recrawl"]
+    project.crawl()
+    assert status(project)["force_recrawl"] is None
+    assert [url for url in site.requested() if url.endswith("/p/1.html")] != []
+    assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}

@@ -52,7 +52,9 @@ def find(transaction: Transaction, source_id: int, *, after: int, limit: int, ho
 
 
 def _has_answer(horizon_ms: int) -> ColumnElement[bool]:
-    again = and_(_TODO, or_(_READ_WELL, urls.c.code.in_(sorted(REFUSED))))
+    # A process that died may have claimed it. One that was reopened for a visit (``recrawl``) has no moment.
+    claimed = and_(_READ_WELL, urls.c.due_ms > 0)
+    again = and_(_TODO, or_(claimed, urls.c.code.in_(sorted(REFUSED))))
     due = and_(_SETTLED, urls.c.due_ms <= horizon_ms, _READ_WELL)
     has_record = and_(documents.c.segment.is_not(None), documents.c.state != int(DocumentState.RECORD_LOST))
     return and_(or_(again, due), has_record)
