@@ -46,7 +46,7 @@ _OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER
 #: Those of the keys that decide where a URL may lead.
 _OF_LINKS: Final = ("mode", "scope.", "rewrite")
 #: Those of the keys that decide which links a page has, and which of them are followed.
-_OF_ADMISSION: Final = (*_OF_LINKS, "keep.meta_robots", "fetch.default_charset", "settings.", "version.")
+_OF_ADMISSION: Final = (*_OF_LINKS, "keep.meta_robots", "fetch.default_charset", "settings.", "version.", "mode")
 #: Those of the keys that the digest of a body covers: the same digest has the same result.
 _OF_DIGESTS: Final = "keep."
 #: Those of the keys that change the fields of documents, and not which documents there are.

@@ -2,65 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests import backends
+from tests.acceptance import support_plans
+from tests.acceptance.support_plans import HOST, apply, edit, plan, status
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
-from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
-
-HOST = "plans.acme.test"
-NAMES = [f"/p/{number}.html" for number in range(20)]
 
 
 @pytest.fixture
 def site() -> Iterator[SiteProcess]:
-    with SiteProcess() as site:
-        site.set_page(HOST, "/", page("start", *NAMES, "/secret/a.html", "/goes", "/gone.html"))
-        for number, name in enumerate(NAMES):
-            head = f'<meta name="dc.creator" content="author {number % 3}">'
-            site.set_page(HOST, name, page(f"page {number}", "/", text=f"all of number {number}", head=head))
-        site.set_page(HOST, "/secret/a.html", page("secret", "/secret/b.html", text="hidden a"))
-        site.set_page(HOST, "/secret/b.html", page("secret b", text="hidden b"))
+    with support_plans.make_site() as site:
         yield site
-
-
-def plan(project: CrawlProject, *, code: int = 0) -> dict[str, Any]:
-    ended = project.command("plan", project.name, "--json")
-    assert ended.returncode == code, ended.stderr
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
-
-
-def apply(project: CrawlProject, made: dict[str, Any], *, code: int = 0) -> dict[str, Any]:
-    ended = project.command("apply", made["plan"], "--json")
-    assert ended.returncode == code, ended.stderr
-    done: dict[str, Any] = json.loads(ended.stdout)
-    return done
-
-
-def status(project: CrawlProject) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(project.command("status", project.name, "--json").stdout)
-    return found
-
-
-def edit(project: CrawlProject, **tables: Any) -> None:
-    project.edit(**({"start": {"urls": [project.site.url(HOST)]}, "scope": {"include_hosts": [HOST]}} | tables))
 
 
 @pytest.fixture
 def project(site: SiteProcess, tmp_path: Path) -> CrawlProject:
-    made = new_project(tmp_path, site)
-    edit(made)
-    made.crawl()
-    site.clear_log()
-    return made
+    return support_plans.crawled(tmp_path, site)
 
 
 @pytest.mark.matrix
@@ -247,34 +209,6 @@ def test_apply_when_pages_came_by_redirects_then_they_are_processed_as_if_they_c
     assert site.requested() == []
 
 
-@pytest.mark.parametrize(
-    "failpoint", ["apply.begun", "row.updated:1", "links.committed:1", "batch.sealed", "apply.processed"]
-)
-def test_apply_when_it_is_killed_then_it_goes_on_where_it_was(project: CrawlProject, failpoint: str) -> None:
-    edit(project, attributes={"meta:dc.creator": "writer"}, keep={"exclude_urls": ["*/p/1*"]})
-    made = plan(project, code=10)
-
-    killed = COMMANDS.run(project.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT=failpoint)
-    apply(project, made)
-
-    assert killed.returncode == -9
-    assert len(project.indexed()) == 23 - made["leave"] == 12
-    assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
-    assert status(project)["force_recrawl"] is None
-
-
-def test_plan_when_it_is_killed_then_the_next_one_says_the_same(project: CrawlProject) -> None:
-    edit(project, keep={"exclude_urls": ["*/secret/*"]})
-
-    killed = COMMANDS.run(project.folder, "plan", project.name, SEARCHCRAWL_FAILPOINT="links.committed:1")
-    again = COMMANDS.run(project.folder, "plan", project.name, SEARCHCRAWL_FAILPOINT="plan.written:1")
-    made = plan(project)
-
-    assert (killed.returncode, again.returncode) == (-9, -9)
-    assert (made["leave"], made["enter"]) == (2, 0)
-    assert apply(project, made)["removed"] == 2
-
-
 def test_crawl_when_the_file_was_edited_then_its_first_line_says_what_plan_and_apply_would_save(
     project: CrawlProject,
 ) -> None:
@@ -288,51 +222,6 @@ def test_crawl_when_the_file_was_edited_then_its_first_line_says_what_plan_and_a
         "edited: attributes.meta:dc.creator: all 25 URLs are visited without validators; searchcrawl plan demo" in first
     )
     assert "apply would process 23 of them again from the cache without a request" in first
-
-
-@pytest.mark.soak
-def test_apply_when_it_is_killed_at_each_failpoint_and_once_more_after_it_then_it_ends_as_if_undisturbed(
-    project: CrawlProject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    edit(project, attributes={"meta:dc.creator": "writer"}, keep={"exclude_urls": ["*/p/1*"]})
-    made = plan(project, code=10)
-    folder = tmp_path_factory.mktemp("killed")
-    reference, counts = copy(project, folder / "reference"), folder / "counts.json"
-    COMMANDS.run(reference.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT_COUNT=str(counts))
-    whole = state(reference)
-    points = [
-        f"{name}:{number}"
-        for name, passed in json.loads(counts.read_text("utf-8")).items()
-        for number in range(1, min(passed, 3) + 1)
-        if name != "lease.renew"
-    ]
-
-    results = {}
-    for number, point in enumerate(points):
-        killed = copy(project, folder / f"round{number}")
-        COMMANDS.run(killed.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT=point)
-        COMMANDS.run(killed.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT=points[-1 - number])
-        ended = killed.command("apply", made["plan"], "--json")
-        if ended.returncode == 2:
-            # It died before it could note that it had begun: nothing was applied, and the plan is made anew.
-            again = json.loads(killed.command("plan", killed.name, "--json").stdout)
-            ended = killed.command("apply", again["plan"], "--json")
-        results[point] = (ended.returncode, state(killed))
-
-    assert {point: result for point, result in results.items() if result != (0, whole)} == {}
-    assert {"apply.begun:1", "apply.processed:1", "delete.marked:1"} <= set(points)
-
-
-def copy(project: CrawlProject, folder: Path) -> CrawlProject:
-    """The same project in another folder."""
-    return CrawlProject(folder=backends.current.copy(project.folder, folder), site=project.site)
-
-
-def state(project: CrawlProject) -> dict[str, Any]:
-    """What is in the index, and what the table believes of it."""
-    hits = {hit.fields["url"]: hit.fields.get("writer_s") for hit in project.hits("*")}
-    known = {url: (row["code"], row["indexed_version"] is not None) for url, row in project.rows().items()}
-    return {"hits": hits, "known": known, "force_recrawl": status(project)["force_recrawl"]}
 
 
 def test_plan_when_a_person_reads_it_then_it_is_a_table_with_reasons_and_the_next_command(
@@ -363,22 +252,6 @@ def test_plan_when_a_source_never_ran_or_was_not_edited_then_says_so(site: SiteP
     assert len(project.indexed()) == 23
     names = ("enter", "leave", "reprocess", "refetch", "send", "edited", "reasons")
     assert [second[name] for name in names] == [0, 0, 0, 0, 0, [], []]
-
-
-def test_apply_when_it_was_killed_and_a_crawl_follows_then_that_ends_what_was_begun(
-    project: CrawlProject, site: SiteProcess
-) -> None:
-    edit(project, attributes={"meta:dc.creator": "writer"})
-    made = plan(project)
-    COMMANDS.run(project.folder, "apply", made["plan"], SEARCHCRAWL_FAILPOINT="links.committed:1")
-
-    ended = project.crawl()
-    late = project.command("apply", made["plan"])
-
-    assert ended.exit_code == 0
-    assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
-    assert status(project)["force_recrawl"] is None
-    assert late.returncode == 2
 
 
 def test_apply_when_links_are_the_same_then_the_refused_ones_stay_counted(site: SiteProcess, tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""A site, and the commands ``plan`` and ``apply`` over a project that crawls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page
+from tests.site.client import SiteProcess
+
+HOST = "plans.acme.test"
+NAMES = [f"/p/{number}.html" for number in range(20)]
+
+
+@contextmanager
+def make_site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        site.set_page(HOST, "/", page("start", *NAMES, "/secret/a.html", "/goes", "/gone.html"))
+        for number, name in enumerate(NAMES):
+            head = f'<meta name="dc.creator" content="author {number % 3}">'
+            site.set_page(HOST, name, page(f"page {number}", "/", text=f"all of number {number}", head=head))
+        site.set_page(HOST, "/secret/a.html", page("secret", "/secret/b.html", text="hidden a"))
+        site.set_page(HOST, "/secret/b.html", page("secret b", text="hidden b"))
+        yield site
+
+
+def plan(project: CrawlProject, *, code: int = 0) -> dict[str, Any]:
+    ended = project.command("plan", project.name, "--json")
+    assert ended.returncode == code, ended.stderr
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+def apply(project: CrawlProject, made: dict[str, Any], *, code: int = 0) -> dict[str, Any]:
+    ended = project.command("apply", made["plan"], "--json")
+    assert ended.returncode == code, ended.stderr
+    done: dict[str, Any] = json.loads(ended.stdout)
+    return done
+
+
+def status(project: CrawlProject) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(project.command("status", project.name, "--json").stdout)
+    return found
+
+
+def edit(project: CrawlProject, **tables: Any) -> None:
+    project.edit(**({"start": {"urls": [project.site.url(HOST)]}, "scope": {"include_hosts": [HOST]}} | tables))
+
+
+def crawled(folder: Path, site: SiteProcess) -> CrawlProject:
+    """A project that has crawled the site; what was requested is forgotten."""
+    made = new_project(folder, site)
+    edit(made)
+    made.crawl()
+    site.clear_log()
+    return made
