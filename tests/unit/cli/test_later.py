@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from searchcrawl.cli import dispatch
+from searchcrawl.cli import commands, dispatch, later
 from searchcrawl.sources import config, project
 from searchcrawl.sources.checking import read_known_keys
 from searchcrawl.sources.config import Source
@@ -141,3 +142,15 @@ def test_command_line_when_promised_then_it_is_known_or_said_to_come(
     said = capsys.readouterr().err
     assert "unknown" not in said
     assert "unrecognized" not in said
+
+
+def test_commands_of_a_later_release_when_listed_then_none_is_built() -> None:
+    assert later.COMMANDS.isdisjoint(commands.list_names())
+
+
+@pytest.mark.parametrize("command", sorted(later.OPTIONS))
+def test_options_of_a_later_release_when_listed_then_none_is_built(command: str) -> None:
+    parser = argparse.ArgumentParser(conflict_handler="resolve")
+    dispatch.make_command(command).add_options(parser)
+
+    assert later.OPTIONS[command].isdisjoint(option for action in parser._actions for option in action.option_strings)
