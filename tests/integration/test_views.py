@@ -13,6 +13,7 @@ from sqlalchemy import insert, text
 from searchcrawl import urls as identity
 from searchcrawl.codes import Code, describe_code
 from searchcrawl.counters import COUNTS
+from searchcrawl.exceptions import StoreError
 from searchcrawl.queries.runs import list_runs
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
@@ -126,3 +127,13 @@ def test_views_when_a_writer_is_at_work_then_they_are_read_meanwhile(filled: Fil
         seen = [read(filled, f"SELECT count(*) AS rows_there FROM {name}") for name in VIEWS]
 
     assert seen == [[{"rows_there": 1}]] * 3
+
+
+@pytest.mark.parametrize("view", [*VIEWS])
+def test_views_when_somebody_writes_to_them_then_nothing_changes(filled: FilledStore, view: str) -> None:
+    with pytest.raises(StoreError), filled.database.write_once() as transaction:
+        transaction.execute(text(f"UPDATE {view} SET source = 'other'"))
+    with pytest.raises(StoreError), filled.database.write_once() as transaction:
+        transaction.execute(text(f"DELETE FROM {view}"))
+
+    assert read(filled, "SELECT source FROM view_runs") == [{"source": "demo"}]
