@@ -120,6 +120,8 @@ def _become(order: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(order["environment"], PYTHONPATH=str(ROOT))
+    # The folder of this process was chosen by the environment that it began with.
+    tempfile.tempdir = None
     if mounts := order.get("mounts"):
         _enter(mounts)
     os.chdir(order["folder"])
