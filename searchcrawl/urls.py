@@ -56,6 +56,8 @@ def resolve(text: str, base: str | None = None) -> str:
 def hide_user_info(text: str) -> str:
     """A URL as somebody wrote it, or what is none, without user and password, for messages."""
     scheme, colon, rest = text.partition(":")
+    if scheme.lower() == "mailto":
+        return text
     # As browsers read it: slashes may lean back, or be missing.
     place = rest.lstrip("/\\ \t\r\n")
     end = min((place.find(mark) for mark in "/\\?#" if mark in place), default=len(place))

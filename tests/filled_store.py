@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
@@ -21,6 +23,8 @@ from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
+from searchcrawl.store.runs.lease import Lease
+from searchcrawl.store.schema import leases
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl, Settled
@@ -78,6 +82,12 @@ class FilledStore:
             self.settle(path, code)
         with self.database.write_once() as transaction:
             document_table.store(transaction, self.run.source_id, [self._stored(path, code) for path in paths])
+
+    def find_lease(self) -> Lease:
+        """The lease as whoever has it now."""
+        with self.database.read_once() as transaction:
+            query = select(leases.c.fence).where(leases.c.source_id == self.run.source_id)
+            return Lease(self.run.source_id, transaction.execute(query).scalar_one())
 
     def send(self) -> int:
         """Delivers what is cached and notes the receipts; the version of the delivery."""

@@ -91,7 +91,7 @@ def _mark(version: int, digest: bytes) -> bytes:
 
 
 def _find_version(digest: bytes | None) -> int | None:
-    if digest is None:
+    if not digest:
         return None
     return 1 if len(digest) == _SHA256_BYTES else digest[0]
 

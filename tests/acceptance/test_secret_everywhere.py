@@ -28,15 +28,22 @@ MARK: Final = "c4n4ry"
 HOST: Final = "form.acme.test"
 #: The words of each command; those that need no source have None.
 WORDS: Final[Mapping[str, tuple[str, ...] | None]] = {
+    "apply": ("demo-1",),
     "cache": ("count", "demo"),
     "crawl": ("demo",),
+    # It would take away what the others are asked about.
+    "delete": None,
     "explain": ("{url}one.html", "--live"),
     "flush": ("demo",),
+    "forget": None,
     "init": None,
     "list": (),
+    "plan": ("demo",),
     "quarantine": ("list", "demo"),
     "quick": None,
+    "recrawl": ("demo", "--failed"),
     "resend": ("demo",),
+    "runs": ("demo",),
     "search": ("*",),
     "sources": ("show", "demo"),
     "status": ("demo",),

@@ -118,6 +118,7 @@ def test_flush_when_a_page_was_fetched_anew_since_its_record_was_found_damaged_t
         # The crawl goes on while the index works on the first part.
         if not met:
             assert was_tried.wait(30)
+            filled.run.lease = filled.find_lease()
             filled.fetch("/d")
         met.extend(titles(batch))
 

@@ -18,8 +18,19 @@ KEPT = {
     "content_length",
     "leaving",
 }
-#: What a refused row keeps: the URL, where it was found, and that it is refused.
-KEPT_OF_ROW = {"id", "source_id", "key", "url", "host_id", "depth", "referrer_id", "first_seen_ms", "sitemap_id"}
+#: What a refused row keeps: the URL, where and in which run it was found, and that it is refused.
+KEPT_OF_ROW = {
+    "id",
+    "source_id",
+    "key",
+    "url",
+    "host_id",
+    "depth",
+    "referrer_id",
+    "first_seen_ms",
+    "sitemap_id",
+    "run_id",
+}
 SET_ANEW = {"fetch_state", "code", "rule", "attempts", "failed_runs"}
 
 
