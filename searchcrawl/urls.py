@@ -16,6 +16,8 @@ from searchcrawl.exceptions import InvalidUrl
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _ESCAPED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+#: A host as people type it, with or without a port, and what follows it.
+_WITHOUT_SCHEME: Final = re.compile(r"\s*(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]|\s*\Z)")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -51,6 +53,20 @@ def resolve(text: str, base: str | None = None) -> str:
     except ValueError as error:
         raise InvalidUrl(f"not a URL: {hide_user_info(text)[:200]!r}") from error
     return _take_identity(parsed, text)
+
+
+def resolve_typed(text: str) -> str:
+    """The identity of a URL as people type it: ``host:port/path`` without a scheme is one of http.
+
+    Raises InvalidUrl as ``resolve`` does.
+    """
+    try:
+        return resolve(text)
+    except InvalidUrl:
+        # The name of a host before its port looks like a scheme, so a URL of another scheme is looked at, too.
+        if _WITHOUT_SCHEME.match(text) is None:
+            raise
+    return resolve(f"http://{text.strip()}")
 
 
 def hide_user_info(text: str) -> str:

@@ -169,7 +169,7 @@ def _collect_links(document: Document, page: Page, source: Source) -> FoundLinks
     follow = source.scope.follow_links
     canonical = document.canonical_link or (Link(document.canonical) if document.canonical is not None else None)
     canonicals = (canonical,) if canonical is not None and follow else ()
-    links = page.links if follow and not page.nofollow else ()
+    links = page.links if follow and not (page.nofollow and source.keep.meta_robots) else ()
     return FoundLinks(document.claim.url_id, document.claim.depth + 1, links, canonicals, only_counted=True)
 
 

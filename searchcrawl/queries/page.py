@@ -75,7 +75,7 @@ def _decide_links(document: Document, page: Page, run: Run) -> Iterator[dict[str
     for link in kept:
         decision = run.boundary.decide(link.url, depth)
         allowed, rule = decision.allowed, decision.text
-        if link.nofollow or page.nofollow:
+        if link.nofollow or (page.nofollow and run.source.keep.meta_robots):
             allowed, rule = False, "rel=nofollow" if link.nofollow else "robots nofollow of the page"
         elif not run.source.finds_urls:
             allowed, rule = False, f"mode: {run.source.mode}"

@@ -213,7 +213,10 @@ class Keep(Table):
     exclude_urls: Rules = Field((), description="URL rules; pages that match one are not indexed.")
     include_names: Rules = Field((), description="File names, with `*`; only pages that match one are indexed.")
     exclude_names: Rules = Field((), description="File names, with `*`; pages that match one are not indexed.")
-    meta_robots: bool = Field(True, description="Obey `noindex` and `nofollow` of pages and of X-Robots-Tag headers.")
+    meta_robots: bool = Field(
+        True,
+        description="Obey `noindex` and `nofollow` of pages and of X-Robots-Tag headers; `rel=nofollow` of a link counts in any case.",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Keep:

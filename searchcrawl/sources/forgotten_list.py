@@ -56,12 +56,12 @@ def _read_now(path: Path, file: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def check_line(text: str, *, file: str = "", place: str = "") -> str:
-    """A line as it is kept: a URL as its identity; raises ConfigurationError."""
+def check_line(text: str, *, file: str = "", place: str = "", is_typed: bool = False) -> str:
+    """A line as it is kept: a URL as its identity; ``is_typed``: as people type it. Raises ConfigurationError."""
     pattern = read_pattern(text)
     if pattern is None:
         try:
-            return urls.resolve(text)
+            return urls.resolve_typed(text) if is_typed else urls.resolve(text)
         except InvalidUrl as error:
             message = f"not an http or https URL, nor {PATTERN} and a URL rule (got {quote_value(text)})"
             raise ConfigurationError(to_one_line(file), place, message) from error

@@ -101,7 +101,7 @@ def stored(folder: Path) -> list[list[tuple[Any, ...]]]:
 def test_explain_when_asked_without_live_then_shape_and_no_request(site: SiteProcess, ask: Any) -> None:
     site.clear_log()
 
-    found = ask("explain", site.url(HOST, "/x.zip#part"), "--json")
+    found = ask("explain", f"{HOST}:{site.port}/x.zip#part", "--json")
 
     told = found.object
     assert (found.code, list(told)) == (0, SHAPE)
@@ -187,7 +187,7 @@ def test_test_when_a_page_is_fetched_then_fields_text_and_links_with_verdicts_an
     before = stored(project.folder)
     site.clear_log()
 
-    found = ask("test", site.url(HOST, "/hop"), "--source", "demo", "--json")
+    found = ask("test", f"{HOST}:{site.port}/hop", "--source", "demo", "--json")
 
     view = found.object
     assert (found.code, view["url"], view["code"]) == (0, site.url(HOST, "/hop"), 200)

@@ -79,6 +79,31 @@ def test_text_when_no_http_url_then_is_invalid(text: str, base: str | None) -> N
         urls.resolve(text, base)
 
 
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [
+        ("127.0.0.1:8183/x", "http://127.0.0.1:8183/x"),
+        ("127.0.0.1:8183", "http://127.0.0.1:8183/"),
+        ("localhost:8183/x?u=http://other.test/", "http://localhost:8183/x?u=http://other.test/"),
+        ("intranet", "http://intranet/"),
+        (" www.example.com/a b#part ", "http://www.example.com/a%20b"),
+        ("bücher.example?x", "http://xn--bcher-kva.example/?x"),
+        ("[::1]:80/x", "http://[::1]/x"),
+        ("HTTPS://example.com/x", "https://example.com/x"),
+    ],
+)
+def test_url_when_typed_without_a_scheme_then_is_one_of_http(text: str, identity: str) -> None:
+    assert urls.resolve_typed(text) == identity
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "/path", "?q", "mailto:me@example.com", "ftp://example.com/", "a b/", "*.example.com", "a:99999/"]
+)
+def test_text_when_typed_and_no_host_then_is_invalid(text: str) -> None:
+    with pytest.raises(InvalidUrl):
+        urls.resolve_typed(text)
+
+
 @pytest.mark.parametrize("text", ["http://example.com/\ud800", "\ud800", "http://\ud800/"])
 def test_text_when_it_holds_a_lone_surrogate_then_is_a_url_or_invalid(text: str) -> None:
     try:

@@ -82,7 +82,7 @@ class Command(BaseCommand):
 
 def _read_lines(args: list[str], opts: argparse.Namespace) -> list[str]:
     try:
-        lines = [check_line(url) for url in args]
+        lines = [check_line(url, is_typed=True) for url in args]
         lines += [check_line(f"{PATTERN} {pattern}") for pattern in opts.pattern]
     except ConfigurationError as error:
         raise UsageError(error.message) from error

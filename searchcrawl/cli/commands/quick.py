@@ -64,7 +64,7 @@ class Command(BaseCommand):
         except ValueError as error:
             raise UsageError(f'--allow-private: not a network in CIDR form, as "10.0.0.0/8" ({error})') from None
         try:
-            opts.url = urls.parse(args[0] if "://" in args[0] else f"http://{args[0]}")
+            opts.url = urls.parse(urls.resolve_typed(args[0]))
         except InvalidUrl as error:
             raise UsageError(str(error)) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from contextlib import closing
 
+from searchcrawl import urls
 from searchcrawl.cli.command import Command as BaseCommand
 from searchcrawl.cli.output import print_line, print_object
 from searchcrawl.exit_codes import Exit
@@ -35,10 +36,11 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
+        url = None if opts.url is None else urls.resolve_typed(opts.url)
         source = load_source(project, args[0])
         install_run_log(project, source)
         with closing(Database(project.database_url, project.root)) as database:
-            done = recrawl(project, source, database, url=opts.url, failed=opts.failed)
+            done = recrawl(project, source, database, url=url, failed=opts.failed)
         if opts.json:
             print_object(done)
         else:

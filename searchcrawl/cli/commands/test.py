@@ -47,7 +47,7 @@ class Command(BaseCommand):
 
         project = self.load_project()
         source = load_source(project, opts.source)
-        url = urls.resolve(args[0])
+        url = urls.resolve_typed(args[0])
         if not isinstance(self.crawler_process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
         with closing(Database(project.database_url, project.root)) as database:

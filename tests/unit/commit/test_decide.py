@@ -63,6 +63,16 @@ def test_document_when_its_author_says_nofollow_then_no_link_is_found() -> None:
     assert [list(found.links) for found in decided(document(page=page)).found] == [[]]
 
 
+def test_document_when_robots_directives_are_ignored_then_its_links_are_found_though_it_says_nofollow() -> None:
+    said, unsaid = (Link("http://site.test/a", nofollow=True), Link("http://site.test/b"))
+    page = Page(text="x", nofollow=True, links=(said, unsaid))
+
+    # That of a link is said of the link, not of the page.
+    assert [list(found.links) for found in decided(document(page=page), keep={"meta_robots": False}).found] == [
+        [said, unsaid]
+    ]
+
+
 def test_document_when_its_text_differs_then_it_is_stored_as_changed() -> None:
     group = decided(document("new", claim=known("old")))
 
