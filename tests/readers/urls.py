@@ -88,6 +88,16 @@ def _read(given: bytes) -> str:
 @declare(
     *PARTS,
     most=65_536,
+    grown=[lambda n: " " * n, lambda n: "a." * n, lambda n: "[" + ":" * n, lambda n: "a" + " " * n + "b"],
+    raises=(InvalidUrl,),
+)
+def typed_url(given: bytes) -> None:
+    urls.resolve_typed(given.decode("utf-8", "replace"))
+
+
+@declare(
+    *PARTS,
+    most=65_536,
     grown=[lambda n: "../" * n, lambda n: "a/../" * n, lambda n: "%" * n, lambda n: "//" + "a." * n],
 )
 def link(given: bytes) -> None:
