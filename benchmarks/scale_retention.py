@@ -21,8 +21,9 @@ from searchcrawl import clock
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.run import Run
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.host_schema import hosts
 from searchcrawl.store.hosts import host_table
-from searchcrawl.store.schema import hosts, urls
+from searchcrawl.store.schema import urls
 
 T = TypeVar("T")
 

@@ -23,8 +23,8 @@ from searchcrawl.store.documents import document_table, segment_table
 from searchcrawl.store.documents.document_table import StoredDocument
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.hosts import host_table
+from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs.lease import Lease
-from searchcrawl.store.schema import leases
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_table
 from searchcrawl.store.urls.url_table import NewUrl, Settled

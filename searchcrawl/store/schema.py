@@ -1,4 +1,4 @@
-"""The tables. Times are milliseconds since 1970 (UTC); digests are raw bytes.
+"""The tables of sources, URLs and documents. Times are milliseconds since 1970 (UTC); digests are raw bytes.
 
 A change here needs a migration; a test compares the two.
 """
@@ -12,7 +12,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     SmallInteger,
     Table,
     Text,
@@ -21,11 +20,9 @@ from sqlalchemy import (
 )
 
 from searchcrawl.codes import WARNED
-from searchcrawl.store.naming import NAMES, RowId
+from searchcrawl.store.naming import RowId, metadata
 from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import CLAIMED, PENDING, DocumentState, FetchState
-
-metadata = MetaData(naming_convention=NAMES)
 
 sources = Table(
     "sources",
@@ -42,38 +39,6 @@ sources = Table(
     Column("orphans", SmallInteger, nullable=False, server_default="0"),
     Column("recrawl", Text),  # Why rows are to be visited without validators since the last completed run (recrawl).
     Column("forgotten", Text),  # The list of forgotten URLs that all rows agree with (rules.forgotten.digest).
-)
-
-hosts = Table(
-    "hosts",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),  # host:port
-    # No request before this moment, by the delay; when that was noted, as the clock may have been ahead then.
-    Column("next_allowed_ms", BigInteger, nullable=False, server_default="0"),
-    Column("reserved_ms", BigInteger, nullable=False, server_default="0"),
-    # 1: the host answers any path with a page, even one that cannot exist, and has real pages too (L9).
-    Column("answers_any", SmallInteger, nullable=False, server_default="0"),
-    # Failures in a row in all processes, and the time of the last one.
-    Column("failures", Integer, nullable=False, server_default="0"),
-    Column("failed_ms", BigInteger, nullable=False, server_default="0"),
-    # No process sends a request until this moment (a back-off, or a longer block); the code of the reason; when noted.
-    Column("closed_until_ms", BigInteger, nullable=False, server_default="0"),
-    Column("closed_code", Integer, nullable=False, server_default="0"),
-    Column("closed_ms", BigInteger, nullable=False, server_default="0"),
-    # When it was last known to be used, some hours late (store.hosts.host_table); 0: that was never noted.
-    Column("used_ms", BigInteger, nullable=False, server_default="0"),
-    Index("ix_hosts_closed_until_ms", "closed_until_ms", sqlite_where=text("closed_until_ms > 0")),
-)
-
-# The saved robots.txt of each origin: the last one that could be fetched, compressed.
-robots_copies = Table(
-    "robots_copies",
-    metadata,
-    # scheme://host[:port]
-    Column("origin", Text, primary_key=True),
-    Column("body", LargeBinary, nullable=False),
-    Column("fetched_ms", BigInteger, nullable=False),
 )
 
 urls = Table(
@@ -338,63 +303,4 @@ refused_links = Table(
     Column("host", Text),
     Column("links", BigInteger, nullable=False),
     Index("ix_refused_links_source_id", "source_id"),
-)
-
-segments = Table(
-    "segments",
-    metadata,
-    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("committed_bytes", BigInteger, nullable=False),
-    # Where records were moved here out of other segments: the number of the newest of these; null: pages are appended.
-    Column("newest", Integer),
-)
-
-batches = Table(
-    "batches",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
-    Column("run_id", Integer, nullable=False),
-    Column("crawl_version", BigInteger, nullable=False),
-    Column("state", SmallInteger, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-    # How many removals it has that count towards the limits on deleting.
-    Column("removals", Integer, nullable=False, server_default="0"),
-    Index("ix_batches_source_id_state", "source_id", "state"),
-    Index("ix_batches_removals", "source_id", sqlite_where=text("removals > 0")),
-    sqlite_autoincrement=True,
-)
-
-runs = Table(
-    "runs",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("started_ms", BigInteger, nullable=False),
-    # Rows settled before this moment are due; a run that continues another one has the same.
-    Column("horizon_ms", BigInteger, nullable=False),
-    Column("ended_ms", BigInteger),
-    Column("end_reason", Text),
-    Column("exit_code", SmallInteger),
-    # The last delivery of any source before its horizon: documents that are in the index since then were there before.
-    Column("batch_before", Integer),
-    # The fingerprint of the configuration when it began: an edit makes all rows due again.
-    Column("fingerprint", Text),
-    Column("counts", Text, nullable=False, server_default="{}"),
-    Index("ix_runs_source_id", "source_id"),
-    sqlite_autoincrement=True,
-)
-
-leases = Table(
-    "leases",
-    metadata,
-    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True),
-    # Machine, boot, process and its start: a later process with the same pid is another holder.
-    Column("holder", Text, nullable=False),
-    Column("fence", BigInteger, nullable=False),
-    # The last beat by the clock of the store (store.engine.dialect); null: released.
-    Column("renewed_ms", BigInteger),
-    Column("beat_ms", BigInteger),  # The same by the boot clock of the holder's machine; null: its release knows none.
 )

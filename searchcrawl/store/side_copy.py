@@ -24,9 +24,12 @@ from sqlalchemy import (
 )
 
 from searchcrawl.codes import REFUSED
+from searchcrawl.store.all_tables import ALL_TABLES
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.schema import documents, hosts, leases, metadata, outlinks, robots_copies, sources, urls
+from searchcrawl.store.host_schema import hosts, robots_copies
+from searchcrawl.store.run_schema import leases
+from searchcrawl.store.schema import documents, outlinks, sources, urls
 from searchcrawl.store.states import DocumentState, FetchState
 
 _ROWS: Final = 2_000
@@ -58,7 +61,7 @@ def copy_source(database: Database, side: Database, source_id: int | None) -> No
 
 
 def _copy(transaction: Transaction, *, side: Database, source_id: int) -> None:
-    for table in metadata.sorted_tables:
+    for table in ALL_TABLES.sorted_tables:
         if table not in _LEFT_OUT:
             result = transaction.execute(_select_rows(table, source_id))
             while rows := result.fetchmany(_ROWS):

@@ -21,7 +21,8 @@ from searchcrawl.exceptions import CacheError
 from searchcrawl.rules.turned_pages import PageWords
 from searchcrawl.store.documents import document_table, former_table, segment_table
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import batches, documents, segments
+from searchcrawl.store.run_schema import batches, segments
+from searchcrawl.store.schema import documents
 from searchcrawl.store.states import BatchState
 from tests.factories import claim, document
 from tests.filled_store import SITE, CachedStore

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, insert, literal, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import batches, documents, urls
+from searchcrawl.store.run_schema import batches
+from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of
 from searchcrawl.store.states import PENDING, BatchState, DocumentState
 

@@ -11,7 +11,8 @@ from sqlalchemy import Column, ColumnElement, TextClause, case, func, or_, selec
 from searchcrawl.rules.lifecycle import describe_evidence
 from searchcrawl.store.batches.removal_table import COLUMNS, PAGE_ROWS, ROWS, RemovalCandidate
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import documents, runs, sources, urls
+from searchcrawl.store.run_schema import runs
+from searchcrawl.store.schema import documents, sources, urls
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import DocumentState
 

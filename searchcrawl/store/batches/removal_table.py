@@ -11,7 +11,8 @@ from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, set_documents
 from searchcrawl.store.documents.document_table import MAYBE_INDEXED, OUT_OF_QUARANTINE
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import batches, documents, runs, urls
+from searchcrawl.store.run_schema import batches, runs
+from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import is_one_of, split
 from searchcrawl.store.states import PENDING, BatchState, DocumentState, EndReason, FetchState, Leaving
 from searchcrawl.store.urls import orphan_table

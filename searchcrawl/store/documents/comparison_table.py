@@ -11,7 +11,8 @@ from searchcrawl.store.batches import batch_table
 from searchcrawl.store.documents.document_table import IS_COPY
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import batches, documents, runs, urls
+from searchcrawl.store.run_schema import batches, runs
+from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.states import BatchState, DocumentState
 from searchcrawl.store.urls import url_table
 

@@ -10,7 +10,8 @@ from sqlalchemy import Table, bindparam, func, select, update
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import documents, former_documents, segments
+from searchcrawl.store.run_schema import segments
+from searchcrawl.store.schema import documents, former_documents
 from searchcrawl.store.statements import split
 
 #: Tables whose rows say where a record is.

@@ -12,7 +12,7 @@ from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, Strin
 
 from searchcrawl.exceptions import StoreNewer
 from searchcrawl.failpoints import reach
-from searchcrawl.store.schema import metadata
+from searchcrawl.store.all_tables import ALL_TABLES
 from searchcrawl.store.views import create_views, drop_views
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def create_tables(connection: Connection) -> None:
     Raises the driver's error where the database has a table of the same name: another program made it.
     """
     _copy_index_conditions(connection.dialect.name)
-    metadata.create_all(connection, checkfirst=False)
+    ALL_TABLES.create_all(connection, checkfirst=False)
     create_views(connection)
     reach("migrate.mid")
     VERSIONS.create(connection, checkfirst=False)
@@ -80,7 +80,7 @@ def configure_alembic() -> Config:
 
 def _copy_index_conditions(dialect: str) -> None:
     """Gives partial indexes the conditions that they have in SQLite; to declare them for all would load all dialects."""
-    for table in metadata.tables.values():
+    for table in ALL_TABLES.tables.values():
         for index in table.indexes:
             condition = index.dialect_options["sqlite"]["where"]
             if condition is not None:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Row, and_, delete, select, text, update
 from searchcrawl import clock
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import hosts, robots_copies
+from searchcrawl.store.host_schema import hosts, robots_copies
 from searchcrawl.store.statements import split
 
 #: A name in DNS is shorter; longer ones of links would not fit into an index of PostgreSQL.

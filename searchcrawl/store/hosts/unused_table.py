@@ -12,7 +12,8 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import hosts, urls
+from searchcrawl.store.host_schema import hosts
+from searchcrawl.store.schema import urls
 from searchcrawl.store.statements import split
 
 #: Ids whose rows are read in one transaction.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from alembic import context
 
-from searchcrawl.store.schema import metadata
+from searchcrawl.store.all_tables import ALL_TABLES
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=False)
+context.configure(
+    connection=context.config.attributes["connection"], target_metadata=ALL_TABLES, transactional_ddl=False
+)
 context.run_migrations()

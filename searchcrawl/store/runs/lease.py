@@ -15,8 +15,8 @@ from searchcrawl import clock
 from searchcrawl.exceptions import LeaseLost, SourceBusy
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
+from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs import holder
-from searchcrawl.store.schema import leases
 
 BEAT_SECONDS: Final = 5.0
 EXPIRY_MS: Final = 30_000

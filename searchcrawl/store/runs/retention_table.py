@@ -12,8 +12,9 @@ from searchcrawl.codes import REFUSED
 from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.store.documents import segment_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.run_schema import batches, runs, segments
 from searchcrawl.store.runs.run_table import find_last_completed
-from searchcrawl.store.schema import batches, documents, former_documents, outlinks, runs, segments, urls
+from searchcrawl.store.schema import documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import BatchState, DocumentState, FetchState, Leaving
 from searchcrawl.store.urls import url_classes

@@ -12,7 +12,8 @@ from sqlalchemy import Row, bindparam, func, insert, literal, select, update
 from searchcrawl.counters import select_kept, sum_up
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
-from searchcrawl.store.schema import batches, runs, sources, urls
+from searchcrawl.store.run_schema import batches, runs
+from searchcrawl.store.schema import sources, urls
 from searchcrawl.store.statements import unindexed
 from searchcrawl.store.states import EndReason, RunKind
 

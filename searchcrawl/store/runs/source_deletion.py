@@ -9,18 +9,15 @@ from sqlalchemy import Column, Table, delete, select
 from searchcrawl.store.batches import removal_table
 from searchcrawl.store.documents.document_table import MAYBE_INDEXED
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.run_schema import batches, leases, runs, segments
 from searchcrawl.store.runs import lease
 from searchcrawl.store.runs.lease import Lease
 from searchcrawl.store.schema import (
-    batches,
     documents,
     former_documents,
-    leases,
     outlinks,
     patterns,
     refused_links,
-    runs,
-    segments,
     sitemaps,
     sources,
     urls,

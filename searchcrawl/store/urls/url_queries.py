@@ -11,7 +11,9 @@ from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, 
 
 from searchcrawl.codes import WARNED, Code
 from searchcrawl.store.engine.database import Database, Transaction
-from searchcrawl.store.schema import batches, documents, hosts, sitemaps, urls
+from searchcrawl.store.host_schema import hosts
+from searchcrawl.store.run_schema import batches
+from searchcrawl.store.schema import documents, sitemaps, urls
 from searchcrawl.store.statements import is_one_of, unindexed
 from searchcrawl.store.states import INDEXABLE, BatchState, DocumentState, FetchState, Leaving
 

@@ -22,9 +22,10 @@ from searchcrawl.politeness.host_registry import HostRegistry
 from searchcrawl.politeness.slot_reservations import SlotReservations
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store.engine.database import Database, Transaction
+from searchcrawl.store.host_schema import hosts
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.schema import hosts, urls
+from searchcrawl.store.schema import urls
 from tests.filled_store import FilledStore
 
 DAYS: Final = 90

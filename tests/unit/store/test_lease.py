@@ -17,9 +17,9 @@ from sqlalchemy import select, text, update
 from searchcrawl import clock
 from searchcrawl.exceptions import LeaseLost, SourceBusy
 from searchcrawl.store.engine.database import Database
+from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs import holder, lease
 from searchcrawl.store.runs.lease import EXPIRY_MS, Lease
-from searchcrawl.store.schema import leases
 from tests.filled_store import FilledStore
 from tests.unit.store.support_store import SOURCE, age_leases
 

@@ -19,10 +19,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
 from searchcrawl.exceptions import StoreError, StoreNewer
+from searchcrawl.store.all_tables import ALL_TABLES
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.engine.migration import HEAD, configure_alembic, migrate
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.schema import metadata
 from searchcrawl.store.urls import suspect_table
 from tests.older_store import copy_to_older, opened, revision_of, tables_of
 from tests.postgres_server import PASSWORD, RunningPostgres
@@ -152,7 +152,7 @@ def test_head_when_it_is_named_without_alembic_then_it_is_the_newest() -> None:
 def test_migrations_when_run_then_they_equal_the_tables_of_the_code(empty_store_url: str, tmp_path: Path) -> None:
     with migrated_from_nothing(empty_store_url, tmp_path) as transaction:
         context = MigrationContext.configure(transaction, opts={"compare_type": True, "compare_server_default": True})
-        differences = compare_metadata(context, metadata)
+        differences = compare_metadata(context, ALL_TABLES)
 
     assert differences == []
 
@@ -184,7 +184,7 @@ def test_store_when_it_has_tables_of_somebody_else_then_a_store_error_says_so_an
 
 
 def test_indexes_when_they_are_partial_then_both_stores_have_them_so(tmp_path: Path, empty_postgres_url: str) -> None:
-    partial = {index.name for table in metadata.tables.values() for index in table.indexes if index.dialect_kwargs}
+    partial = {index.name for table in ALL_TABLES.tables.values() for index in table.indexes if index.dialect_kwargs}
     for url in (URL, empty_postgres_url):
         Database(url, tmp_path).close()
 

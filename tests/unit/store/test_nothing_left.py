@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from searchcrawl.store.all_tables import ALL_TABLES
+from searchcrawl.store.run_schema import leases
 from searchcrawl.store.runs import source_deletion
-from searchcrawl.store.schema import documents, leases, metadata, urls
+from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.urls import forget_table
 
 #: What an emptied document keeps: whose it is, and how far its removal is.
@@ -35,7 +37,7 @@ SET_ANEW = {"fetch_state", "code", "rule", "attempts", "failed_runs"}
 
 
 def test_tables_when_a_source_is_deleted_then_each_that_names_it_is_emptied() -> None:
-    named = {table for table in metadata.tables.values() if "source_id" in table.c or "url_id" in table.c}
+    named = {table for table in ALL_TABLES.tables.values() if "source_id" in table.c or "url_id" in table.c}
 
     assert named - {urls, leases, *source_deletion.OF_URL, *source_deletion.OF_SOURCE} == set()
 

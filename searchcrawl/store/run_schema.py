@@ -1,0 +1,69 @@
+"""The tables of runs, and of what they write and send. Times are as in ``schema``.
+
+A change here needs a migration; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, SmallInteger, Table, Text, text
+
+from searchcrawl.store.naming import metadata
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("started_ms", BigInteger, nullable=False),
+    # Rows settled before this moment are due; a run that continues another one has the same.
+    Column("horizon_ms", BigInteger, nullable=False),
+    Column("ended_ms", BigInteger),
+    Column("end_reason", Text),
+    Column("exit_code", SmallInteger),
+    # The last delivery of any source before its horizon: documents that are in the index since then were there before.
+    Column("batch_before", Integer),
+    # The fingerprint of the configuration when it began: an edit makes all rows due again.
+    Column("fingerprint", Text),
+    Column("counts", Text, nullable=False, server_default="{}"),
+    Index("ix_runs_source_id", "source_id"),
+    sqlite_autoincrement=True,
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True),
+    # Machine, boot, process and its start: a later process with the same pid is another holder.
+    Column("holder", Text, nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    # The last beat by the clock of the store (store.engine.dialect); null: released.
+    Column("renewed_ms", BigInteger),
+    Column("beat_ms", BigInteger),  # The same by the boot clock of the holder's machine; null: its release knows none.
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    Column("run_id", Integer, nullable=False),
+    Column("crawl_version", BigInteger, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    # How many removals it has that count towards the limits on deleting.
+    Column("removals", Integer, nullable=False, server_default="0"),
+    Index("ix_batches_source_id_state", "source_id", "state"),
+    Index("ix_batches_removals", "source_id", sqlite_where=text("removals > 0")),
+    sqlite_autoincrement=True,
+)
+
+segments = Table(
+    "segments",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("committed_bytes", BigInteger, nullable=False),
+    # Where records were moved here out of other segments: the number of the newest of these; null: pages are appended.
+    Column("newest", Integer),
+)
