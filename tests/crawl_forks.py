@@ -10,8 +10,8 @@ import atexit
 import contextlib
 import json
 import os
-import queue
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TextIO
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
@@ -28,11 +28,11 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 class Running:
     """A command under way, and its exit code once ``wait`` returned (negative: the signal that ended it)."""
 
-    def __init__(self, fork: _Fork, pid: int, output: Path, give_back: Callable[[_Fork], None]) -> None:
-        self._fork = fork
-        self.pid = pid
+    def __init__(self, answers: TextIO, output: Path, then: Callable[[], None]) -> None:
+        self._answers = answers
+        self.pid = int(_read(answers))
         self.output = output
-        self._give_back = give_back
+        self._then = then
         self._code: int | None = None
 
     def signal(self, number: int) -> None:
@@ -64,99 +64,86 @@ class Running:
             timer = threading.Timer(120, self.signal, [signal.SIGKILL])
             timer.start()
             try:
-                self._code = int(self._fork.read())
+                self._code = int(_read(self._answers))
             finally:
                 timer.cancel()
-                self._give_back(self._fork)
+                self._answers.close()
+                self._then()
         return self._code
 
 
-class _Fork:
-    """One process that forks; it has one command under way at a time."""
+def _read(answers: TextIO) -> str:
+    line = answers.readline()
+    if not line:
+        raise RuntimeError("the process that forks has ended")
+    return line
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fork_server"],
+
+class _ForkServer:
+    """The process that forks, for all tests of this process: started for the first command; any thread may ask it."""
+
+    def __init__(self, **variables: str) -> None:
+        self._variables = variables
+        self._starting = threading.Lock()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[str]
+
+    def start(self) -> Path:
+        """Has it loaded; the socket that it listens on."""
+        with self._starting:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="forks-")
+                self._process = self._launch(self._socket)
+                assert self._process.stdout is not None
+                _read(self._process.stdout)
+            return self._socket
+
+    @property
+    def _socket(self) -> Path:
+        assert self._folder is not None
+        return Path(self._folder.name, "socket")
+
+    def _launch(self, path: Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.fork_server", str(path)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+            env={**os.environ, "PYTHONPATH": str(ROOT), **self._variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._loaded = False
 
-    def wait_until_loaded(self) -> None:
-        if not self._loaded:
-            self.read()
-            self._loaded = True
-
-    def read(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError("the process that forks has ended")
-        return line
-
-    def send(self, order: dict[str, Any]) -> None:
-        self.wait_until_loaded()
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
+    def ask(self, order: dict[str, Any]) -> TextIO:
+        """Has a command started; its pid and later its exit code can be read, a line each."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.start()))
+            connection.sendall(json.dumps(order).encode() + b"\n")
+            return connection.makefile(encoding="ascii")
 
     def stop(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(30)
-        self._process.stdout.close()
+        if self._folder is not None:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.close()
+            self._process.wait(30)
+            self._process.stdout.close()
+            self._folder.cleanup()
 
 
-class _Pool:
-    """The processes that fork, for all tests of this process: as many as there were commands at once."""
-
-    def __init__(self, **variables: str) -> None:
-        self._variables = variables
-        self._free: queue.SimpleQueue[_Fork] = queue.SimpleQueue()
-        self._all: list[_Fork] = []
-
-    def grow(self, processes: int) -> None:
-        """Has so many of them loaded: commands that are to run at once start at once."""
-        new = [_Fork(self._variables) for _ in range(processes - len(self._all))]
-        self._all += new
-        for fork in new:
-            fork.wait_until_loaded()
-            self._free.put(fork)
-
-    def take(self) -> _Fork:
-        try:
-            return self._free.get_nowait()
-        except queue.Empty:
-            fork = _Fork(self._variables)
-            self._all.append(fork)
-            return fork
-
-    def give_back(self, fork: _Fork) -> None:
-        self._free.put(fork)
-
-    def stop(self) -> None:
-        for fork in self._all:
-            fork.stop()
-
-
-_POOL: Final = _Pool()
-atexit.register(_POOL.stop)
+_SERVER: Final = _ForkServer()
+atexit.register(_SERVER.stop)
 
 
 class Forks:
     """So many commands at once; more wait for their turn. A context manager; any thread may start.
 
-    With ``preload`` each loads that library before all others, and the processes that fork end with the context.
+    With ``preload`` each loads that library before all others, and the process that forks ends with the context.
     """
 
     def __init__(self, processes: int, *, preload: Path | None = None) -> None:
         self._places = threading.Semaphore(processes)
-        self._pool = _POOL if preload is None else _Pool(LD_PRELOAD=str(preload))
-        self._pool.grow(processes)
+        self._server = _SERVER if preload is None else _ForkServer(LD_PRELOAD=str(preload))
+        self._server.start()
 
     def __enter__(self) -> Self:
         return self
@@ -164,20 +151,16 @@ class Forks:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Where nothing was preloaded the processes that fork serve the next tests."""
-        if self._pool is not _POOL:
-            self._pool.stop()
+        """Where nothing was preloaded the process that forks serves the next tests."""
+        if self._server is not _SERVER:
+            self._server.stop()
 
     def start(self, folder: Path, *args: str, **variables: str) -> Running:
         """``searchcrawl ARGS`` in ``folder``; its output is appended to ``output.txt`` there."""
         self._places.acquire()
         output = folder / "output.txt"
-
-        def give_back(fork: _Fork) -> None:
-            self._pool.give_back(fork)
-            self._places.release()
-
-        return _start(_order(folder, args, variables, output, output), self._pool, give_back)
+        order = _order(folder, args, variables, output, output)
+        return Running(self._server.ask(order), output, self._places.release)
 
     def run(self, folder: Path, *args: str, **variables: str) -> int:
         """The same, until its end; the exit code."""
@@ -208,7 +191,7 @@ class CommandRunner:
             given, printed, errors = (Path(texts, name) for name in ("input", "printed", "errors"))
             given.write_text(text, "utf-8")
             order = _order(folder, args, variables, printed, errors) | {"input": str(given)} | more
-            code = _start(order, _POOL, _POOL.give_back).wait()
+            code = Running(_SERVER.ask(order), errors, lambda: None).wait()
             return subprocess.CompletedProcess(args, code, printed.read_text("utf-8"), errors.read_text("utf-8"))
 
 
@@ -234,12 +217,6 @@ def _order(
         "errors": str(errors),
         "environment": {**kept, **variables},
     }
-
-
-def _start(order: dict[str, Any], pool: _Pool, give_back: Callable[[_Fork], None]) -> Running:
-    fork = pool.take()
-    fork.send(order)
-    return Running(fork, int(fork.read()), Path(order["errors"]), give_back)
 
 
 @contextlib.contextmanager

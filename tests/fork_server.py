@@ -10,7 +10,9 @@ import importlib
 import json
 import os
 import pkgutil
+import selectors
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -56,22 +58,61 @@ _LATE: Final = (
 
 
 def main() -> None:
-    """Reads orders from standard input, forks for each, and tells the pid and then the exit code."""
+    """Listens on the Unix socket ``sys.argv[1]`` until standard input ends; each connection brings an order, a line of JSON.
+
+    For each it forks, and answers with the pid and, once the command has ended, with its exit code, a line each.
+    """
     _load()
     # Ctrl-C is for the commands of a test, not for us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers = os.dup(1)
-    os.write(answers, b"ready\n")
-    while line := sys.stdin.readline():
-        order = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            os.close(answers)
-            _become(order)
-            return
-        os.write(answers, b"%d\n" % pid)
-        _, status = os.waitpid(pid, 0)
-        os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(status))
+    with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as waiting:
+        listener.bind(sys.argv[1])
+        listener.listen()
+        waiting.register(listener, selectors.EVENT_READ)
+        waiting.register(sys.stdin, selectors.EVENT_READ)
+        os.write(1, b"ready\n")
+        order = _serve(listener, waiting)
+    if order:
+        _become(order)
+
+
+def _serve(listener: socket.socket, waiting: selectors.BaseSelector) -> dict[str, Any]:
+    """Serves until standard input ends; in a process that was forked it returns the order of that one."""
+    while True:
+        for key, _ in waiting.select():
+            if key.fileobj is sys.stdin:
+                return {}
+            if key.fileobj is not listener:
+                _tell_end(key, waiting)
+                continue
+            client, _ = listener.accept()
+            with client.makefile() as lines:
+                order: dict[str, Any] = json.loads(lines.readline())
+            pid = os.fork()
+            if pid == 0:
+                for other in [client, *_clients(waiting)]:
+                    other.close()
+                return order
+            client.sendall(b"%d\n" % pid)
+            waiting.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, client))
+
+
+def _clients(waiting: selectors.BaseSelector) -> list[socket.socket]:
+    """Those who wait for the end of a command; closes the handles of these commands."""
+    commands = [(key.fd, key.data[1]) for key in waiting.get_map().values() if key.data]
+    for handle, _ in commands:
+        os.close(handle)
+    return [client for _, client in commands]
+
+
+def _tell_end(key: selectors.SelectorKey, waiting: selectors.BaseSelector) -> None:
+    pid, client = key.data
+    waiting.unregister(key.fileobj)
+    os.close(key.fd)
+    _, status = os.waitpid(pid, 0)
+    # Who asked may have gone.
+    with client, contextlib.suppress(OSError):
+        client.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
 def _load() -> None:

@@ -173,7 +173,6 @@ def test_strip_parameters_when_edited_then_urls_that_are_others_leave_and_their_
     assert {back.codes[f"{SESSIONS}{path}"] for path in found} <= {200, 909}
 
 
-@pytest.mark.matrix
 def test_rewrite_when_edited_then_rows_follow_their_links_and_one_that_is_linked_as_it_is_stays(
     site: SiteProcess, tmp_path: Path
 ) -> None:

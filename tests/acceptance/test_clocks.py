@@ -14,8 +14,6 @@ from tests.acceptance.support_stories import Run, page, pages, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 HOST: Final = "clock.acme.test"
 NAMES: Final = ("one", "two", "three")
 ALL: Final = sorted([f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)])
@@ -33,6 +31,7 @@ def run_at(project: CrawlProject, seconds: int, *options: str, **variables: str)
     return run(project, *options, **{CLOCK: str(seconds)}, **variables)
 
 
+@pytest.mark.matrix
 @pytest.mark.few(2)
 @pytest.mark.parametrize("clocks", [(0, -DAY, -DAY, 0), (DAY, 0, 0), (DAY, -DAY, DAY)])
 def test_pages_when_the_clock_jumps_between_runs_then_each_run_visits_them_and_a_page_that_is_gone_leaves(
@@ -96,6 +95,7 @@ def test_pages_when_the_clock_was_ahead_once_and_hosts_have_a_delay_then_no_host
     assert after.ended.exit_code == 0
 
 
+@pytest.mark.matrix
 @pytest.mark.few(2)
 @pytest.mark.parametrize("jumps", [f"0,2:{-DAY},4:0", f"0,2:{DAY},4:0", f"0,2:{DAY},3:{-DAY},4:{2 * DAY},5:0"])
 def test_pages_when_the_clock_is_set_during_a_run_with_a_delay_then_it_goes_on_and_visits_them(

@@ -68,7 +68,6 @@ def are_found(project: CrawlProject) -> bool:
 
 
 @pytest.mark.few(3)
-@pytest.mark.matrix
 @pytest.mark.parametrize("decision", ["approve", "reject", None])
 @pytest.mark.parametrize(("target", "named"), [("/", 40), ("/page00.html", 39)])
 def test_copies_when_a_template_names_one_page_for_all_then_they_wait_and_are_found_until_somebody_decides(

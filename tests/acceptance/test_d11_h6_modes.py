@@ -13,8 +13,6 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import Run, Tell, page, pages, run, source, told_together
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 HOST = "modes.acme.test"
 ALL = {f"{HOST}/", *(f"{HOST}/{name}.html" for name in "abcd")}
 #: Of pages that come and go; each is another one.
@@ -185,6 +183,7 @@ def _not_delivered(run: Run) -> str:
     return next(one["message"] for one in run.ended.status["warnings"] if one["code"] == "no_delivery")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["examine first", "test first"])
 def test_first_run_when_it_delivers_nothing_then_rows_and_no_document_and_a_later_one_delivers_all(
     tell: Tell, name: str

@@ -57,7 +57,6 @@ def test_removals_when_an_outage_meets_runs_that_end_early_then_together_they_st
     assert sum(each.counts["deleted"] for each in ended) == len(NAMES) + 1 - left
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("days", [0, 2])
 def test_removals_when_completed_runs_follow_each_other_then_those_of_a_day_count_together(
     project: CrawlProject, days: int

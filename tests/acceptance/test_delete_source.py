@@ -144,6 +144,7 @@ def test_delete_when_the_index_alone_has_documents_of_it_then_they_go(project: C
 
 
 @pytest.mark.matrix
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step", STEPS)
 def test_delete_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
     put_aside(project)
@@ -167,6 +168,7 @@ def test_delete_when_killed_again_during_recovery_then_a_third_call_completes_it
     assert is_gone(project)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step", STEPS)
 def test_delete_when_killed_then_a_crawl_of_the_source_agrees_with_the_index(project: CrawlProject, step: str) -> None:
     killed = COMMANDS.run(project.folder, "delete", "demo", "--yes", SEARCHCRAWL_FAILPOINT=step)

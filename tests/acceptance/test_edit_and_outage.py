@@ -12,8 +12,6 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.site.client import SiteProcess
 
-pytestmark = pytest.mark.matrix
-
 HOST: Final = "edited.acme.test"
 NAMES: Final = ("one", "two", "three")
 ONE: Final = f"{HOST}/one.html"
@@ -53,6 +51,7 @@ def test_page_when_it_failed_in_the_run_after_an_edit_then_the_edit_counts_at_it
     assert (after.codes[ONE], ONE in after.versions) == (952, False)
 
 
+@pytest.mark.matrix
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "edit",

@@ -9,8 +9,6 @@ import pytest
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
 
-pytestmark = pytest.mark.matrix
-
 HOST = "copies.acme.test"
 COPIES = 150
 
@@ -58,6 +56,7 @@ def _join(number: int) -> Story:
 STORIES: dict[str, Story] = {"orders": _orders, "few": _join(10), "hundreds": _join(COPIES)}
 
 
+@pytest.mark.matrix
 def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_others(tell: Tell) -> None:
     first, second = tell("orders")
 

@@ -13,8 +13,6 @@ from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run,
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, write_project
 
-pytestmark = pytest.mark.matrix
-
 HOST = "survivor.acme.test"
 SAME = page("the same everywhere")
 
@@ -102,6 +100,7 @@ def site() -> Iterator[SiteProcess]:
         yield site
 
 
+@pytest.mark.matrix
 def test_f3_copy_when_the_text_of_its_survivor_waits_for_the_index_then_it_stays_until_that_is_there(
     site: SiteProcess, tmp_path: Path
 ) -> None:

@@ -70,7 +70,6 @@ def cut_short(project: CrawlProject, status: int | None = None, **lifecycle: Any
     return ended
 
 
-@pytest.mark.matrix
 def test_gone_pages_when_confirmations_are_asked_for_then_leave_once_enough_runs_saw_them(
     project: CrawlProject,
 ) -> None:

@@ -269,6 +269,7 @@ def test_forget_when_redirects_starts_and_sitemaps_lead_there_then_it_is_not_ask
 
 
 @pytest.mark.matrix
+@pytest.mark.few(4)
 @pytest.mark.parametrize("step", STEPS)
 def test_forget_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
     run(project)
@@ -286,6 +287,7 @@ def test_forget_when_killed_at_any_step_then_the_same_call_completes_it(project:
     assert (later.ended.exit_code, later.bodies, is_verified(project)) == (0, 0, True)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step", ["forget.listed", "forget.emptied", "delete.sent", "segment.moved"])
 def test_forget_when_killed_then_the_next_run_removes_the_document_too(project: CrawlProject, step: str) -> None:
     run(project)

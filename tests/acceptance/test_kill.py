@@ -156,7 +156,6 @@ def test_crawl_that_preserves_nothing_when_killed_around_freeing_then_ends_as_if
     assert forgetful.rounds(kill_rounds.chains(_FORGETFUL_CHAINS, forgetful.passed)) == []
 
 
-@pytest.mark.matrix
 def test_crawl_whose_cache_is_full_when_killed_around_compaction_then_ends_as_if_undisturbed(compacting: Kind) -> None:
     assert compacting.rounds(kill_rounds.chains(_COMPACTING_CHAINS, compacting.passed)) == []
 

@@ -157,7 +157,6 @@ def test_documents_when_their_redirects_end_at_a_page_that_failed_or_was_never_a
     assert (moved.ended.exit_code, again.ended.exit_code) == (0, 0)
 
 
-@pytest.mark.matrix
 def test_documents_when_a_chain_appears_over_several_runs_then_leave_once_its_end_is_fine(
     project: CrawlProject,
 ) -> None:

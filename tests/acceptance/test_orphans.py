@@ -63,7 +63,6 @@ def test_orphans_when_checked_then_they_stay_and_are_visited(project: CrawlProje
     assert after.ended.exit_code == 0
 
 
-@pytest.mark.matrix
 def test_orphans_when_deleted_then_they_leave_after_the_run_and_stay_away_until_they_are_named_again(
     project: CrawlProject,
 ) -> None:

@@ -95,7 +95,6 @@ def test_rejected_when_listed_then_with_run_reason_and_url_until_they_are_let_go
     assert run(project).ended.exit_code == 0
 
 
-@pytest.mark.matrix
 @pytest.mark.parametrize("chosen", [0, 1])
 def test_restore_when_a_run_is_named_then_the_rejected_removals_of_others_stay(
     project: CrawlProject, chosen: int

@@ -83,7 +83,6 @@ EVIDENCE: Final = (
 
 
 @pytest.mark.few(4)
-@pytest.mark.matrix
 @pytest.mark.parametrize("happen", EVIDENCE)
 def test_rejected_when_later_runs_find_the_same_then_the_documents_stay_and_nothing_waits(
     project: CrawlProject, happen: Change

@@ -214,7 +214,6 @@ def test_retention_when_two_sources_crawl_at_once_then_hosts_go_that_neither_use
     assert {name for (name,) in query(tmp_path, "SELECT name FROM hosts")} == set(names)
 
 
-@pytest.mark.matrix
 def test_retention_when_links_were_refused_for_any_rule_of_the_boundary_then_their_rows_are_forgotten(
     site: SiteProcess, tmp_path: Path
 ) -> None:

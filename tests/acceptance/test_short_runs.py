@@ -11,7 +11,7 @@ import pytest
 from tests.site.client import ROOT, SiteProcess, source_toml, write_project
 from tests.stored_rows import query
 
-RUNS = 40
+RUNS = 20
 SOAK_RUNS = 600
 PROCESSES = 2
 _SETTLED = """

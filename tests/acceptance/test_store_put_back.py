@@ -294,7 +294,6 @@ def test_resend_when_the_store_was_put_back_then_newer_documents_stay_until_the_
     assert project.command("resend", "demo").returncode == 0
 
 
-@pytest.mark.matrix
 def test_store_when_put_back_with_removals_under_way_then_a_page_that_came_back_stays(
     project: CrawlProject, site: Site
 ) -> None:

@@ -123,7 +123,6 @@ def test_pages_when_all_turn_into_one_text_then_each_keeps_its_document(live: Li
     assert_healed(live)
 
 
-@pytest.mark.matrix
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["short", "nonce", "echoed"])
 def test_pages_when_the_first_were_sent_already_then_their_texts_are_sent_again(live: LivePages, name: str) -> None:

@@ -101,7 +101,6 @@ def test_undelete_when_the_cache_has_the_documents_then_they_are_found_at_once_a
     assert is_verified(project)
 
 
-@pytest.mark.matrix
 @pytest.mark.few(2)
 @pytest.mark.parametrize("back", [True, False])
 @pytest.mark.parametrize("happen", [gone, noindex])
