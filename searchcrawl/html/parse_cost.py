@@ -17,8 +17,8 @@ import re2
 
 from searchcrawl.html.flat_markup import MAX_ROOTS
 
-#: Elements that may be opened anew in the whole page: so many take up to 0.1 s and 20 MB.
-_MAX_REOPENED: Final = 75_000
+#: Elements that may be opened anew in the whole page: so many take 50 ms and 15 MB.
+_MAX_REOPENED: Final = 25_000
 #: A page with fewer tags cannot have so many.
 HARMLESS_TAGS: Final = math.isqrt(4 * _MAX_REOPENED)
 #: A parser keeps no more open formatting elements that are alike.
