@@ -178,6 +178,11 @@ def of_pair(pair: str) -> dict[str, str]:
     return {STORE: store, INDEX: index}
 
 
+def is_matrix() -> bool:
+    """Whether the tests of now are those that run once more, with the pair of the matrix."""
+    return MATRIX in os.environ and (current.postgres is not None or current.solr is not None)
+
+
 def is_file(environment: Mapping[str, str]) -> bool:
     """Whether the store of projects is an SQLite file."""
     return wanted(environment, STORE, ("sqlite", "postgresql")) == "sqlite"

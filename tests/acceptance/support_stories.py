@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import backends
 from tests.acceptance.support_project import CrawlProject, Ended, new_project
 from tests.site.behaviour import is_aside
 from tests.site.client import LogEntry, SiteProcess
@@ -71,17 +72,27 @@ def run(project: CrawlProject, *options: str, **variables: str) -> Run:
 
 @contextmanager
 def told_together(stories: Mapping[str, Story], folders: pytest.TempPathFactory) -> Iterator[Tell]:
-    """Tells all stories at once, each with a site and a project of its own; the runs of one by its name."""
+    """Tells each story with a site and a project of its own; the runs of one by its name.
+
+    All are told at once; with the pair of the matrix, which few tests are for, each when it is asked for.
+    """
 
     def told(story: Story, folder: Path) -> list[Run]:
         with SiteProcess() as site:
             return story(new_project(folder, site))
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        futures: dict[str, Future[list[Run]]] = {
-            name: threads.submit(told, story, folders.mktemp(name)) for name, story in stories.items()
-        }
-        yield lambda name: futures[name].result()
+        futures: dict[str, Future[list[Run]]] = {}
+
+        def begin(name: str) -> Future[list[Run]]:
+            if name not in futures:
+                futures[name] = threads.submit(told, stories[name], folders.mktemp(name))
+            return futures[name]
+
+        if not backends.is_matrix():
+            for name in stories:
+                begin(name)
+        yield lambda name: begin(name).result()
 
 
 def page(title: str, *links: str, text: str = "", head: str = "") -> str:

@@ -11,8 +11,6 @@ from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run,
 from tests.site import expected
 from tests.site.client import write_project
 
-pytestmark = pytest.mark.matrix
-
 HOST = "www.acme.test"
 
 
@@ -161,6 +159,7 @@ STORIES: dict[str, Story] = {
 }
 
 
+@pytest.mark.matrix
 def test_second_run_when_nothing_changed_then_nothing_is_sent_and_bodies_only_where_the_site_has_no_validators(
     tell: Tell,
 ) -> None:
@@ -178,6 +177,7 @@ def test_second_run_when_nothing_changed_then_nothing_is_sent_and_bodies_only_wh
     assert second.codes == first.codes
 
 
+@pytest.mark.matrix
 def test_third_run_when_the_site_changed_then_new_changed_and_gone_pages_are_so_in_the_index(tell: Tell) -> None:
     _, before, after = tell("test_site")
 
@@ -233,6 +233,7 @@ def test_page_when_gone_and_there_again_and_the_cache_keeps_nothing_then_it_is_i
     assert [again.codes[url.format(name)] for name in ("a", "b", "cc")] == [200, 200, 200]
 
 
+@pytest.mark.matrix
 def test_boundary_when_narrowed_and_widened_then_documents_leave_and_return(tell: Tell) -> None:
     first, narrow, wide = tell("boundary")
 
