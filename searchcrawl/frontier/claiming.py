@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.admission.trap_watch import TrapWatch
-from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.frontier.claiming_thread import IDLE_SECONDS, ClaimingThread
 from searchcrawl.frontier.due_hosts import DueHosts
 from searchcrawl.frontier.window import WINDOW_ROWS, Window
 from searchcrawl.items import Claim
@@ -24,10 +22,7 @@ from searchcrawl.store.hosts import host_table
 from searchcrawl.store.urls import host_queue, suspect_table, url_table
 from searchcrawl.store.urls.url_table import Settled
 
-logger = logging.getLogger(__name__)
-
 _HOSTS_A_ROUND: Final = 64
-_IDLE_SECONDS: Final = 1.0
 #: How often it is asked whether the index has what was fetched, before a suspect is visited.
 _SENDING_SECONDS: Final = 0.1
 #: The most rows that are refused in one transaction.
@@ -51,15 +46,12 @@ class _Scan:
     held_back: bool = False
 
 
-class Claiming:
-    """Claims rows of one run, host by host, in a thread of its own; ``traps`` refuses some of them.
+class Claiming(ClaimingThread):
+    """Claims rows host by host; ``traps`` refuses some of them.
 
-    ``filled`` is called when there are claims to hand out. ``exhausted`` is called once, when nothing is left: all
-    claimed rows were committed, and a scan that began after that found no row. ``failed`` is called with the error of
-    the store. ``may_claim`` says whether the cache has room, ``may_revisit`` whether rows that are due again may be
-    claimed, ``has_sent`` whether nothing is being sent to the index and nothing waits for it, which is asked before a
-    suspect is visited. All six are called in this thread. The reactor calls ``start`` and ``runs_low``; any thread may call
-    ``hold`` and ``note_committed``.
+    ``may_claim`` says whether the cache has room, ``may_revisit`` whether rows that are due again may be claimed,
+    ``has_sent`` whether nothing is being sent to the index and nothing waits for it, which is asked before a suspect is
+    visited. All three are called in this thread; for the other functions see ``ClaimingThread``.
     """
 
     def __init__(
@@ -75,50 +67,33 @@ class Claiming:
         may_revisit: Callable[[], bool],
         has_sent: Callable[[], bool],
     ) -> None:
+        super().__init__(filled=filled, exhausted=exhausted, failed=failed)
         self._run = run
         self._window = window
         self._traps = traps
-        self._filled = filled
-        self._exhausted = exhausted
-        self._failed = failed
         self._may_claim = may_claim
         self._may_revisit = may_revisit
         self._has_sent = has_sent
         #: whether a suspect is visited, and nothing else
         self._alone = False
-        self._outstanding = 0
-        self._counting = threading.Lock()
         self._names: dict[int, str] = {}
         self._due = DueHosts(run)
         self._scan: _Scan | None = None
         self._refused = 0
         self._drained: set[int] = set()
-        self._wake = threading.Event()
         self._scan_wanted = threading.Event()
         self._next_scan = 0.0
         self._reservations = SlotReservations(run.database, window.hosts, wake=self._wake.set)
-        self._stopping = False
         self._found_nothing = False
-        self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
 
     def open(self) -> None:
         """Reads which hosts are blocked, before the first request; raises StoreError."""
         self._reservations.read_blocks()
 
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
-
     def runs_low(self) -> None:
         """Scans because the window runs low, unless the last scan found that the table has no more rows."""
         if not self._found_nothing:
             self._scan_soon()
-
-    def hold(self) -> Callable[[], None]:
-        """Keeps the run from ending, as a claimed row does, until the returned function is called."""
-        with self._counting:
-            self._outstanding += 1
-        return functools.partial(self.note_committed, 1)
 
     def note_committed(self, visits: int) -> None:
         """Notes that this number of claimed rows was settled in the store."""
@@ -131,34 +106,9 @@ class Claiming:
         if last or self._window.runs_low:
             self._scan_soon()
 
-    def stop(self) -> None:
-        """Ends the thread after its present round, and waits for its end."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
     def _scan_soon(self) -> None:
         self._scan_wanted.set()
         self._wake.set()
-
-    def _work(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                pause = self._step()
-            except SearchcrawlError as error:
-                logger.warning("claiming stops: %s", error)
-                self._failed(error)
-                return
-            except Exception as error:  # the edge of the thread: whatever it is ends the run
-                logger.exception("claiming stops")
-                self._failed(error)
-                return
-            if pause is None:
-                self._exhausted()
-                return
-            self._wake.wait(pause)
 
     def _step(self) -> float | None:
         """Updates the host table, and scans when it is time; returns the same as ``_round``."""
@@ -176,7 +126,7 @@ class Claiming:
     def _round(self) -> float | None:
         """Claims rows of the next hosts; returns the seconds until the next round, or None if nothing is left."""
         if self._alone or self._window.size > WINDOW_ROWS // 2 or not self._may_claim():
-            return _IDLE_SECONDS
+            return IDLE_SECONDS
         scan = self._scan = self._scan or self._begin_scan()
         claimed = self._claim(scan, self._find_hosts(scan))
         if claimed:
@@ -188,7 +138,7 @@ class Claiming:
         self._scan = None
         # Rows that did not fit are claimed once the window runs low.
         if scan.claimed or scan.held_back:
-            return _IDLE_SECONDS
+            return IDLE_SECONDS
         if not self._due.is_whole:
             # Nothing is due of the hosts that were known; what became due since may be of others.
             return 0.0
@@ -196,9 +146,9 @@ class Claiming:
         return self._claim_suspect() if pause is None else pause
 
     def _begin_scan(self) -> _Scan:
-        with self._counting:
-            scan = _Scan(began_idle=self._outstanding == 0)
-            self._found_nothing = True
+        # Before it is asked: what is committed after that may bring new rows.
+        self._found_nothing = True
+        scan = _Scan(began_idle=self._is_idle())
         self._due.begin()
         return scan
 
@@ -225,8 +175,8 @@ class Claiming:
         run = self._run
         due_ms = run.read(lambda transaction: url_table.find_next_due_ms(transaction, run.source_id))
         if due_ms is None:
-            return None if began_idle else _IDLE_SECONDS
-        return min(max((due_ms - clock.now_ms()) / 1000, 0.001), _IDLE_SECONDS)
+            return None if began_idle else IDLE_SECONDS
+        return min(max((due_ms - clock.now_ms()) / 1000, 0.001), IDLE_SECONDS)
 
     def _claim_suspect(self) -> float | None:
         """Claims a URL that may stop the process: nothing else is left to visit, and nothing is under way.
@@ -251,7 +201,7 @@ class Claiming:
                 self._alone = True
             self._window.fill(self._names[found.host_id], [found])
             self._filled()
-        return _IDLE_SECONDS
+        return IDLE_SECONDS
 
     def _load_names(self, hosts: list[int]) -> None:
         if len(self._names) > 100_000:
@@ -281,8 +231,7 @@ class Claiming:
         # There may be more to refuse.
         scan.held_back |= self._refused >= _MOST_REFUSED
         total = sum(len(rows) for rows in claims.values())
-        with self._counting:
-            self._outstanding += total
+        self._count(total)
         for host, host_claims in claims.items():
             if host_claims:
                 self._window.fill(self._names[host], host_claims)

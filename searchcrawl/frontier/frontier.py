@@ -6,30 +6,20 @@ It knows nothing of Scrapy; the scheduler connects the two.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from searchcrawl import clock, urls
 from searchcrawl.codes import BUSY, is_refusal
 from searchcrawl.commit.group_commit import WriterQueue
 from searchcrawl.counters import HELD_BACK
 from searchcrawl.exceptions import LeaseLost, SearchcrawlError, StoreError
+from searchcrawl.frontier.claiming_thread import ClaimingThread
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim, Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.run import Run
 from searchcrawl.store.states import EndReason
 from searchcrawl.store.urls import url_table
-
-
-class RowClaims(Protocol):
-    """What claims the rows of a run, in a thread of its own: ``Claiming``, or ``ReplayClaiming``."""
-
-    def open(self) -> None: ...
-    def start(self) -> None: ...
-    def runs_low(self) -> None: ...
-    def hold(self) -> Callable[[], None]: ...
-    def note_committed(self, visits: int) -> None: ...
-    def stop(self) -> None: ...
 
 
 class Frontier:
@@ -48,7 +38,7 @@ class Frontier:
         window: Window,
         writer: WriterQueue,
         *,
-        build_claims: Callable[..., RowClaims],
+        build_claims: Callable[..., ClaimingThread],
         find_end_reason: Callable[[Run], EndReason] = lambda run: EndReason.FINISHED,
     ) -> None:
         self._run = run

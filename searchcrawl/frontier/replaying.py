@@ -5,16 +5,14 @@ It stands in the place of ``Claiming``. There are no hosts to be spared, and row
 
 from __future__ import annotations
 
-import functools
 import logging
-import threading
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code, CodeClass
-from searchcrawl.exceptions import SearchcrawlError
+from searchcrawl.frontier.claiming_thread import IDLE_SECONDS, ClaimingThread
 from searchcrawl.frontier.window import Window
 from searchcrawl.items import Claim
 from searchcrawl.run import Run
@@ -29,7 +27,6 @@ logger = logging.getLogger(__name__)
 #: The one host of the window, to which no request goes.
 CACHE: Final = "the cache"
 _PAGE_ROWS: Final = 128
-_IDLE_SECONDS: Final = 1.0
 #: Pages that were read, and are not to be indexed: what is made of them may be another thing after an edit.
 _REFUSED_PAGES: Final = frozenset(
     int(code) for code in Code if code.facts.kind in {CodeClass.EXCLUDED, CodeClass.DISPLAY}
@@ -38,10 +35,10 @@ _REFUSED_PAGES: Final = frozenset(
 _LED_ON: Final = REDIRECTS | {301, 302, 303, 307, 308, int(Code.REDIRECT_LOOP), int(Code.OUTSIDE_BOUNDARY)}
 
 
-class ReplayClaiming:
+class ReplayClaiming(ClaimingThread):
     """Claims rows by rising id; ``expect`` is told where their answers are, ``is_given_up`` knows unreadable ones.
 
-    For the other arguments, and who calls what, see ``Claiming``.
+    ``may_claim`` says whether the cache has room; for the other functions see ``ClaimingThread``.
     """
 
     def __init__(
@@ -56,89 +53,46 @@ class ReplayClaiming:
         expect: Callable[[Sequence[StoredAnswer]], None],
         given_up: Collection[int],
     ) -> None:
+        super().__init__(filled=filled, exhausted=exhausted, failed=failed)
         self._run = run
         self._window = window
-        self._filled = filled
-        self._exhausted = exhausted
-        self._failed = failed
         self._may_claim = may_claim
         self._expect = expect
         self._given_up = given_up
         self._effect = find_effect(run.forced)
         self._replays = bool(run.forced) and not self._effect.answers
-        self._outstanding = 0
-        self._counting = threading.Lock()
         self._after = 0
         self._claimed = 0
-        self._wake = threading.Event()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._work, name="claiming", daemon=True)
 
     def open(self) -> None:
         """Does nothing: no host is asked."""
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
 
     def runs_low(self) -> None:
         """Claims more."""
         self._wake.set()
 
-    def hold(self) -> Callable[[], None]:
-        """Keeps the run from ending until the returned function is called."""
-        with self._counting:
-            self._outstanding += 1
-        return functools.partial(self.note_committed, 1)
-
     def note_committed(self, visits: int) -> None:
         """Notes that this number of claimed rows was settled in the store."""
-        with self._counting:
-            self._outstanding -= visits
+        self._count(-visits)
         self._wake.set()
-
-    def stop(self) -> None:
-        """Ends the thread after its present page, and waits for its end."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _work(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                pause = self._step()
-                if pause is None:
-                    _put_off(self._run)
-            except SearchcrawlError as error:
-                logger.warning("claiming stops: %s", error)
-                self._failed(error)
-                return
-            except Exception as error:  # the edge of the thread: whatever it is ends the run
-                logger.exception("claiming stops")
-                self._failed(error)
-                return
-            if pause is None:
-                self._exhausted()
-                return
-            self._wake.wait(pause)
 
     def _step(self) -> float | None:
-        """Claims a page of rows; returns the seconds until the next step, or None if nothing is left."""
-        if not self._replays:
-            return None
+        pause = self._claim_page() if self._replays else None
+        if pause is None:
+            _put_off(self._run)
+        return pause
+
+    def _claim_page(self) -> float | None:
         if self._window.size > _PAGE_ROWS // 2 or not self._may_claim():
-            return _IDLE_SECONDS
+            return IDLE_SECONDS
         # Before the look: a row that is committed after it may lead to others.
-        with self._counting:
-            idle = self._outstanding == 0
+        idle = self._is_idle()
         found = self._find()
         if found:
             self._claim(found)
             return 0.0
         if not idle:
-            return _IDLE_SECONDS
+            return IDLE_SECONDS
         if not self._claimed:
             return None
         # Pages that were processed may have brought rows nearer, or back into the boundary.
@@ -170,8 +124,7 @@ class ReplayClaiming:
 
         claims = self._run.write(claim)
         self._claimed += len(claims)
-        with self._counting:
-            self._outstanding += len(claims)
+        self._count(len(claims))
         self._expect(found)
         self._window.fill(CACHE, claims)
         self._filled()
