@@ -10,6 +10,7 @@ from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import REFUSED, Code
 from searchcrawl.html.file_name import find_file_name
+from searchcrawl.queries.explain_advice import propose
 from searchcrawl.queries.explain_reasons import Reason, build_reason
 from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
@@ -30,6 +31,7 @@ from searchcrawl.store.urls import url_queries
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState, derive_url_state
 
+_DAY_MS: Final = 86_400_000
 _LIMITS: Final = frozenset(f"scope.{name}" for name in NO_LIMITS)
 
 
@@ -143,9 +145,10 @@ class Context:
         exempt = url is None and self.listed is not None and self.listed.is_known
         url, boundary = url or self.url, self.inputs.boundary
         decisions = boundary.list_refusals(url, 0 if self.is_start and self.depth is None else self.depth)
+        needed = boundary.measure(url, self.depth)
         decisions = [decision for decision in decisions if not (exempt and is_trap_limit(decision.key))]
         found = [
-            build_reason("boundary", decision, self.source, boundary.propose_include(url, decision))
+            build_reason("boundary", decision, self.source, boundary.propose_include(url, decision), needed)
             for decision in decisions
         ]
         # If a limit is removed from a file, the limit of a lower layer holds.
@@ -176,7 +179,9 @@ class Context:
 
     def build_robots_reason(self, line: str) -> Reason:
         """A line of the robots.txt of the URL's origin as the reason."""
-        return Reason(step="robots", rule=line, file=f"{urls.parse(self.url).origin}/robots.txt", key="robots.txt")
+        proposal = propose(Decision(False, key="robots.obey"), self.source)
+        file = f"{urls.parse(self.url).origin}/robots.txt"
+        return Reason(step="robots", rule=line, file=file, key="robots.txt", proposal=proposal)
 
     def list_filter_refusals(self) -> list[Reason]:
         """All rules of ``[keep]`` that refuse its document now, by what its row says of it (B8–B10).
@@ -196,8 +201,12 @@ class Context:
         )
         noindex = (listed.rule or "").startswith(f"{META_ROBOTS_KEY}:")
         values = {"mime_types": fetched.mimetype, "include_urls": fetched.url, "include_names": fetched.name}
+        needed = {"keep.min_bytes": fetched.size_bytes, "keep.max_bytes": fetched.size_bytes}
+        if fetched.modified_ms is not None:
+            # The next visit is later: a day more.
+            needed["keep.max_age_days"] = (fetched.fetched_ms - fetched.modified_ms) // _DAY_MS + 2
         return [
-            build_reason("keep", decision, self.source, decision.propose_include(values))
+            build_reason("keep", decision, self.source, decision.propose_include(values), needed)
             for decision in build_index_filter(self.source).list_refusals(fetched, noindex=noindex)
         ]
 

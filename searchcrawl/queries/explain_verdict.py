@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
+from searchcrawl.queries.explain_advice import locate
 from searchcrawl.queries.explain_context import Context, leads_outside
-from searchcrawl.queries.explain_reasons import Reason, is_changed, locate, parse_reason
+from searchcrawl.queries.explain_reasons import Reason, build_reason, is_changed, parse_reason
 from searchcrawl.rules import forgotten
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
@@ -152,8 +153,8 @@ def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
         return Verdict(f"{_NOT_IN}: {held}", [Reason(step="index", rule=held)])
     source = context.source
     if source.no_delivery_key is not None and context.state in {UrlState.CACHED, UrlState.SENDING}:
-        file, key = source.locate(source.no_delivery_key)
-        reason = Reason(step="index", rule=source.mode if key == "mode" else "true", file=file, key=key)
+        rule = source.mode if source.no_delivery_key == "mode" else "true"
+        reason = build_reason("index", Decision(False, rule, key=source.no_delivery_key), source)
         return Verdict(
             f"not yet in the index: fetched, and nothing is delivered because of {reason.row_rule}", [reason]
         )
@@ -258,5 +259,4 @@ def _find_fetch_limit(context: Context, facts: UrlFacts) -> Sequence[Reason]:
         return [Reason(step="answer", rule=describe_code(listed.code))]
     if getattr(context.source.fetch, name) > int(passed[1]):
         return []
-    file, key = locate(context.source, f"fetch.{name}")
-    return [Reason(step="answer", rule=f"{name} = {passed[1]}", file=file, key=key)]
+    return [build_reason("answer", Decision(False, f"{name} = {passed[1]}", key=f"fetch.{name}"), context.source)]

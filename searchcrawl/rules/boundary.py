@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -22,6 +21,7 @@ from searchcrawl.rules.host_rules import (
     compile_paths,
     parse_host_rule,
 )
+from searchcrawl.rules.limits import Limits
 from searchcrawl.rules.url_rules import UrlRules
 
 #: The rules of so many hosts are remembered.
@@ -115,7 +115,7 @@ class Boundary:
         self._blocks = _Blocks(hosts, include_ports, exclude_ports, file)
         self._url_rules = UrlRules(include=include_urls, exclude=exclude_urls, file=file)
         self._has_url_rules = bool(self._url_rules)
-        self._limits = _Limits(
+        self._limits = Limits(
             file,
             depth=depth,
             dynamic_pages=dynamic_pages,
@@ -233,6 +233,11 @@ class Boundary:
             {"include_hosts": origin.host, "include_ports": origin.port, "include_paths": path, "include_urls": seen}
         )
 
+    def measure(self, url: str, depth: int | None = None) -> dict[str, int]:
+        """What ``url`` has of that which limits count, by their keys: a limit that is as high would not refuse it."""
+        _, seen, slash = self._locate(url)
+        return {"scope.max_url_length": len(url), **self._limits.measure(seen[slash:], depth)}
+
     def _locate(self, url: str) -> tuple[_Origin, str, int]:
         """The rules of the URL's host and port, the URL in the form that rules see, and where its path begins."""
         if not url.startswith(("http://", "https://")):
@@ -328,46 +333,3 @@ def _compile_ports(include: Sequence[int], exclude: Sequence[int], file: str, ke
     check_ports(include, exclude, file=file, key=key)
     excludes = [Decision(False, str(port), file, f"{key}.exclude_ports") for port in exclude]
     return [*excludes, *(Decision(True, str(port), file, f"{key}.include_ports") for port in include)]
-
-
-class _Limits:
-    """Depth, dynamic pages and the limits that end traps (B7, B9, L8)."""
-
-    def __init__(self, file: str, **values: int) -> None:
-        self._depth = values["depth"]
-        self._dynamic_pages = values["dynamic_pages"]
-        self._max_segments = values["max_path_segments"]
-        self._max_parameters = values["max_query_parameters"]
-        self._max_repeated = values["max_repeated_segments"]
-        shown = {**values, "dynamic_pages": "false"}
-        self._refusals = {
-            name: Decision(False, f"{name} = {value}", file, f"scope.{name}") for name, value in shown.items()
-        }
-
-    def find(self, target: str, depth: int | None) -> list[Decision]:
-        """Lists the limits that a path with its query exceeds, if it was found at ``depth``."""
-        passed: list[Decision] = []
-        path, mark, query = target.partition("?")
-        if mark:
-            if not self._dynamic_pages:
-                passed.append(self._refusals["dynamic_pages"])
-            if 0 < self._max_parameters <= query.count("&"):
-                passed.append(self._refusals["max_query_parameters"])
-        slashes = path.count("/")
-        if 0 < self._max_segments < slashes - path.endswith("/"):
-            passed.append(self._refusals["max_path_segments"])
-        if 0 < self._max_repeated < slashes and self._repeats(path):
-            passed.append(self._refusals["max_repeated_segments"])
-        if depth is not None and 0 < self._depth < depth:
-            passed.append(self._refusals["depth"])
-        return passed
-
-    def _repeats(self, path: str) -> bool:
-        """Whether a segment occurs too often in the path, side by side or apart."""
-        segments = path.split("/")
-        if len(set(segments)) > len(segments) - self._max_repeated:
-            return False
-        counts = Counter(segments)
-        # Doubled slashes, and the slashes at both ends, make empty segments.
-        del counts[""]
-        return max(counts.values(), default=0) > self._max_repeated

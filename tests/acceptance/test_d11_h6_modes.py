@@ -310,9 +310,16 @@ def test_explain_when_the_source_delivers_nothing_then_the_key_is_named(waiting:
 
     said = json.loads(waiting.command("explain", url, "--json").stdout)
 
+    file = "sources/demo.toml"
     assert (said["in_index"], said["decided_by"]) == (
         False,
-        {"step": "index", "rule": "examine", "file": "sources/demo.toml", "key": "mode"},
+        {
+            "step": "index",
+            "rule": "examine",
+            "file": file,
+            "key": "mode",
+            "proposal": {"action": "set", "file": file, "key": "mode", "value": "accept"},
+        },
     )
     assert "mode: examine" in said["verdict"]
 

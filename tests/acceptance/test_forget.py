@@ -107,7 +107,8 @@ def test_forget_when_explained_and_tested_then_the_list_is_named(project: CrawlP
     tried = json.loads(project.command("test", url, "--source", "demo", "--json").stdout)
     listed = project.command("urls", "demo", "--rule", "forget", "--json").stdout.splitlines()
 
-    reason = {"step": "boundary", "rule": url, "file": "forgotten.txt", "key": "forget"}
+    reason: dict[str, Any] = {"step": "boundary", "rule": url, "file": "forgotten.txt", "key": "forget"}
+    reason["proposal"] = {"action": "remove", "file": "forgotten.txt", "key": "forget", "value": url}
     assert (found["in_index"], found["decided_by"]) == (False, reason)
     assert explain(project, never_seen)["decided_by"]["file"] == "forgotten.txt"
     assert (tried["code"], tried["text"]) == (955, "")

@@ -107,7 +107,13 @@ def test_explain_when_asked_without_live_then_shape_and_no_request(site: SitePro
     assert (found.code, list(told)) == (0, SHAPE)
     assert (told["url"], told["source"], told["in_index"]) == (site.url(HOST, "/x.zip"), "demo", False)
     assert told["verdict"] == "not in the index: 955, outside the boundary"
-    rule = {"step": "boundary", "rule": "*.zip", "file": "sources/demo.toml", "key": "scope.exclude_urls"}
+    rule: dict[str, Any] = {
+        "step": "boundary",
+        "rule": "*.zip",
+        "file": "sources/demo.toml",
+        "key": "scope.exclude_urls",
+    }
+    rule["proposal"] = {"action": "remove", "file": rule["file"], "key": rule["key"], "value": "*.zip"}
     assert (told["decided_by"], told["also"], told["others"]) == (rule, [], [])
     assert all(list(step) == ["step", "outcome", "detail", "rule"] for step in told["steps"])
     assert site.log() == []

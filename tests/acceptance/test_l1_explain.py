@@ -259,14 +259,14 @@ def without(tables: Mapping[str, Any], reasons: Sequence[Mapping[str, Any]]) -> 
     """The source file without the rules of these objects of ``explain``, and with the includes they propose."""
     edited = copy.deepcopy(dict(tables))
     for reason in reasons:
-        names = re.findall(r"[a-z_]+|\d+", reason["proposal"]["key"] if "proposal" in reason else reason["key"])
+        names = re.findall(r"[a-z_]+|\d+", reason["proposal"]["key"] if is_missing(reason) else reason["key"])
         table: Any = edited
         for name in names[:-1]:
             table = table[int(name)] if name.isdigit() else table[name]
         name = names[-1]
         if names[0] == "rewrite":
             del edited["rewrite"][int(names[1])]
-        elif "proposal" in reason:
+        elif is_missing(reason):
             table[name].append(reason["proposal"]["value"])
         elif name == "meta_robots":
             # A switch that is on by itself: what stands for its removal is off.
@@ -278,6 +278,33 @@ def without(tables: Mapping[str, Any], reasons: Sequence[Mapping[str, Any]]) -> 
         elif name in table:
             assert reason["rule"].startswith((f"{name} = ", str(table[name]).lower())), reason
             del table[name]
+    return edited
+
+
+def is_missing(reason: Mapping[str, Any]) -> bool:
+    """Whether no include matches."""
+    return bool(reason.get("proposal", {}).get("action") == "add")
+
+
+def with_advice(tables: Mapping[str, Any], reasons: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The source file after the edits that ``explain`` names to admit a URL."""
+    edited = copy.deepcopy(dict(tables))
+    for edit in (reason["proposal"] for reason in reasons):
+        names = re.findall(r"[a-z_]+|\d+", edit["key"])
+        table: Any = edited
+        for name in names[:-1]:
+            table = table[int(name)] if name.isdigit() else table.setdefault(name, {})
+        name, value = names[-1], edit["value"]
+        if edit["action"] == "add":
+            table[name].append(value)
+        elif edit["action"] == "set":
+            table[name] = value
+        elif edit["action"] == "raise":
+            table[name] = value * 1000
+        elif name.isdigit():
+            del table[int(name)]
+        else:
+            table[name] = [each for each in table[name] if each != value]
     return edited
 
 
@@ -323,6 +350,29 @@ def test_explain_when_what_it_names_is_removed_then_the_verdict_of_each_url_flip
         "keep.exclude_names", "keep.meta_robots", "keep.include_urls", "keep.mime_types", "fetch.max_bytes",
         "fetch.max_redirects", "rewrite.plugin",
     }, kinds  # fmt: skip
+
+
+def test_explain_when_it_says_what_would_admit_a_url_then_that_does(crawled: Crawled) -> None:
+    """The edits that it names for each refused URL of the 300, with those for the rules beside the first."""
+    actions: Counter[str] = Counter()
+    with closing(Asking(crawled.project.folder)) as asking:
+        before = [found for found in asking.asked(crawled.urls) if is_refused(found) and found["decided_by"]["key"]]
+        by_advice: dict[str, list[str]] = defaultdict(list)
+        for found in before:
+            reasons = [found["decided_by"], *found["also"]]
+            assert all("proposal" in reason for reason in reasons), found
+            by_advice[json.dumps(reasons, sort_keys=True)].append(found["url"])
+        for text, urls in by_advice.items():
+            reasons = json.loads(text)
+            if any(reason["proposal"]["file"] != FILE for reason in reasons):
+                continue
+            actions.update(reason["proposal"]["action"] for reason in reasons)
+            for found in asking.edited(with_advice(asking.written, reasons), urls) or []:
+                # The URL that moved stays one that moved.
+                assert not is_refused(found) or found["url"].endswith("/moved-away"), (reasons, found)
+
+    assert len(before) >= 200
+    assert set(actions) == {"add", "remove", "set", "raise"}
 
 
 def test_explain_when_a_limit_is_set_below_others_then_those_are_named_too(crawled: Crawled) -> None:

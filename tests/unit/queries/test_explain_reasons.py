@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from searchcrawl.queries.explain_advice import Action, Edit
 from searchcrawl.queries.explain_reasons import Reason, build_reason, locate, parse_reason
 from searchcrawl.rules.decision import NO_INCLUDE, Decision, Proposal
 from searchcrawl.sources.config import Source
@@ -52,7 +53,7 @@ def test_build_reason_when_an_include_is_missing_then_its_proposal_can_be_copied
         "rule": "no include matches",
         "file": FILE,
         "key": "scope.include_hosts",
-        "proposal": {"key": "scope.include_hosts", "value": "shop.test"},
+        "proposal": {"action": "add", "file": FILE, "key": "scope.include_hosts", "value": "shop.test"},
     }
     assert found.advice == f'add "shop.test" to scope.include_hosts in {FILE}'
 
@@ -62,7 +63,15 @@ def test_build_reason_when_an_include_is_missing_then_its_proposal_can_be_copied
     [
         (
             "scope.exclude_urls: re:a: b",
-            Reason(step="keep", rule="re:a: b", file="searchcrawl.toml", key="defaults.scope.exclude_urls"),
+            Reason(
+                step="keep",
+                rule="re:a: b",
+                file="searchcrawl.toml",
+                key="defaults.scope.exclude_urls",
+                proposal=Edit(
+                    action=Action.REMOVE, file="searchcrawl.toml", key="defaults.scope.exclude_urls", value="re:a: b"
+                ),
+            ),
         ),
         ("rewrite[0]: pattern", Reason(step="keep", rule="pattern", file="built-in", key="rewrite[0]")),
         ("empty document", Reason(step="keep", rule="empty document")),
