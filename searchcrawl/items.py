@@ -43,7 +43,7 @@ class Claim:
     ``is_known`` tells whether the document belongs in the index, or is there: limits on traps do not refuse its page.
     ``canonical_key`` and ``display_key`` are those of the document (``urls.key``), None where it has none;
     ``display_url`` is what a rewriter wants shown instead of the URL. ``rejected`` is the evidence in spite of which an
-    operator kept the document.
+    operator kept the document. ``redirected``: the last visit was led to another URL.
     """
 
     url_id: int
@@ -64,6 +64,7 @@ class Claim:
     display_key: int | None = None
     display_url: str | None = None
     rejected: str | None = None
+    redirected: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

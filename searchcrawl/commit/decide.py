@@ -40,7 +40,7 @@ class Group:
 
     ``stored`` documents are new or changed. ``unchanged`` are rows whose document is as before: they keep the code of
     the document. For unchanged documents, ``canonicals`` and ``displays`` are new keys by row id, ``new_bodies`` are
-    rows whose body may have other bytes, and ``recovered`` are rows that came back. ``with_evidence`` are
+    rows whose body may have other bytes, ``redirects`` are those of rows that redirect now or did before, and ``recovered`` are rows that came back. ``with_evidence`` are
     rows with evidence against their document, ``hidden`` those that failed in too many runs, with what is held
     against them. ``unread`` are rows whose visit brought no text. ``released`` are claims that were given back without
     a visit.
@@ -54,6 +54,7 @@ class Group:
     canonicals: dict[int, int | None] = field(default_factory=dict)
     displays: dict[int, int | None] = field(default_factory=dict)
     new_bodies: list[int] = field(default_factory=list)
+    redirects: dict[int, str | None] = field(default_factory=dict)
     unchanged: list[Settled] = field(default_factory=list)
     recovered: list[int] = field(default_factory=list)
     with_evidence: list[int] = field(default_factory=list)
@@ -120,6 +121,8 @@ def _decide_document(document: Document, source: Source, group: Group) -> None:
         fetched_ms=fetched_ms,
         redirects=_encode_redirects(document.redirects),
     )
+    if document.redirects or claim.redirected:
+        group.redirects[claim.url_id] = settled.redirects
     if claim.has_document and (document.page is None or (document.code == 200 and not _has_changed(document, source))):
         _confirm(document, settled, source, group)
     elif (claim.has_document or claim.is_known) and document.code == Code.EMPTY:
@@ -213,6 +216,9 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
     )
     if document.page is not None and same_fields and document.body_digest != claim.body_digest:
         # The document may have become a copy, or may no longer be one (F2).
+        group.new_bodies.append(claim.url_id)
+    elif bool(document.redirects) != claim.redirected:
+        # The choice among pages with this body is made anew: one that answers itself comes before one that redirects.
         group.new_bodies.append(claim.url_id)
     group.unchanged.append(settled)
     group.counts["changed" if date_changed or shown_url_changed else "unchanged"] += 1

@@ -31,6 +31,7 @@ def write_documents(
     ``group.settled`` and to its counters.
     """
     before = duplicate_key_table.load(transaction, _find_known(group))
+    url_table.set_redirects(transaction, group.redirects)
     stored = [_build_row(document, places) for document in group.stored]
     document_table.store(transaction, source_id, stored)
     group.restored = former_table.restore(transaction, group.back, readable=group.readable)
@@ -230,4 +231,5 @@ def _build_keyed(document: Document, row: StoredDocument) -> KeyedDocument:
         state=int(row.state),
         leaving=0,
         cached=row.segment is not None,
+        redirected=bool(document.redirects),
     )

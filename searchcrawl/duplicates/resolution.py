@@ -3,10 +3,11 @@
 Documents are duplicates by their display URL, their canonical link or their body. The result depends on the
 documents alone, not on the order in which they came:
 
-1. Of good documents with the same display URL the one of best rank is shown. The others are not indexed (956).
-2. A shown document that names another shown one as canonical is a duplicate of that one (964). Chains of canonical
+0. A page that answers itself is better than a URL that redirects to it, whatever their ranks.
+1. Of good documents with the same display URL the best one is shown. The others are not indexed (956).
+2. A shown document that names another shown one as canonical, which answers itself, is a duplicate of that one (964). Chains of canonical
    links are followed, up to MAX_HOPS links. Documents whose links form a circle are no duplicates of each other.
-3. Of the documents that are left, the one of best rank is the survivor of all with the same body: it is indexed,
+3. Of the documents that are left, the best one is the survivor of all with the same body: it is indexed,
    and the others are its copies (909).
 
 A change affects few documents, however many copies there are: only those whose result may change are read, and
@@ -88,7 +89,8 @@ def resolve(
 
 
 def _select_best(documents: Iterable[KeyedDocument]) -> KeyedDocument:
-    return min(documents, key=lambda document: rank(document.url))
+    """The page that answers itself before one that redirects to it, then by ``rank``."""
+    return min(documents, key=lambda document: (document.redirected, rank(document.url)))
 
 
 class _Resolution:
@@ -187,7 +189,9 @@ class _Resolution:
         for url_id in self._affected | set(self._touched):
             old, new = self._find_old(url_id), self._documents[url_id]
             was_shown = old is not None and _was_shown(old)
-            if was_shown != self._is_shown(url_id) or (old is not None and old.canonical_key != new.canonical_key):
+            if was_shown != self._is_shown(url_id) or (
+                old is not None and (old.canonical_key, old.redirected) != (new.canonical_key, new.redirected)
+            ):
                 changed.append(url_id)
         return changed
 
@@ -226,10 +230,12 @@ class _Resolution:
             frontier = [self._documents[target] for target in targets if target is not None]
 
     def _find_target(self, url_id: int) -> int | None:
-        """The shown document that a document names as canonical."""
+        """The shown document that a document names as canonical; None for a URL that only redirects."""
         key = self._documents[url_id].canonical_key
         target = None if key is None else self._targets.get(key)
-        return target if target is not None and self._is_shown(target) else None
+        if target is None or self._documents[target].redirected or not self._is_shown(target):
+            return None
+        return target
 
     def _find_end(self, url_id: int) -> int:
         """The end of the chain of canonical links from a document.
@@ -269,9 +275,12 @@ class _Resolution:
         return None if old is None else old.body_digest
 
     def _has_lost_copies(self, url_id: int) -> bool:
-        """Whether a document was the survivor of its copies, and is not any more."""
+        """Whether a document was the survivor of its copies, and is not any more, or may not be."""
         if self._find_old_survivor(url_id) != url_id:
             return False
+        old = self._find_old(url_id)
+        if old is not None and self._documents[url_id].redirected and not old.redirected:
+            return True
         same_body = self._find_old_digest(url_id) == self._documents[url_id].body_digest
         return not (same_body and self._ends.get(url_id) == url_id)
 

@@ -45,6 +45,7 @@ class KeyedDocument(NamedTuple):
 
     ``code`` is that of the document: 200, or 909, 956, 964 where ``duplicate_of`` is indexed instead. ``cached``
     tells whether the cache has its record. ``leaving`` is 1 if there is evidence against it: it is to be removed.
+    ``redirected``: the page did not answer itself, but by a redirect to another URL.
     """
 
     url_id: int
@@ -57,6 +58,7 @@ class KeyedDocument(NamedTuple):
     state: int
     leaving: int
     cached: bool
+    redirected: bool = False
 
     @property
     def key(self) -> int:
@@ -84,6 +86,7 @@ _KEYED_DOCUMENTS: Final = select(
     documents.c.state,
     documents.c.leaving,
     documents.c.segment.is_not(None).label("cached"),
+    urls.c.redirects.is_not(None).label("redirected"),
 ).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
 
 

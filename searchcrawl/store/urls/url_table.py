@@ -257,6 +257,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         canonical_key=row.canonical_key,
         display_key=row.display_key,
         display_url=row.display_url,
+        redirected=row.redirects is not None,
         rejected=row.evidence if row.rejected_run is not None and (has_document or row.indexed_version) else None,
     )
 
@@ -264,6 +265,15 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
 def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: FetchState) -> None:
     for part in split(url_ids):
         transaction.execute(update(urls).where(urls.c.id.in_(part)).values(fetch_state=int(state)))
+
+
+def set_redirects(transaction: Transaction, redirects: Mapping[int, str | None]) -> None:
+    """Notes by which redirects the pages of rows were reached, before their documents are compared with others."""
+    if redirects:
+        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(redirects=bindparam("new_redirects"))
+        transaction.execute(
+            statement, [{"row_id": row_id, "new_redirects": hops} for row_id, hops in redirects.items()]
+        )
 
 
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:

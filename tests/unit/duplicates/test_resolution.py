@@ -48,7 +48,7 @@ class Table:
         return self._good(m for m in self._all() if m.display_key in display_keys)
 
     def visit(self, *pages: tuple[str, str | None, str | None, str | None]) -> Changes:
-        """Stores documents of (name, body, canonical, display URL); without a body they are gone."""
+        """Stores documents of (name, body, canonical, display URL); without a body they are gone, ``~`` is a redirect."""
         ids = [self.ids.setdefault(name, len(self.ids) + 1) for name, *_ in pages]
         before = {url_id: self.members[url_id] for url_id in ids if url_id in self.members}
         after = {}
@@ -56,7 +56,7 @@ class Table:
             after[url_id] = KeyedDocument(
                 url_id=url_id,
                 url=SITE + name,
-                body_digest=None if body is None else body.encode(),
+                body_digest=None if body is None else body.rstrip("~").encode(),
                 canonical_key=None if canonical == name else key(canonical),
                 display_key=key(display),
                 code=200,
@@ -64,6 +64,7 @@ class Table:
                 state=DocumentState.NONE if body is None else DocumentState.CACHED,
                 leaving=0,
                 cached=True,
+                redirected=body is not None and body.endswith("~"),
             )
         self.members |= after
         changes = resolve(before, after, self)
@@ -99,17 +100,21 @@ class Table:
         return found
 
 
+def better(member: KeyedDocument) -> tuple[bool, tuple[bool, int, int, str]]:
+    return member.redirected, rank(member.url)
+
+
 def from_scratch(table: Table) -> dict[str, Result]:
     """The rules of the module's docstring, applied to all documents at once."""
     good = {m.url_id: m for m in table.members.values() if m.is_good}
     clashing: dict[int, int] = {}
     for member in good.values():
         same = [m for m in good.values() if m.display_key is not None and m.display_key == member.display_key]
-        best = min(same or [member], key=lambda m: rank(m.url))
+        best = min(same or [member], key=better)
         if best is not member:
             clashing[member.url_id] = best.url_id
     shown = {url_id: m for url_id, m in good.items() if url_id not in clashing}
-    by_key = {m.key: m.url_id for m in shown.values()}
+    by_key = {m.key: m.url_id for m in shown.values() if not m.redirected}
 
     def root(start: int) -> int:
         passed = [start]
@@ -126,7 +131,7 @@ def from_scratch(table: Table) -> dict[str, Result]:
     for url_id, end in roots.items():
         if url_id == end:
             old = survivors.get(shown[url_id].body_digest, shown[url_id])
-            survivors[shown[url_id].body_digest] = min(old, shown[url_id], key=lambda m: rank(m.url))
+            survivors[shown[url_id].body_digest] = min(old, shown[url_id], key=better)
     names = {number: name for name, number in table.ids.items()}
     found: dict[str, Result] = {names[loser]: (956, names[winner]) for loser, winner in clashing.items()}
     for url_id, end in roots.items():
@@ -157,6 +162,22 @@ def test_resolve_when_pages_come_in_any_order_then_the_same_ones_stand(order: tu
     results = visited(*(pages[number] for number in order)).results()
 
     assert results == {"a": (200, None), "bb": (909, "a"), "print": (964, "a"), "ccc": (964, "a")}
+
+
+@pytest.mark.parametrize("order", list(permutations([0, 1, 2])))
+def test_resolve_when_a_url_redirects_then_it_stands_for_no_page_that_answers_itself(order: tuple[int, ...]) -> None:
+    pages = [("t", "body~", None), ("its-target", "body", None), ("names-it", "other", "t")]
+    table = visited(*(pages[number] for number in order))
+    redirecting = table.results()
+
+    # It answers itself from now on, and then redirects again.
+    table.visit(("t", "body", None, None))
+    answering = table.results()
+    table.visit(("t", "body~", None, None))
+
+    assert redirecting == {"t": (909, "its-target"), "its-target": (200, None), "names-it": (200, None)}
+    assert answering == {"t": (200, None), "its-target": (909, "t"), "names-it": (964, "t")}
+    assert table.results() == redirecting
 
 
 def test_resolve_when_a_copy_is_named_as_canonical_then_it_survives_whatever_its_rank() -> None:
@@ -245,7 +266,7 @@ def test_resolve_when_copies_are_many_then_a_new_one_costs_no_more_reading(copie
 def test_resolve_when_pages_come_change_and_go_at_random_then_it_is_as_if_decided_at_once(seed: int) -> None:
     chance = random.Random(seed)
     names = [name * length for name in "abcdefg" for length in (1, 2)][: chance.choice([3, 5, 8, 14])]
-    bodies = "12345"[: chance.choice([1, 2, 5])]
+    bodies = [body + mark for body in "12345"[: chance.choice([1, 2, 5])] for mark in chance.choice([[""], ["", "~"]])]
     linked, displayed = chance.choice([0, 0.3, 0.9]), chance.choice([0, 0, 0.5])
     table = Table()
 
