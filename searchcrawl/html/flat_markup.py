@@ -17,27 +17,32 @@ ITEMS: Final = "br caption dt li option optgroup tbody td tfoot th thead tr sele
 
 # Elements that a parser never nests: void ones, those whose content is text, and ``a``, which closes the one before.
 _FLAT_NAMES: Final = (
-    "a area base br frame head hr iframe img input link meta noembed noframes noscript plaintext script style textarea "
+    "a area base br hr iframe img input link meta noembed noframes noscript plaintext script style textarea "
     "title wbr xmp"
 )
-# Elements that nest but matter to what is read: contents that are not shown, frames and forms.
-_KEPT_NAMES: Final = "body button form frameset html optgroup option select template"
+# Elements that nest, or whose tags a parser often ignores, but matter to what is read.
+_KEPT_NAMES: Final = "body button form frame frameset head html optgroup option select template"
 _KEPT: Final = frozenset(_KEPT_NAMES.split())
 _ALLOWED: Final = frozenset(_FLAT_NAMES.split()) | _KEPT
 #: So many of them stay: the time for a tree is the number of its tags times its depth.
 _MAX_KEPT: Final = 1_000
+#: Characters of the page, times the tags of them that stay: where a parser ignores these, its memory grows with that.
+_MAX_COPIED: Final = 100_000_000
 _ROOTS: Final = frozenset({"html", "body"})
 #: The attributes of all html and body tags go to one element, each compared with all that it has.
 MAX_ROOTS: Final = 6
 _BREAKS: Final = frozenset(BLOCKS.split()) | {f"/{name}" for name in BLOCKS.split()} | frozenset(ITEMS.split())
 
-# The name that a parser reads after "<", whatever it takes the place for. Frequent tags that may stay are passed over,
-# which saves time: an end tag opens nothing.
+# The name that a parser reads after "<", whatever it takes the place for, and what ends it. Frequent tags that may stay
+# are passed over, which saves time: an end tag opens nothing.
 _NAME: Final = re.compile(
-    r"<(?!a[ >]|/(?:a|b|code|dt|em|i|li|s(?:cript|pan|trong)|td|tr)>)(/?[a-zA-Z][^\t\n\x0c\r />]*+)"
+    r"<(?!a[ >]|/(?:a|b|code|dt|em|i|li|s(?:cript|pan|trong)|td|tr)>)(/?[a-zA-Z][^\t\n\x0c\r />]*+[\t\n\x0c\r />]?)"
 )
-# An end tag that no element has: a parser ignores it with its attributes.
+_AFTER_NAME: Final = "\t\n\f\r />"
+# An end tag that no element has: a parser ignores it.
 _NOTHING: Final = "</wbr"
+# In place of one with attributes: where a parser ignores them it copies all text before them once more.
+_DIVIDER: Final = "<wbr"
 
 
 def flatten(text: str) -> str:
@@ -47,15 +52,15 @@ def flatten(text: str) -> str:
     sure, and a page that was made to take long would hide its tags where this took them for none.
     """
     parts = _NAME.split(text)
-    names = parts[1::2]
-    counts = Counter(names)
-    new = {name: _rename(name) for name in counts}
-    names = [new[name] for name in names]
-    for plain, allowed in ((_KEPT, _MAX_KEPT), (_ROOTS, MAX_ROOTS)):
-        found = {tag for tag in new.values() if tag[1:].lower() in plain}
-        if sum(count for name, count in counts.items() if new[name] in found) > allowed:
-            _drop_further(names, found, plain, allowed)
-    parts[1::2] = names
+    tags = parts[1::2]
+    counts = Counter(tags)
+    new = {tag: _rename(tag) for tag in counts}
+    tags = [new[tag] for tag in tags]
+    for plain, most in ((_KEPT, min(_MAX_KEPT, _MAX_COPIED // max(len(text), 1) + MAX_ROOTS)), (_ROOTS, MAX_ROOTS)):
+        found = {tag for tag in new.values() if tag[1:].rstrip(_AFTER_NAME).lower() in plain}
+        if sum(count for tag, count in counts.items() if new[tag] in found) > most:
+            _drop_further(tags, found, plain, most)
+    parts[1::2] = tags
     return "".join(parts)
 
 
@@ -65,19 +70,32 @@ def _drop_further(written: list[str], found: set[str], plain: frozenset[str], al
     Where one goes, and where its element would end, a mark keeps the texts apart.
     """
     for place in [place for place, tag in enumerate(written) if tag in found][allowed:]:
-        written[place] = BLOCK_MARK + _NOTHING
+        written[place] = BLOCK_MARK + _drop(_end_of(written[place]))
     for place, tag in enumerate(written):
-        if tag[:2] == "</" and tag[2:].lower() in plain:
+        if tag[:2] == "</" and tag[2:].partition(">")[0].lower() in plain:
             written[place] = BLOCK_MARK + tag
 
 
-def _rename(name: str) -> str:
-    """What replaces ``<name``: itself where it is allowed, or an end tag without an element, after a mark for a block."""
-    _, cut, last = name.rpartition("<")
+def _rename(tag: str) -> str:
+    """What replaces ``<tag``, a name with what ends it: itself where it is allowed, or what opens nothing, after a mark for a block."""
+    _, cut, last = tag.rpartition("<")
     if cut:
         # A parser takes all of it for one name, but in a script it may be two.
         return _rename(last) if last[:1].isascii() and last[:1].isalpha() else f"<{last}"
+    end = _end_of(tag)
+    name = tag.removesuffix(end)
     plain = name.lower() if name.isascii() else ""
     if plain.removeprefix("/") in _ALLOWED:
-        return f"<{name}"
-    return BLOCK_MARK + _NOTHING if plain in _BREAKS else _NOTHING
+        # The attributes of an end tag are ignored, too.
+        return f"<{tag}" if name[0] != "/" or end in {">", ""} else f"<{name}>{_DIVIDER}{end}"
+    return BLOCK_MARK + _drop(end) if plain in _BREAKS else _drop(end)
+
+
+def _drop(end: str) -> str:
+    """What stands for a tag that is left out, up to what ended its name."""
+    return (_NOTHING if end in {">", ""} else _DIVIDER) + end
+
+
+def _end_of(tag: str) -> str:
+    """What ends the name of a tag; empty at the end of the text."""
+    return tag[-1] if tag[-1] in _AFTER_NAME else ""
