@@ -140,15 +140,24 @@ def _describe_discovery(context: Context) -> Step:
             return Step(
                 "found", "unknown", "links to it get no row: status counts them by rule and host (refused_links)"
             )
-        return Step("found", "never", "no page that was read links to it")
+        return Step("found", "never", "no link to it was followed")
     facts, listed = context.facts, context.facts.listed
-    where = "in the start list" if context.is_start else "by no page that is still known"
+    places = ["in the start list"] if context.is_start else []
     if listed.referrer is not None:
-        where = f"on {listed.referrer}"
+        places = [_describe_referrer(facts, listed.referrer)]
     if facts.sitemap is not None:
-        where += f", and in the sitemap {facts.sitemap}"
-        where += f" (lastmod {clock.iso(facts.lastmod_ms)})" if facts.lastmod_ms is not None else ""
+        lastmod = f" (lastmod {clock.iso(facts.lastmod_ms)})" if facts.lastmod_ms is not None else ""
+        places.append(f"in the sitemap {facts.sitemap}{lastmod}")
+    where = ", and ".join(places) or "by no page that is still known"
     return Step("found", "seen", f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}")
+
+
+def _describe_referrer(facts: UrlFacts, referrer: str) -> str:
+    """Where a URL was found first: a row without a page that leads to it has no link, and neither has a canonical one."""
+    if facts.referrer_code in REDIRECTS:
+        kind = "meta refresh" if facts.referrer_code == Code.META_REFRESH else "redirect"
+        return f"by the {kind} of {referrer}"
+    return f"as the canonical URL of {referrer}" if facts.named_as_canonical else f"on {referrer}"
 
 
 def _describe_robots(context: Context) -> Step:

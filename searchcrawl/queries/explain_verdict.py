@@ -20,7 +20,7 @@ from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.failures import is_confirmed
 from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.store.states import DocumentState, FetchState, Leaving
+from searchcrawl.store.states import DocumentState, EndReason, FetchState, Leaving
 from searchcrawl.store.urls.url_queries import UrlFacts
 from searchcrawl.store.urls.url_state import UrlState
 
@@ -98,14 +98,33 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
     if context.run is None:
         reason = Reason(step="found", rule="its source was never crawled")
         return Verdict(f"{_NOT_IN}: {reason.rule}; the rules would let it pass", [reason])
-    if any(key.startswith(("scope.", "rewrite")) for key in context.changed):
+    takes_links = context.source.finds_urls and context.source.scope.follow_links
+    if takes_links and any(key.startswith(("scope.", "rewrite")) for key in context.changed):
         # A link to it may have been refused by the rules of before, without a row.
         text = (
             f"{_NOT_IN} as yet: no rule refuses it as they are now; the next run reads all pages, and takes links to it"
         )
         return Verdict(text, context.list_includes())
-    text = f"{_NOT_IN}: never seen: no page that was read links to it, and no sitemap lists it"
-    return Verdict(text, [Reason(step="found", rule="no page links to it")])
+    return _explain_unfound(context)
+
+
+def _explain_unfound(context: Context) -> Verdict:
+    """The verdict on a URL to which nothing led: because of a key, or because nothing that may be followed does."""
+    source, run = context.source, context.run
+    if not source.finds_urls:
+        reason = build_reason("found", Decision(False, source.mode, key="mode"), source)
+        return Verdict(f"{_NOT_IN}: never seen: no URL is new with {reason.row_rule}", [reason])
+    sitemaps_off = source.start.sitemaps == "off"
+    reasons = [build_reason("found", Decision(False, "off", key="start.sitemaps"), source)] if sitemaps_off else []
+    listed = "no sitemap is read" if sitemaps_off else "no sitemap that was read lists it"
+    if not source.scope.follow_links:
+        reasons.insert(0, build_reason("found", Decision(False, "false", key="scope.follow_links"), source))
+        return Verdict(f"{_NOT_IN}: never seen: links are not followed, and {listed}", reasons)
+    first = Reason(step="found", rule="no link to it was followed")
+    text = f"{_NOT_IN}: never seen: no page that was read has a link to it that may be followed, and {listed}"
+    if run is not None and run.end_reason not in {None, EndReason.FINISHED}:
+        text += f"; the last run ended before all pages were read ({run.end_reason})"
+    return Verdict(text, [first, *reasons])
 
 
 def _explain_outside(context: Context, facts: UrlFacts, refusals: Sequence[Reason]) -> Verdict:

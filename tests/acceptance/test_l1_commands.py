@@ -158,7 +158,9 @@ def test_explain_when_a_url_was_never_seen_then_what_would_become_of_it(site: Si
 
     never = "not in the index: never seen"
     assert verdict("/nowhere.html") == (
-        f"{never}: no page that was read links to it, and no sitemap lists it", "no page links to it", None,
+        f"{never}: no page that was read has a link to it that may be followed, and no sitemap is read",
+        "no link to it was followed",
+        None,
     )  # fmt: skip
     assert verdict("/tmp/other.html") == (
         f"{never}, and it would be refused (951, robots.txt forbids it)",

@@ -185,7 +185,7 @@ def test_explain_when_robots_txt_is_known_then_all_its_lines_that_forbid_are_nam
     }
     assert [reason["rule"] for reason in known["also"]] == ["Disallow: /*.html"]
     assert never["decided_by"]["rule"] == "Disallow: /*.html"
-    assert allowed["decided_by"]["rule"] == "no page links to it"
+    assert allowed["decided_by"]["rule"] == "no link to it was followed"
 
 
 def test_explain_when_the_source_never_ran_then_what_would_become_of_it(filled: FilledStore) -> None:

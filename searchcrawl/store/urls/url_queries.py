@@ -25,6 +25,7 @@ _DOCUMENT_OF_SOURCE: Final = unindexed(documents.c.source_id) == bindparam("sour
 _referrers = urls.alias("referrers")
 _survivors = urls.alias("survivors")
 _canonicals = urls.alias("canonicals")
+_naming = documents.alias("naming")
 #: How many copies of a document are listed.
 _MAX_COPIES: Final = 10
 
@@ -254,6 +255,8 @@ class UrlFacts:
     listed: ListedUrl
     failed_runs: int
     failures: str | None
+    referrer_code: int | None
+    named_as_canonical: bool
     sitemap: str | None
     lastmod_ms: int | None
     mimetype: str | None
@@ -280,6 +283,8 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         listed=listed,
         failed_runs=row.failed_runs,
         failures=row.failures,
+        referrer_code=row.referrer_code,
+        named_as_canonical=row.referrer_canonical_key == key,
         sitemap=row.sitemap,
         lastmod_ms=row.lastmod_ms,
         mimetype=row.mimetype,
@@ -318,6 +323,8 @@ _SELECTED: Final = select(
     urls.c.failed_runs,
     urls.c.failures,
     urls.c.lastmod_ms,
+    _referrers.c.code.label("referrer_code"),
+    _naming.c.canonical_key.label("referrer_canonical_key"),
     sitemaps.c.url.label("sitemap"),
     documents.c.mimetype,
     documents.c.content_length,
@@ -336,6 +343,8 @@ _SELECTED: Final = select(
     urls.outerjoin(documents, documents.c.url_id == urls.c.id)
     .outerjoin(batches, batches.c.id == documents.c.batch_id)
     .outerjoin(sitemaps, sitemaps.c.id == urls.c.sitemap_id)
+    .outerjoin(_referrers, _referrers.c.id == urls.c.referrer_id)
+    .outerjoin(_naming, _naming.c.url_id == urls.c.referrer_id)
     .outerjoin(
         _canonicals, and_(_canonicals.c.source_id == urls.c.source_id, _canonicals.c.key == documents.c.canonical_key)
     )
