@@ -53,6 +53,7 @@ def convert_pdf(body: bytes, context: ConversionContext) -> Page:
         author=collapse(information.get("Author", "")),
         subject=collapse(information.get("Subject", "")),
         noindex=robots.noindex,
+        noindex_by_header=robots.noindex_by_header,
         nofollow=robots.nofollow,
         unavailable_ms=robots.unavailable_ms,
     )

@@ -29,6 +29,7 @@ def convert_text(body: bytes, context: ConversionContext) -> Page:
         text=text,
         charset=charset,
         noindex=robots.noindex,
+        noindex_by_header=robots.noindex_by_header,
         nofollow=robots.nofollow,
         unavailable_ms=robots.unavailable_ms,
     )

@@ -14,6 +14,7 @@ from searchcrawl.items import Headers
 
 #: Directives that have a value; any other word before a colon is the name of an agent.
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_NOINDEX: Final = frozenset({"noindex", "none"})
 _PREFIX: Final = re.compile(r"\s*([^\s:,;][^:,;]*+)(?<!\s):")
 #: No page needs more directives than fit in here.
 _MAX_CHARACTERS: Final = 4_096
@@ -30,10 +31,12 @@ _MAX_SECONDS: Final = 2**31
 class RobotsDirectives:
     """Whether the page may be indexed, until when, and whether its links may be followed.
 
+    ``noindex_by_header``: a header alone says that it may not.
     ``unavailable_ms`` is the time in the future (ms since 1970) from which it may not be indexed; None without one.
     """
 
     noindex: bool = False
+    noindex_by_header: bool = False
     nofollow: bool = False
     unavailable_ms: int | None = None
 
@@ -61,14 +64,17 @@ def read_robots_directives(
         agent = name.strip().lower()
         if agent == "robots" or agent in agents:
             words |= _collect_directives(content, agents=frozenset(), moments=moments)
+    in_metas = bool(words & _NOINDEX) or any(moment < now for moment in moments)
     for value in headers:
         words |= _collect_directives(value, agents=agents, moments=moments)
     if not words and not moments:
         return NO_DIRECTIVES
     first = min(moments, default=None)
     over = first is not None and first < now
+    noindex = over or not words.isdisjoint(_NOINDEX)
     return RobotsDirectives(
-        noindex=over or not words.isdisjoint({"noindex", "none"}),
+        noindex=noindex,
+        noindex_by_header=noindex and not in_metas,
         nofollow=not words.isdisjoint({"nofollow", "none"}),
         unavailable_ms=None if first is None or over else clock.to_ms(first),
     )

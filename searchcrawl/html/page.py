@@ -129,6 +129,7 @@ def parse_page(
         canonical=_find_canonical(found.relations, resolver),
         refresh=refresh,
         noindex=robots.noindex,
+        noindex_by_header=robots.noindex_by_header,
         nofollow=robots.nofollow,
         unavailable_ms=robots.unavailable_ms,
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),

@@ -17,7 +17,7 @@ from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.http.side_requests import META_KEY
 from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim, find_redirects
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.index_filter import NOINDEX_RULE, IndexFilter, read_last_modified
+from searchcrawl.rules.index_filter import HEADER_RULE, IndexFilter, read_last_modified
 from searchcrawl.rules.own_origins import OwnOrigins
 from searchcrawl.run import Run
 from searchcrawl.stages import stages_of
@@ -104,7 +104,7 @@ class ConditionalMiddleware:
             raise build_visit_end(request, claim, 304, error="304 without a condition", transient=True)
         tags = response.headers.getlist(b"X-Robots-Tag")
         if tags and self._says_noindex([tag.decode("latin-1") for tag in tags]):
-            raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=NOINDEX_RULE)
+            raise build_visit_end(request, claim, Code.NOT_INDEXED, rule=HEADER_RULE)
         last_modified = _text(response.headers.get(b"Last-Modified"))
         refusal = self._refusal(last_modified or claim.last_modified) if self._filter is not None else None
         if refusal is not None:

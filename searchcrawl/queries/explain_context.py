@@ -199,7 +199,8 @@ class Context:
             modified_ms=read_last_modified(listed.last_modified),
             fetched_ms=listed.last_fetched_ms or clock.now_ms(),
         )
-        noindex = (listed.rule or "").startswith(f"{META_ROBOTS_KEY}:")
+        key, _, rule = (listed.rule or "").partition(": ")
+        noindex = rule if key == META_ROBOTS_KEY else ""
         values = {"mime_types": fetched.mimetype, "include_urls": fetched.url, "include_names": fetched.name}
         needed = {"keep.min_bytes": fetched.size_bytes, "keep.max_bytes": fetched.size_bytes}
         if fetched.modified_ms is not None:

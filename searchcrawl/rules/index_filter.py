@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import re2
@@ -33,6 +33,8 @@ _NOINDEX: Final = "meta robots noindex"
 META_ROBOTS_KEY: Final = "keep.meta_robots"
 #: The rule in the row of a page whose author does not want it to be indexed.
 NOINDEX_RULE: Final = f"{META_ROBOTS_KEY}: {_NOINDEX}"
+#: The same where only the header X-Robots-Tag says it.
+HEADER_RULE: Final = f"{META_ROBOTS_KEY}: X-Robots-Tag noindex"
 _EMPTY_RULE: Final = "empty document"
 
 
@@ -102,10 +104,10 @@ class IndexFilter:
         """Returns the first filter that refuses the page; None if all accept it."""
         return next(self._list(facts), None)
 
-    def list_refusals(self, facts: FetchedFacts, *, noindex: bool = False) -> list[Decision]:
-        """Lists every rule that refuses the page; ``noindex``: its author does not want it to be indexed."""
+    def list_refusals(self, facts: FetchedFacts, *, noindex: str = "") -> list[Decision]:
+        """Lists every rule that refuses the page; ``noindex`` is what says that it may not be indexed, empty: nothing."""
         ours = list(self._list(facts))
-        return [self._noindex, *ours] if noindex and self.meta_robots else ours
+        return [replace(self._noindex, rule=noindex), *ours] if noindex and self.meta_robots else ours
 
     def refuse_unchanged(self, modified_ms: int | None, now_ms: int) -> Decision | None:
         """Returns the filter that refuses, at ``now_ms``, a page that answered 304; None if all accept it."""
@@ -196,7 +198,7 @@ def decide(
             rule = None if decision.allowed else decision.text
             return IndexDecision(code=Code.META_REFRESH, rule=rule, target=found.link)
     if page.noindex and rules.meta_robots:
-        return IndexDecision(code=Code.NOT_INDEXED, rule=NOINDEX_RULE)
+        return IndexDecision(code=Code.NOT_INDEXED, rule=HEADER_RULE if page.noindex_by_header else NOINDEX_RULE)
     if refusal is not None:
         return IndexDecision(code=Code.NOT_INDEXED, rule=refusal)
     if not (page.text.strip() or page.title.strip() or page.description.strip()):

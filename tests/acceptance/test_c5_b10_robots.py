@@ -200,7 +200,7 @@ def test_l5_x_robots_tag_when_a_pdf_has_it_then_is_952(runs: dict[str, Crawled])
     run = runs["obeying"]
 
     assert run.rows[f"{META}/sheet.pdf"]["code"] == 952
-    assert run.rows[f"{META}/sheet.pdf"]["rule"] == "keep.meta_robots: meta robots noindex"
+    assert run.rows[f"{META}/sheet.pdf"]["rule"] == "keep.meta_robots: X-Robots-Tag noindex"
     assert f"{META}/sheet.pdf" not in run.index
 
 

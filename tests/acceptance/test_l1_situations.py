@@ -87,6 +87,15 @@ SITUATIONS: Final = {
         "keep.meta_robots",
         edit=("set", "keep.meta_robots", False),
     ),
+    "/header.html": Told(
+        "not in the index: 952, fetched, and not to be indexed",
+        "X-Robots-Tag noindex",
+        "keep.meta_robots",
+        edit=("set", "keep.meta_robots", False),
+    ),
+    "/expired.html": Told(
+        "not in the index: 952, fetched, and not to be indexed", "X-Robots-Tag noindex", "keep.meta_robots"
+    ),
     "/huge.html": Told(
         "not in the index: 960, it is larger than fetch.max_bytes",
         "max_bytes = 50000",
@@ -107,7 +116,9 @@ SITUATIONS: Final = {
     ),
 }  # fmt: skip
 #: Nothing in the project admits these: the site decides.
-OF_THE_SITE: Final = {path for path, told in SITUATIONS.items() if told.edit is None and path != "/short.html"}
+OF_THE_SITE: Final = {
+    path for path, told in SITUATIONS.items() if told.edit is None and path not in {"/short.html", "/expired.html"}
+}
 
 
 def build(site: SiteProcess) -> None:
@@ -124,6 +135,8 @@ def build(site: SiteProcess) -> None:
     bodies["/huge.html"] = page("huge", text=WORDS * 200)
     bodies["/empty.html"] = "<html><body>" + " " * 300 + "</body></html>"
     site.set_pages(HOST, bodies)
+    site.set_page(HOST, "/header.html", headers={"X-Robots-Tag": "noindex"})
+    site.set_page(HOST, "/expired.html", headers={"X-Robots-Tag": "unavailable_after: 2020-01-01"})
     site.delete_page(HOST, "/missing.html")
     site.set_page(HOST, "/old.html", "", status=301, headers={"Location": "/new.html"})
     site.set_page(HOST, "/t", "", status=302, headers={"Location": "/target-of-t.html"})

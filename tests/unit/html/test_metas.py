@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,7 +20,13 @@ def until(moment: datetime) -> RobotsDirectives:
 def directives(
     *headers: str, metas: tuple[tuple[str, str], ...] = (), user_agent: str = "searchcrawl"
 ) -> RobotsDirectives:
-    return read_robots_directives(metas=metas, headers=headers, user_agent=user_agent, now=NOW)
+    found = read_robots_directives(metas=metas, headers=headers, user_agent=user_agent, now=NOW)
+    assert found.noindex_by_header == (found.noindex and not (metas and read_metas(metas).noindex))
+    return replace(found, noindex_by_header=False)
+
+
+def read_metas(metas: tuple[tuple[str, str], ...]) -> RobotsDirectives:
+    return read_robots_directives(metas=metas, headers=(), user_agent="searchcrawl", now=NOW)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_b8_filters_when_several_refuse_then_all_are_named_in_the_order_they_are
         exclude_names=["*"],
     )
 
-    named = [(refusal.key, refusal.rule) for refusal in rules.list_refusals(fetched(), noindex=True)]
+    named = [(refusal.key, refusal.rule) for refusal in rules.list_refusals(fetched(), noindex="meta robots noindex")]
 
     assert named == [
         ("keep.meta_robots", "meta robots noindex"),
@@ -159,7 +159,7 @@ def test_b8_filters_when_several_refuse_then_all_are_named_in_the_order_they_are
 
 def test_b8_filters_when_none_is_set_then_there_is_nothing_to_ask() -> None:
     assert not IndexFilter(meta_robots=False)
-    assert IndexFilter(meta_robots=False).list_refusals(fetched(), noindex=True) == []
+    assert IndexFilter(meta_robots=False).list_refusals(fetched(), noindex="meta robots noindex") == []
     assert IndexFilter(min_bytes=1)
 
 
