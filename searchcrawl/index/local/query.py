@@ -59,6 +59,11 @@ class QueryBuilder:
         """The documents with these ids, without tombstones."""
         return tantivy.Query.boolean_query([(Occur.Must, self.with_ids(ids)), (Occur.MustNot, self.tombstones())])
 
+    def with_hashes(self, source: str, digits: str) -> tantivy.Query:
+        """The documents and tombstones of a source whose ids end in a hash that begins with ``digits``."""
+        left = 32 - len(digits)
+        return tantivy.Query.regex_query(self._schema, "id", f"{re.escape(source)}:{digits}[0-9a-f]{{{left}}}")
+
     def with_value(self, field: str, key: Any) -> tantivy.Query:
         """The documents with a value of a field or an attribute; ``key`` is the value in the counts of the library."""
         kind = attribute_type(field)

@@ -24,8 +24,9 @@ from searchcrawl.cache.disk_space import free_bytes
 from searchcrawl.durable import make_folder, sync_folder
 from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailable, SearchcrawlError
 from searchcrawl.index.local import schema
+from searchcrawl.index.local.listing import list_documents, list_in_pages
 from searchcrawl.index.local.query import QueryBuilder
-from searchcrawl.index.local.search import count_documents, find_by_id, read_fields, search
+from searchcrawl.index.local.search import count_documents, find_by_id, search
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import find_id_fault
 from searchcrawl.items import IndexedDocument, Removal
@@ -33,7 +34,6 @@ from searchcrawl.sources.project import Project
 
 # Enough for one delivery to become one segment: merging smaller ones costs more than the memory that they save.
 _HEAP_BYTES: Final = 30_000_000
-_PAGE_DOCUMENTS: Final = 5000
 _POLL_SECONDS: Final = 0.05
 _TO_MEND: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ELOOP})
 _LOCK_NAME: Final = "searchcrawl.lock"
@@ -81,7 +81,7 @@ class LocalReceiver:
         """Returns at once: what was delivered is durable and visible."""
 
     def scan(self, source: str | None) -> Iterator[IndexEntry]:
-        """Every document of a source (None: of all) by rising id, as of one moment; at most 5,000 in memory."""
+        """Every document of a source (None: of all) by rising id, as of one moment; at most 10,000 in memory."""
         index = self._open_existing()
         if index is None:
             return
@@ -247,10 +247,9 @@ class LocalReceiver:
 
     def _read_documents(self, searcher: tantivy.Searcher, source: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
         """Id and stored fields of every document, by rising id; a page of them at a time in memory."""
-        query = self._queries.documents(source)
-        for offset in range(0, searcher.num_docs, _PAGE_DOCUMENTS):
-            for document_id, address in find_by_id(searcher, query, limit=_PAGE_DOCUMENTS, offset=offset):
-                yield document_id, read_fields(searcher, address)
+        if source is None:
+            return list_in_pages(searcher, self._queries.documents(None))
+        return list_documents(searcher, self._queries, source)
 
     def _explain_write_error(self, error: OSError | ValueError) -> SearchcrawlError:
         """The error of ours for one of the library while it writes."""
