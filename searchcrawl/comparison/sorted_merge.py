@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from searchcrawl import urls
+from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.receiver import IndexEntry
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.urls import url_queries
@@ -91,12 +92,22 @@ def pair_by_id(
 ) -> Iterator[Iterator[tuple[SortedRow | None, IndexEntry | None]]]:
     """The documents of a source by rising id, as table and index have them; None where one of the two has it not.
 
-    Raises StoreError, and what ``entries`` raises.
+    Raises StoreError, IndexUnavailable where ``entries`` do not rise, and what they raise.
     """
     with RowSorter() as rows:
         for indexed in url_queries.list_indexed(database, source_id):
             rows.add(indexed, urls.document_id(name, indexed.url))
-        yield _merge(rows.by_id(), entries, prefix=f"{name}:")
+        yield _merge(rows.by_id(), _check_order(entries), prefix=f"{name}:")
+
+
+def _check_order(entries: Iterator[IndexEntry]) -> Iterator[IndexEntry]:
+    """The entries; out of order, or twice, they would be differences that are none."""
+    last = ""
+    for entry in entries:
+        if entry.id <= last:
+            raise IndexUnavailable(f"the index lists its documents not by rising id: {entry.id!r} after {last!r}")
+        last = entry.id
+        yield entry
 
 
 def _merge(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from searchcrawl import urls
-from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.exceptions import IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.items import Removal
 from searchcrawl.queries.verify import list_crawled_sources, verify
@@ -114,3 +114,16 @@ def test_being_crawled_when_a_process_holds_the_source_then_it_is_named(filled: 
 
     assert during == ["demo"]
     assert list_crawled_sources(filled.database, ["demo", "other"]) == []
+
+
+@pytest.mark.parametrize("scrambled", [lambda entries: entries[::-1], lambda entries: sorted(entries * 2)])
+def test_verify_when_the_index_lists_in_another_order_or_twice_then_nothing_is_named(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch, scrambled: Callable[[list[Any]], list[Any]]
+) -> None:
+    filled.fetch("/1", "/2", "/3")
+    filled.send()
+    entries = scrambled(list(filled.index.scan("demo")))
+    monkeypatch.setattr(filled.index, "scan", lambda source: iter(entries))
+
+    with pytest.raises(IndexUnavailable, match="not by rising id"):
+        verified(filled, only="demo")
