@@ -70,7 +70,12 @@ def test_links_when_thousands_lead_outside_then_they_are_counted_and_an_edit_let
     assert "all others" in shown
     assert told["verdict"] == "not in the index: 955, outside the boundary"
     assert (told["decided_by"]["key"], told["decided_by"]["rule"]) == ("scope.include_hosts", "no include matches")
-    assert told["decided_by"]["proposal"] == {"key": "scope.include_hosts", "value": OTHER}
+    assert told["decided_by"]["proposal"] == {
+        "action": "add",
+        "file": "sources/demo.toml",
+        "key": "scope.include_hosts",
+        "value": OTHER,
+    }
     assert allowed["decided_by"]["key"] == "scope.include_hosts"
     assert "as yet" in allowed["verdict"]
     assert f"{OTHER}/one" in project.indexed()
