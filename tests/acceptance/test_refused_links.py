@@ -18,6 +18,7 @@ HOST: Final = "www.acme.test"
 OTHER: Final = "docs.acme.test"
 MANY: Final = 2000
 NO_INCLUDE: Final = "scope.include_hosts: no include matches"
+PROPOSAL = {"action": "add", "file": "sources/demo.toml", "key": "scope.include_hosts", "value": OTHER}
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +71,7 @@ def test_links_when_thousands_lead_outside_then_they_are_counted_and_an_edit_let
     assert "all others" in shown
     assert told["verdict"] == "not in the index: 955, outside the boundary"
     assert (told["decided_by"]["key"], told["decided_by"]["rule"]) == ("scope.include_hosts", "no include matches")
-    assert told["decided_by"]["proposal"] == {
-        "action": "add",
-        "file": "sources/demo.toml",
-        "key": "scope.include_hosts",
-        "value": OTHER,
-    }
+    assert told["decided_by"]["proposal"] == PROPOSAL
     assert allowed["decided_by"]["key"] == "scope.include_hosts"
     assert "as yet" in allowed["verdict"]
     assert f"{OTHER}/one" in project.indexed()
