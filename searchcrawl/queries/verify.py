@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from searchcrawl import urls
+from searchcrawl.comparison.second_look import Difference, Suspect, confirm, confirm_foreign
 from searchcrawl.comparison.sorted_merge import SortedRow, pair_by_id
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.receiver import IndexEntry, Receiver, SearchIndex
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import lease, run_table
-from searchcrawl.store.urls import url_table
 
-_URLS_AT_ONCE: Final = 500
 _KINDS: Final = ("missing", "extra", "stale", "foreign")
-
-
-class Difference(NamedTuple):
-    """A document that differs between index and table; ``kind`` is the list to which it belongs."""
-
-    kind: str
-    url: str
-    id: str
-    why: str
 
 
 def verify(database: Database, receiver: Receiver, sources: Collection[str], *, only: str | None) -> dict[str, Any]:
     """What ``verify --json`` prints, for all sources of a project, or for the one named by ``only``.
 
     ``sources`` are the names of all source files: documents of other sources are foreign. Only the number of
-    differences makes memory grow. Raises UnsupportedByIndex, DeliveryError, StoreError.
+    differences makes memory grow. Each is looked at once more before it is named: a crawl may go on meanwhile.
+    Raises UnsupportedByIndex, DeliveryError, StoreError.
     """
     if not isinstance(receiver, SearchIndex):
         raise UnsupportedByIndex(f"{type(receiver).__name__} cannot list its documents")
     found: dict[str, list[dict[str, str]]] = {kind: [] for kind in _KINDS}
-    for each in _find_differences(database, receiver.scan(only), sources, only=only):
+    for each in _find_differences(database, receiver, sources, only=only):
         found[each.kind].append({"url": each.url, "id": each.id, "why": each.why})
     return {"ok": not any(found.values()), **found, "repaired": 0}
 
 
 def list_crawled_sources(database: Database, sources: Collection[str]) -> list[str]:
-    """Those of ``sources`` that a process is crawling now: what it delivers meanwhile may be reported as a difference."""
+    """Those of ``sources`` that a process is crawling now: what it has under way is no difference."""
 
     def find_held(transaction: Transaction) -> list[str]:
         names = run_table.find_source_names(transaction)
@@ -52,68 +42,54 @@ def list_crawled_sources(database: Database, sources: Collection[str]) -> list[s
 
 
 def _find_differences(
-    database: Database, entries: Iterator[IndexEntry], sources: Collection[str], *, only: str | None
+    database: Database, index: SearchIndex, sources: Collection[str], *, only: str | None
 ) -> Iterator[Difference]:
+    wanted = set(sources) if only is None else {only}
+    suspects: dict[str, list[Suspect]] = {}
+    for name, suspect in _find_suspects(database, index.scan(only), _find_tables(database, wanted)):
+        suspects.setdefault(name, []).append(suspect)
+    # After the scan: that of a large index takes minutes, in which a crawl delivers a lot, maybe its first documents.
+    tables = _find_tables(database, wanted)
+    for name, found in suspects.items():
+        if name in sources:
+            yield from confirm(database, index, name, tables.get(name), found)
+        else:
+            yield from confirm_foreign(index, name, found)
+
+
+def _find_tables(database: Database, wanted: Collection[str]) -> dict[str, int]:
+    """The numbers of sources by name, as far as the store knows them."""
     names = database.read(run_table.find_source_names)
-    tables = {name: number for number, name in names.items() if name in sources}
-    if only is not None:
-        tables = {name: number for name, number in tables.items() if name == only}
+    return {name: number for number, name in names.items() if name in wanted}
+
+
+def _find_suspects(
+    database: Database, entries: Iterator[IndexEntry], tables: Mapping[str, int]
+) -> Iterator[tuple[str, Suspect]]:
+    """What seems to differ, with the name of its source; documents of sources without a table are all of it."""
     unseen = dict(tables)
     # Ids begin with the name of the source and are sorted, so those of one source come together.
     for name, group in groupby(entries, key=_source_of):
-        if name not in sources:
-            yield from (_report_foreign(entry, name) for entry in group)
-        elif name in unseen:
-            yield from _compare_source(database, name, unseen.pop(name), group)
+        if name in unseen:
+            yield from ((name, each) for each in _compare_source(database, name, unseen.pop(name), group))
         else:
-            yield from (_report_extra(entry) for entry in group)
+            yield from ((name, Suspect(entry.id, None, entry)) for entry in group)
     for name, source_id in unseen.items():
-        yield from _compare_source(database, name, source_id, iter(()))
+        yield from ((name, each) for each in _compare_source(database, name, source_id, iter(())))
 
 
-def _compare_source(
-    database: Database, name: str, source_id: int, entries: Iterator[IndexEntry]
-) -> Iterator[Difference]:
+def _compare_source(database: Database, name: str, source_id: int, entries: Iterator[IndexEntry]) -> Iterator[Suspect]:
     """Merges the documents of one source in index and table, both by rising id."""
     with pair_by_id(database, name, source_id, entries) as pairs:
-        missing: list[SortedRow] = []
         for row, entry in pairs:
-            if entry is None and row is not None:
-                missing.append(row)
-                if len(missing) == _URLS_AT_ONCE:
-                    yield from _report_missing(database, name, missing)
-                    missing = []
-            elif entry is not None and row is None:
-                yield _report_extra(entry)
-            elif entry is not None and row is not None:
-                yield from _report_stale(row, entry)
-        yield from _report_missing(database, name, missing)
+            if row is None or entry is None or _differ(row, entry):
+                id_ = f"{name}:{row.digest.hex()}" if row is not None else entry.id if entry is not None else ""
+                yield Suspect(id_, None if row is None else row.url_id, entry)
 
 
-def _report_missing(database: Database, name: str, rows: list[SortedRow]) -> Iterator[Difference]:
-    places = database.read(lambda transaction: url_table.find_places(transaction, [row.url_id for row in rows]))
-    for row in rows:
-        url = places[row.url_id][0]
-        yield Difference(
-            "missing", url, urls.document_id(name, url), f"the table has a receipt of version {row.crawl_version}"
-        )
-
-
-def _report_stale(row: SortedRow, entry: IndexEntry) -> Iterator[Difference]:
-    if row.crawl_version != entry.crawl_version:
-        why = f"version {entry.crawl_version} in the index, {row.crawl_version} in the table"
-        yield Difference("stale", entry.url, entry.id, why)
-    elif row.settled and row.fields_digest.hex() != entry.checksum:
-        why = f"checksum {entry.checksum or 'none'} in the index, {row.fields_digest.hex()} in the table"
-        yield Difference("stale", entry.url, entry.id, why)
-
-
-def _report_extra(entry: IndexEntry) -> Difference:
-    return Difference("extra", entry.url, entry.id, "the table has no receipt for it")
-
-
-def _report_foreign(entry: IndexEntry, name: str) -> Difference:
-    return Difference("foreign", entry.url, entry.id, f"the project has no source {name!r}")
+def _differ(row: SortedRow, entry: IndexEntry) -> bool:
+    other = row.settled and row.fields_digest.hex() != entry.checksum
+    return other or row.crawl_version != entry.crawl_version
 
 
 def _source_of(entry: IndexEntry) -> str:

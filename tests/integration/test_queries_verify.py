@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,32 @@ from sqlalchemy import update
 
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable, UnsupportedByIndex
-from searchcrawl.index.receiver import Batch, Receipt
+from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
 from searchcrawl.items import Removal
 from searchcrawl.queries.verify import list_crawled_sources, verify
+from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import BatchState, DocumentState
 from tests.filled_store import SITE, FilledStore
+
+KINDS = ("missing", "extra", "stale", "foreign")
 
 
 @pytest.fixture
 def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
-    store = FilledStore(tmp_path, store_url)
+    store = Committing(tmp_path, store_url)
     yield store
     store.close()
+
+
+class Committing(FilledStore):
+    """One whose deliveries are visible in the index once they are sent."""
+
+    def send(self) -> int:
+        version = super().send()
+        with self.database.write_once() as transaction:
+            transaction.execute(update(batches).values(state=int(BatchState.COMMITTED)))
+        return version
 
 
 class Deaf:
@@ -44,6 +57,16 @@ class Deaf:
 
 def verified(filled: FilledStore, *, only: str | None = None) -> dict[str, Any]:
     return verify(filled.database, filled.index, ["demo"], only=only)
+
+
+def drop(filled: FilledStore, path: str) -> None:
+    """Takes a document out of the index behind the table's back."""
+    removal = Removal(id=urls.document_id("demo", SITE + path), url=SITE + path, code=404)
+    filled.index.deliver(Batch(number=2, source="demo", crawl_version=1 << 50, removals=[removal]))
+
+
+def urls_of(found: dict[str, Any], kind: str) -> list[str]:
+    return [entry["url"].removeprefix(SITE) for entry in found[kind]]
 
 
 def test_verify_when_nothing_was_crawled_then_ok(filled: FilledStore) -> None:
@@ -101,6 +124,132 @@ def test_verify_when_a_changed_document_waits_then_its_old_form_is_no_difference
         transaction.execute(update(documents).values(fields_digest=bytes(32), state=int(DocumentState.CACHED)))
 
     assert verified(filled)["ok"]
+
+
+def between(filled: FilledStore, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+    """Has something happen after the index was listed, and before ``verify`` gets to see the list."""
+    scan = filled.index.scan
+
+    def list_then_act(source: str | None) -> Iterator[IndexEntry]:
+        entries = list(scan(source))
+        happens()
+        return iter(entries)
+
+    monkeypatch.setattr(filled.index, "scan", list_then_act)
+
+
+def test_verify_when_a_delivery_happens_between_both_reads_then_it_is_no_difference(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.fetch("/changed", "/stays", "/lost")
+    filled.send()
+    drop(filled, "/lost")
+
+    def deliver() -> None:
+        filled.fetch("/changed", "/new")
+        filled.send()
+
+    between(filled, monkeypatch, deliver)
+    found = verified(filled)
+
+    assert {kind: urls_of(found, kind) for kind in KINDS} == {
+        "missing": ["/lost"],
+        "extra": [],
+        "stale": [],
+        "foreign": [],
+    }
+
+
+def test_verify_when_a_delivery_happens_during_the_second_look_then_it_is_no_difference(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deliver() -> None:
+        filled.fetch("/changed")
+        filled.send()
+
+    find_versions = filled.index.find_versions
+
+    def find_then_deliver(ids: Collection[str]) -> Mapping[str, int]:
+        versions = find_versions(ids)
+        deliver()
+        return versions
+
+    deliver()
+    between(filled, monkeypatch, deliver)
+    monkeypatch.setattr(filled.index, "find_versions", find_then_deliver)
+
+    assert verified(filled)["ok"]
+
+
+@pytest.mark.parametrize("state", [DocumentState.SENDING, DocumentState.REMOVING])
+def test_verify_when_documents_are_under_way_then_a_difference_only_without_a_process(
+    filled: FilledStore, state: DocumentState
+) -> None:
+    filled.fetch("/moves", "/stays")
+    filled.send()
+    drop(filled, "/moves")
+    with filled.database.write_once() as transaction:
+        transaction.execute(
+            update(documents).where(documents.c.url_id == filled.ids["/moves"]).values(state=int(state))
+        )
+
+    crawled = verified(filled)
+    filled.end()
+    left = verified(filled)
+
+    assert crawled["ok"]
+    assert urls_of(left, "missing") == ["/moves"]
+
+
+def test_verify_when_a_delivery_is_not_visible_yet_then_a_difference_only_without_a_process(
+    filled: FilledStore,
+) -> None:
+    filled.fetch("/waits")
+    filled.send()
+    drop(filled, "/waits")
+    with filled.database.write_once() as transaction:
+        transaction.execute(update(batches).values(state=int(BatchState.ACKNOWLEDGED)))
+
+    crawled = verified(filled)
+    filled.end()
+
+    assert crawled["ok"]
+    assert urls_of(verified(filled), "missing") == ["/waits"]
+
+
+def test_verify_when_a_removal_is_not_visible_yet_then_a_difference_only_without_a_process(filled: FilledStore) -> None:
+    filled.fetch("/leaves")
+    filled.send()
+    with filled.database.write_once() as transaction:
+        transaction.execute(
+            update(documents).values(indexed_version=None, batch_id=None, state=int(DocumentState.NONE))
+        )
+        transaction.execute(update(batches).values(state=int(BatchState.ACKNOWLEDGED), removals=1))
+
+    crawled = verified(filled)
+    filled.end()
+
+    assert crawled["ok"]
+    assert urls_of(verified(filled), "extra") == ["/leaves"]
+
+
+def test_verify_when_a_receipt_was_lost_then_neither_presence_nor_absence_is_a_difference(filled: FilledStore) -> None:
+    filled.fetch("/there", "/absent")
+    filled.send()
+    drop(filled, "/absent")
+    with filled.database.write_once() as transaction:
+        transaction.execute(update(documents).values(indexed_version=0))
+
+    assert verified(filled)["ok"]
+
+
+def test_verify_when_somebody_else_wrote_a_document_then_it_is_foreign_whatever_its_id(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = IndexEntry("theirs, not ours", 0, "", "http://theirs.test/")
+    monkeypatch.setattr(filled.index, "scan", lambda source: iter([entry]))
+
+    assert [each["id"] for each in verified(filled)["foreign"]] == [entry.id]
 
 
 def test_verify_when_the_receiver_cannot_list_then_refused(filled: FilledStore) -> None:

@@ -30,7 +30,7 @@ class Command(BaseCommand):
         with closing(Database(project.database_url, project.root)) as database, use_index(project) as index:
             names = list_source_names(project)
             for name in list_crawled_sources(database, names if only is None else [only]):
-                print_note(f"warning: {name} is being crawled: what is on its way may show as a difference")
+                print_note(f"warning: {name} is being crawled: what is on its way to or from the index is not compared")
             found = verify(database, index, names, only=only)
         if opts.json:
             print_object(found)
