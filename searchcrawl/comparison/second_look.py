@@ -55,7 +55,7 @@ def confirm(
             row = after.get(suspect.id)
             # The row changed while the index was asked, so the answer may be older or newer than the row.
             if row == before.get(suspect.id) and suspect.id not in under_way:
-                yield from _judge(suspect, row, versions.get(suspect.id))
+                yield from _judge(name, suspect, row, versions.get(suspect.id))
 
 
 def confirm_foreign(index: SearchIndex, name: str, suspects: Sequence[Suspect]) -> Iterator[Difference]:
@@ -64,7 +64,8 @@ def confirm_foreign(index: SearchIndex, name: str, suspects: Sequence[Suspect]) 
         versions = _find_versions(index, group)
         for suspect in group:
             if suspect.id in versions:
-                yield Difference("foreign", _url_of(suspect), suspect.id, f"the project has no source {name!r}")
+                why = f"the project has no source {name!r}; {_mend_foreign(suspect, name)}"
+                yield Difference("foreign", _url_of(suspect), suspect.id, why)
 
 
 def _find_rows(
@@ -103,25 +104,47 @@ def _is_ours(document_id: str) -> bool:
     return _OF_NAMES.issuperset(name) and len(digest) == _DIGEST_DIGITS and _OF_NAMES.issuperset(digest)
 
 
-def _judge(suspect: Suspect, row: Receipted | None, version: int | None) -> Iterator[Difference]:
+def _judge(name: str, suspect: Suspect, row: Receipted | None, version: int | None) -> Iterator[Difference]:
     """The difference between a row and the version of the index, if there is one."""
     if row is None or row.crawl_version is None:
         if version is not None:
-            yield Difference("extra", _url_of(suspect, row), suspect.id, "the table has no receipt for it")
+            why = f"the table has no receipt for it; {_mend_extra(name, suspect, row)}"
+            yield Difference("extra", _url_of(suspect, row), suspect.id, why)
     elif not row.crawl_version:
         # Its receipt was lost: it may be in the index, in any version.
         return
     elif version is None:
-        why = f"the table has a receipt of version {row.crawl_version}"
+        why = f"the table has a receipt of version {row.crawl_version}; {_mend_sent(name, row)}"
         yield Difference("missing", row.url, suspect.id, why)
     elif version != row.crawl_version:
-        why = f"version {version} in the index, {row.crawl_version} in the table"
+        why = f"version {version} in the index, {row.crawl_version} in the table; {_mend_sent(name, row)}"
         yield Difference("stale", _url_of(suspect, row), suspect.id, why)
     elif suspect.entry is not None and suspect.entry.crawl_version == version and row.settled:
         checksum, of_row = suspect.entry.checksum, row.fields_digest.hex()
         if checksum != of_row:
-            why = f"checksum {checksum or 'none'} in the index, {of_row} in the table"
+            why = f"checksum {checksum or 'none'} in the index, {of_row} in the table; {_mend_sent(name, row)}"
             yield Difference("stale", _url_of(suspect, row), suspect.id, why)
+
+
+def _mend_sent(name: str, row: Receipted) -> str:
+    if row.under_way:
+        return f"its delivery was cut off, to go on with it: searchcrawl flush {name}"
+    return f"to send it again: searchcrawl resend {name}"
+
+
+def _mend_extra(name: str, suspect: Suspect, row: Receipted | None) -> str:
+    if row is not None and row.under_way:
+        return _mend_sent(name, row)
+    # As ``bring_together`` looks for the page.
+    if suspect.entry is not None and urls.document_id(name, suspect.entry.access_url) == suspect.id:
+        return f"to have its page visited, which decides: searchcrawl resend {name}, then searchcrawl crawl {name}"
+    return f"to begin anew without it: searchcrawl delete {name}, then searchcrawl crawl {name}"
+
+
+def _mend_foreign(suspect: Suspect, name: str) -> str:
+    if _is_ours(suspect.id):
+        return f"put sources/{name}.toml back, or searchcrawl delete {name}"
+    return "searchcrawl did not make it: only the index itself can delete it"
 
 
 def _in_groups(suspects: Sequence[Suspect]) -> Iterator[Sequence[Suspect]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,40 @@ def test_verify_when_they_differ_then_each_difference_is_named_exactly(filled: F
     assert [entry["url"] for entry in found["extra"]] == [f"{SITE}/new"]
     assert [entry["url"] for entry in found["foreign"]] == [f"{SITE}/other"]
     assert verified(filled, only="demo") == {**found, "foreign": []}
+
+
+def test_verify_when_documents_differ_then_each_names_the_command_that_mends_it(
+    filled: FilledStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.fetch("/lost", "/old", "/cut")
+    version = filled.send()
+    for path in ("/lost", "/cut"):
+        drop(filled, path)
+    filled.put([filled.document(f"{SITE}/old", checksum="")], version + 1)
+    made = filled.document(f"{SITE}/extra", checksum="")
+    filled.put([replace(made, fields={**made.fields, "access_url": f"{SITE}/extra"})], version)
+    filled.put([filled.document(f"{SITE}/nobody", checksum="")], version)
+    filled.put([filled.document(f"{SITE}/other", checksum="", source="other")], version, source="other")
+    with filled.database.write_once() as transaction:
+        cut = update(documents).where(documents.c.url_id == filled.ids["/cut"])
+        transaction.execute(cut.values(state=int(DocumentState.SENDING)))
+    filled.end()
+    scan = filled.index.scan
+    theirs = IndexEntry("~theirs", 0, "", f"{SITE}/theirs")
+    monkeypatch.setattr(filled.index, "scan", lambda source: iter([*scan(source), theirs]))
+
+    found = verified(filled)
+
+    why = {each["url"].removeprefix(SITE): each["why"].partition("; ")[2] for kind in KINDS for each in found[kind]}
+    assert why == {
+        "/lost": "to send it again: searchcrawl resend demo",
+        "/old": "to send it again: searchcrawl resend demo",
+        "/cut": "its delivery was cut off, to go on with it: searchcrawl flush demo",
+        "/extra": "to have its page visited, which decides: searchcrawl resend demo, then searchcrawl crawl demo",
+        "/nobody": "to begin anew without it: searchcrawl delete demo, then searchcrawl crawl demo",
+        "/other": "put sources/other.toml back, or searchcrawl delete other",
+        "/theirs": "searchcrawl did not make it: only the index itself can delete it",
+    }
 
 
 def test_verify_when_the_index_is_empty_then_all_are_missing(filled: FilledStore, tmp_path: Path) -> None:
