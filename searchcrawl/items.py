@@ -44,6 +44,9 @@ class Claim:
     ``canonical_key`` and ``display_key`` are those of the document (``urls.key``), None where it has none;
     ``display_url`` is what a rewriter wants shown instead of the URL. ``rejected`` is the evidence in spite of which an
     operator kept the document. ``redirected``: the last visit was led to another URL.
+    operator kept the document.
+    ``anew``: its page is to be processed again, whatever the server says. ``visited_ms`` is the moment of the last visit,
+    ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
     """
 
     url_id: int
@@ -65,6 +68,11 @@ class Claim:
     display_url: str | None = None
     rejected: str | None = None
     redirected: bool = False
+    anew: bool = False
+    visited_ms: int | None = None
+    interval_ms: int | None = None
+    sitemap_id: int | None = None
+    lastmod_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

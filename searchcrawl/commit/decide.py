@@ -21,12 +21,15 @@ from searchcrawl.codes import (
     is_failure,
     is_refusal,
 )
+from searchcrawl.commit import next_visit
+from searchcrawl.commit.next_visit import NextVisit
 from searchcrawl.counters import LOGIN_FAILURES
 from searchcrawl.items import Claim, Document, Hop, Link, Outcome, Page
 from searchcrawl.politeness import backoff
 from searchcrawl.rules import lifecycle
 from searchcrawl.rules.failures import Failures, is_confirmed
 from searchcrawl.rules.lifecycle import PageVersion
+from searchcrawl.rules.recrawl import Proof
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
 from searchcrawl.store.documents.former_table import Restored
@@ -45,7 +48,7 @@ class Group:
     against them. ``unread`` are rows whose visit brought no text. ``released`` are claims that were given back without
     a visit.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
-    record is there, and ``restored`` what became of them.
+    record is there, and ``restored`` what became of them. ``proofs`` are what visits showed of the dates of sitemaps.
     """
 
     settled: list[Settled] = field(default_factory=list)
@@ -65,6 +68,7 @@ class Group:
     readable: set[int] = field(default_factory=set)
     restored: list[Restored] = field(default_factory=list)
     found: list[FoundLinks] = field(default_factory=list)
+    proofs: list[Proof] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     horizon_ms: int = 0
     after_run: int = 0
@@ -103,27 +107,40 @@ def _encode_redirects(hops: Sequence[Hop]) -> str | None:
     return orjson.dumps([{"url": hop.url, "code": hop.code} for hop in hops]).decode() if hops else None
 
 
-def _compute_due_ms(source: Source, group: Group, now_ms: int, failed_runs: int) -> int:
-    every_hours = source.lifecycle.recrawl_every_hours
-    due_ms = lifecycle.next_due_ms(now_ms, recrawl_every_hours=every_hours, failed_runs=failed_runs)
-    # Even if the clock was set back, a run must not visit a row twice.
-    return max(due_ms, group.horizon_ms + 1)
+def _plan_next(
+    claim: Claim, source: Source, group: Group, *, visited_ms: int, changed: bool | None, failed_runs: int = 0
+) -> NextVisit:
+    """When a row is due after a visit; notes what it shows of the sitemap that lists it."""
+    proof = next_visit.find_proof(claim, source.lifecycle, changed=changed, now_ms=visited_ms)
+    group.proofs += [] if proof is None else [proof]
+    return next_visit.find_next_visit(
+        claim,
+        source.lifecycle,
+        visited_ms=visited_ms,
+        changed=changed,
+        failed_runs=failed_runs,
+        horizon_ms=group.horizon_ms,
+    )
 
 
 def _decide_document(document: Document, source: Source, group: Group) -> None:
     claim = document.claim
     fetched_ms = clock.to_ms(document.fetched_at)
+    differs = document.page is not None and _has_changed(document, source)
+    changed = next_visit.observe(claim, document.code, differs=differs, edited=bool(group.edited))
+    following = _plan_next(claim, source, group, visited_ms=fetched_ms, changed=changed)
     settled = Settled(
         url_id=claim.url_id,
         code=document.code,
         rule=document.rule,
-        due_ms=_compute_due_ms(source, group, fetched_ms, 0),
+        due_ms=following.due_ms,
+        interval_ms=following.interval_ms,
         fetched_ms=fetched_ms,
         redirects=_encode_redirects(document.redirects),
     )
     if document.redirects or claim.redirected:
         group.redirects[claim.url_id] = settled.redirects
-    if claim.has_document and (document.page is None or (document.code == 200 and not _has_changed(document, source))):
+    if claim.has_document and (document.page is None or (document.code == 200 and not differs)):
         _confirm(document, settled, source, group)
     elif (claim.has_document or claim.is_known) and document.code == Code.EMPTY:
         # A page without text does not replace an earlier good one.
@@ -266,14 +283,12 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
             failures=claim.failures,
             after_run=group.after_run,
         )
-    due_ms = _find_next_visit_ms(outcome, source, group, now_ms, failed_runs)
-    settled = _build_settled(outcome, due_ms=due_ms, failed_runs=failed_runs, failures=failures)
+    due_ms, interval_ms = _find_next_visit(outcome, source, group, now_ms, failed_runs)
+    settled = _build_settled(
+        outcome, due_ms=due_ms, interval_ms=interval_ms, failed_runs=failed_runs, failures=failures
+    )
     if outcome.code == 304 and not outcome.transient:
-        group.unchanged.append(settled)
-        group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
-        if _came_back(claim):
-            group.recovered.append(claim.url_id)
-        group.counts["not_modified"] += 1
+        _confirm_unread(outcome, settled, group)
         return
     group.settled.append(settled)
     group.unread.append(claim.url_id)
@@ -286,14 +301,30 @@ def _decide_outcome(outcome: Outcome, source: Source, group: Group) -> None:
     group.counts[LOGIN_FAILURES] += outcome.code == Code.LOGIN_FAILED
 
 
-def _find_next_visit_ms(outcome: Outcome, source: Source, group: Group, now_ms: int, failed_runs: int) -> int | None:
-    """When a row without a page is due again; None for a last visit."""
+def _confirm_unread(outcome: Outcome, settled: Settled, group: Group) -> None:
+    """Notes a document of which the server says that it did not change."""
+    claim = outcome.claim
+    group.unchanged.append(settled)
+    group.confirmed.append(Confirmed(url_id=claim.url_id, etag=outcome.etag, last_modified=outcome.last_modified))
+    if _came_back(claim):
+        group.recovered.append(claim.url_id)
+    group.counts["not_modified"] += 1
+
+
+def _find_next_visit(
+    outcome: Outcome, source: Source, group: Group, now_ms: int, failed_runs: int
+) -> tuple[int | None, int | None]:
+    """When a row without a page is due again, None after a last visit; and its interval, None: as it was."""
     if _is_last_visit(outcome):
-        return None
-    if outcome.unasked and not source.lifecycle.recrawl_every_hours:
+        return None, None
+    if outcome.unasked and not source.lifecycle.intervals.are_set:
         # Before those that were asked: pages that block their host each time must not keep all others from being read.
-        return group.horizon_ms + 1
-    return _compute_due_ms(source, group, now_ms, failed_runs)
+        return group.horizon_ms + 1, None
+    claim, changed = outcome.claim, None
+    if not failed_runs:
+        changed = next_visit.observe(claim, outcome.code, differs=False, edited=bool(group.edited))
+    following = _plan_next(claim, source, group, visited_ms=now_ms, changed=changed, failed_runs=failed_runs)
+    return following.due_ms, following.interval_ms
 
 
 def _is_last_visit(outcome: Outcome) -> bool:
@@ -346,6 +377,7 @@ def _build_settled(
     outcome: Outcome,
     *,
     due_ms: int | None,
+    interval_ms: int | None = None,
     failed_runs: int = 0,
     failures: str | None = None,
     again: bool = False,
@@ -361,6 +393,7 @@ def _build_settled(
         failed_runs=claim.failed_runs if again else failed_runs,
         failures=claim.failures if again else failures,
         due_ms=due_ms,
+        interval_ms=interval_ms,
         fetched_ms=None if is_refusal(outcome.code, outcome.rule) and not outcome.redirects else clock.now_ms(),
         redirects=_encode_redirects(outcome.redirects),
     )

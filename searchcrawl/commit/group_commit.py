@@ -33,6 +33,7 @@ from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.documents import document_table, duplicate_key_table, segment_table
 from searchcrawl.store.engine.database import Transaction
+from searchcrawl.store.sitemaps import proof_table
 from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
@@ -292,6 +293,7 @@ class GroupCommit:
         found = link_rows.update_depths(transaction, items, group.found)
         self._admission.admit(transaction, [*found, *listed])
         self._sitemaps.write(transaction, parts, self._admission.find_row)
+        proof_table.note(transaction, group.proofs)
         url_table.settle(transaction, group.settled)
         url_table.release(transaction, group.released)
         segment_table.set_committed(transaction, run.source_id, self._segment, self._writer.position)

@@ -21,7 +21,7 @@ from searchcrawl.rules.display import DisplayMap
 from searchcrawl.store.documents import document_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.sitemaps import sitemap_table
-from searchcrawl.store.urls import review_table, url_table
+from searchcrawl.store.urls import redirect_chain, review_table, url_table
 
 #: How many display URLs are remembered as written.
 _MAX_REMEMBERED: Final = 200_000
@@ -47,7 +47,7 @@ def cut_redirect_chains(
 def _cut(transaction: Transaction, item: Document | Outcome, max_redirects: int) -> Document | Outcome:
     if not isinstance(item, Outcome) or not is_redirect(item):
         return item
-    before = url_table.find_redirects_before(transaction, item.claim.url_id, limit=max_redirects)
+    before = redirect_chain.find_redirects_before(transaction, item.claim.url_id, limit=max_redirects)
     looped = item.links[0].url in before
     if not looped and len(before) < max_redirects:
         return item

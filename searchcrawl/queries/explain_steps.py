@@ -17,11 +17,11 @@ from searchcrawl.documents.checksum_pipeline import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
+from searchcrawl.queries import explain_visit
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.rules.failures import Failures
-from searchcrawl.rules.lifecycle import ORPHAN_RULE
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.store.states import FetchState, Leaving
+from searchcrawl.store.states import Leaving
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 
 
@@ -71,7 +71,7 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         yield _describe_index(context, facts)
     if listed.document_state is not None:
         yield from _describe_removal(context, facts)
-    yield _describe_next_visit(context, listed)
+    yield Step("visit", *explain_visit.describe_next_visit(context, facts))
 
 
 def list_steps_of_gone(context: Context) -> Iterator[Step]:
@@ -290,27 +290,3 @@ def _describe_removal(context: Context, facts: UrlFacts) -> Iterator[Step]:
             f"removed by run {facts.removed_run} ({evidence}); searchcrawl undelete {facts.removed_run} takes it back"
         )
         yield Step("removal", "removed", detail)
-
-
-def _describe_next_visit(context: Context, listed: ListedUrl) -> Step:
-    if listed.fetch_state in {FetchState.FETCHING, FetchState.ALONE} and context.running:
-        return Step("visit", "now", "a running process visits it")
-    if context.changed:
-        return Step("visit", "due", f"the next run looks at everything again: changed: {', '.join(context.changed)}")
-    if listed.fetch_state == FetchState.SUSPECT:
-        return Step(
-            "visit", "due", "with the next run, after all others: a run stopped turning while it visited the URL"
-        )
-    if listed.fetch_state == FetchState.TODO:
-        return Step("visit", "due", "with the next run: it is still to be visited")
-    if listed.due_ms is None and listed.rule == ORPHAN_RULE:
-        return Step("visit", "never", "not until a page, a sitemap or the start list names it again", listed.rule)
-    if listed.due_ms is None and listed.code == Code.SET_ASIDE:
-        return Step("visit", "never", "not until the source file is edited: it stopped the crawler again and again")
-    if listed.due_ms is None:
-        return Step("visit", "never", "not by itself: a rule refuses it")
-    if listed.due_ms <= clock.now_ms():
-        return Step("visit", "due", "with the next run")
-    hours = context.source.lifecycle.recrawl_every_hours
-    why = f" (lifecycle.recrawl_every_hours = {hours:g})" if hours else ""
-    return Step("visit", "due", f"with the first run after {clock.iso(listed.due_ms)}{why}")

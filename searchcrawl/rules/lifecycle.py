@@ -1,4 +1,4 @@
-"""When a page has changed, when it is visited again, and what removes it (``[change]``, ``[lifecycle]``; D2, D4, D5, L3)."""
+"""When a page has changed, and what removes it (``[change]``, ``[lifecycle]``; D2, D4, D5, L3)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from typing import Final
 from searchcrawl.codes import REMOVING, ROBOTS_UNAVAILABLE, Code
 from searchcrawl.rules.boundary import is_trap_limit
 
-_HOUR_MS: Final = 3_600_000
-#: The longest gap after failures: seven days.
-_MAX_FAILURE_GAP_MS: Final = 7 * 24 * _HOUR_MS
-_RUNS_PER_DOUBLING: Final = 3
 #: So many removals are always within ``max_delete_percent``; so many known pages may become one text in a run.
 FREE_DOCUMENTS: Final = 10
 
@@ -63,19 +59,6 @@ def _differs(condition: Condition, before: PageVersion, after: PageVersion) -> b
 
 def _strip_weak_mark(etag: str) -> str:
     return etag.strip().removeprefix("W/")
-
-
-def next_due_ms(settled_ms: int, *, recrawl_every_hours: float, failed_runs: int = 0) -> int:
-    """The moment (ms since 1970) from which a row settled at ``settled_ms`` is due again.
-
-    ``failed_runs`` is the number of runs in a row, this one included, in which it failed: each
-    third doubles the gap, up to seven days. With 0 as ``recrawl_every_hours`` it is due in each run.
-    """
-    gap_ms = round(recrawl_every_hours * _HOUR_MS)
-    doublings = failed_runs // _RUNS_PER_DOUBLING
-    if gap_ms > 0 and doublings > 0:
-        gap_ms = max(gap_ms, min(gap_ms << min(doublings, 64), _MAX_FAILURE_GAP_MS))
-    return settled_ms + gap_ms
 
 
 def is_evidence(code: int, rule: str | None, remove_on: Collection[int]) -> bool:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from searchcrawl import urls
+from searchcrawl import clock, urls
 from searchcrawl.codes import SUCCESS, Code
 from searchcrawl.exceptions import LeaseLost, StoreError
 from searchcrawl.http.side_requests import CrawlEnds, SideRequestFailed, SideRequests
@@ -19,6 +19,7 @@ from searchcrawl.items import SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.parser import RobotsFile
+from searchcrawl.rules.recrawl import LONGEST_TRUST_MS
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, fetch_sitemap, parse
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
@@ -180,8 +181,7 @@ class SitemapReading:
         self._setting_dates += 1
         try:
             if read and not run.forced:
-                dates = Dates(source_id=run.source_id, run_id=run.id, horizon_ms=run.row.horizon_ms, urls=read)
-                count = await asyncio.to_thread(run.write, lambda transaction: self._write_dates(transaction, dates))
+                count = await asyncio.to_thread(run.write, lambda transaction: self._write_dates(transaction, read))
                 if count:
                     logger.info("%d URLs are not visited: their sitemaps say that they did not change", count)
         except (StoreError, LeaseLost) as error:
@@ -196,11 +196,19 @@ class SitemapReading:
         if release is not None:
             release()
 
-    def _write_dates(self, transaction: Transaction, dates: Dates) -> int:
+    def _write_dates(self, transaction: Transaction, read: Sequence[str]) -> int:
         """Puts rows off and brings rows forward; returns how many are put off."""
-        lifecycle = self._run.source.lifecycle
+        run, lifecycle = self._run, self._run.source.lifecycle
+        dates = Dates(
+            source_id=run.source_id,
+            run_id=run.id,
+            horizon_ms=run.row.horizon_ms,
+            urls=read,
+            now_ms=clock.now_ms(),
+            longest_ms=lifecycle.intervals.max_ms or LONGEST_TRUST_MS,
+        )
         count = sitemap_table.put_off(transaction, dates) if lifecycle.trust_sitemap else 0
-        if lifecycle.recrawl_every_hours:
+        if lifecycle.intervals.are_set:
             sitemap_table.bring_forward(transaction, dates)
         return count
 

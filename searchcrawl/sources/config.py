@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from searchcrawl import urls
 from searchcrawl.rules.identity import DEFAULT_NAMES
+from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.sources.attribute_table import Attributes
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.login import Login
@@ -196,9 +197,32 @@ class Lifecycle(Table):
         "removes them after a completed run, within the limits.",
     )
     recrawl_every_hours: Amount = Field(0.0, description="A page is visited again after this time; 0 is in each run.")
-    trust_sitemap: bool = Field(
-        False, description="Do not ask for a page whose date in the sitemap is not after its last visit."
+    recrawl_min_hours: Amount = Field(
+        1.0, description="The shortest such time of a page, where `recrawl_max_hours` is set."
     )
+    recrawl_max_hours: Amount = Field(
+        0.0,
+        description="The longest such time of a page. Then each page has its own, which begins with `recrawl_every_hours`: "
+        "it halves with each change of the page that a visit sees, and grows by half with each visit that sees none. 0: "
+        "all pages have the same.",
+    )
+    trust_sitemap: bool = Field(
+        False,
+        description="Do not ask for a page whose date in the sitemap is not after its last visit, unless that was longer "
+        "ago than `recrawl_max_hours` (without it 30 days), or the sitemap was wrong before.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Lifecycle:
+        if 0 < self.recrawl_max_hours < self.recrawl_min_hours:
+            least = f"recrawl_min_hours = {self.recrawl_min_hours:g}"
+            refuse(f"must not be below {least} (got {self.recrawl_max_hours:g})", key="recrawl_max_hours")
+        return self
+
+    @property
+    def intervals(self) -> Intervals:
+        """How long pages wait for their next visit."""
+        return Intervals.of_hours(self.recrawl_every_hours, self.recrawl_min_hours, self.recrawl_max_hours)
 
 
 class Keep(Table):
@@ -346,6 +370,5 @@ class Source(SourceFile):
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "receiver", "document_service", "cache", "spider", "tests", "feeds", "content",
     "fetch.dns_per_second", "login.steps",
-    "lifecycle.recrawl_min_hours", "lifecycle.recrawl_max_hours",
     "render", "attributes.values", "file", "table", "mail", "agent",
 })  # fmt: skip

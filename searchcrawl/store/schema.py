@@ -66,6 +66,8 @@ urls = Table(
     Column("failures", Text),
     # When the row is to be visited; null: never again by itself.
     Column("due_ms", BigInteger),
+    # How long it waits from one visit to the next (rules.recrawl); null: as long as all others of its source.
+    Column("interval_ms", BigInteger),
     Column("first_seen_ms", BigInteger, nullable=False),
     Column("last_fetched_ms", BigInteger),
     # The run that visited or refused it last. The redirects that its last visit followed, as JSON.
@@ -128,6 +130,12 @@ sitemaps = Table(
     # The run that read it last, and the time.
     Column("run_id", Integer),
     Column("read_ms", BigInteger),
+    # Visits of pages that it, or one that it names, called changed since the visit before, and those that had changed; the
+    # same of pages that it called unchanged (sitemaps.proof_table).
+    Column("said_changed", Integer, nullable=False, server_default="0"),
+    Column("changed_as_said", Integer, nullable=False, server_default="0"),
+    Column("said_same", Integer, nullable=False, server_default="0"),
+    Column("changed_unsaid", Integer, nullable=False, server_default="0"),
     UniqueConstraint("source_id", "key"),
     Index("ix_sitemaps_parent_id", "parent_id", sqlite_where=text("parent_id IS NOT NULL")),
 )

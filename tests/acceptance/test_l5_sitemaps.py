@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -14,8 +15,8 @@ from tests.site.client import SiteProcess
 
 HOST: Final = "maps.acme.test"
 OTHER: Final = "other.acme.test"
-#: Before the pages of the test are fetched, and long after.
-OLD, NEW = "2001-01-01T00:00:00Z", "2100-01-01T00:00:00Z"
+#: Before the pages of the test are fetched, and after.
+OLD, NEW = "2001-01-01T00:00:00Z", f"{datetime.now(UTC) + timedelta(hours=20):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,12 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, fu
 from searchcrawl import urls as identities
 from searchcrawl.codes import READ, SUCCESS, CodeClass, facts_of
 from searchcrawl.items import SitemapEnd
+from searchcrawl.rules.recrawl import LONGEST_TRUST_MS, MOST_AHEAD_MS
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import sitemaps, urls
+from searchcrawl.store.sitemaps import proof_table
+from searchcrawl.store.sitemaps.proof_table import VOICE_ID, voices
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.urls import url_classes
 from searchcrawl.store.urls.url_table import DUE
@@ -152,34 +155,51 @@ def forget_other_children(transaction: Transaction, sitemap_id: int, named: Coll
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dates:
-    """The sitemaps (``urls``) whose lastmods decide what is due, as far as this run has read them."""
+    """The sitemaps (``urls``) whose lastmods decide what is due, as far as this run has read them.
+
+    No row is put off that was not visited for ``longest_ms``.
+    """
 
     source_id: int
     run_id: int
     horizon_ms: int
     urls: Sequence[str]
+    now_ms: int
+    longest_ms: int = LONGEST_TRUST_MS
 
 
 def put_off(transaction: Transaction, dates: Dates) -> int:
-    """Defers due rows to the next run if their lastmod is not after their last visit; returns their number."""
-    unchanged = and_(urls.c.due_ms <= dates.horizon_ms, urls.c.lastmod_ms <= urls.c.last_fetched_ms)
+    """Defers due rows to the next run if their lastmod is not after their last visit; returns their number.
+
+    Not those whose last visit is longer ago than ``dates.longest_ms``, or was made by a clock that was ahead.
+    """
+    unchanged = and_(
+        urls.c.due_ms <= dates.horizon_ms,
+        urls.c.lastmod_ms <= urls.c.last_fetched_ms,
+        urls.c.last_fetched_ms.between(dates.now_ms - dates.longest_ms, dates.now_ms),
+        proof_table.IS_SILENCE_BELIEVED,
+    )
     return _set_due(transaction, dates, unchanged, due_ms=dates.horizon_ms + 1)
 
 
 def bring_forward(transaction: Transaction, dates: Dates) -> int:
     """Makes rows due if their lastmod is after their last visit; returns their number.
 
-    Rows that were visited in this run are not changed.
+    Rows that were visited in this run are not changed, and of sitemaps whose dates were not proven yet only some.
     """
     changed = and_(
         urls.c.due_ms > dates.horizon_ms,
         urls.c.last_fetched_ms <= dates.horizon_ms,
         urls.c.lastmod_ms > urls.c.last_fetched_ms,
+        urls.c.lastmod_ms <= dates.now_ms + MOST_AHEAD_MS,
+        proof_table.IS_BELIEVED,
     )
-    return _set_due(transaction, dates, changed, due_ms=dates.horizon_ms)
+    return _set_due(transaction, dates, changed, due_ms=dates.horizon_ms, probing=True)
 
 
-def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bool], *, due_ms: int) -> int:
+def _set_due(
+    transaction: Transaction, dates: Dates, condition: ColumnElement[bool], *, due_ms: int, probing: bool = False
+) -> int:
     count = 0
     keys = [identities.key(url) for url in dates.urls]
     for part in split(keys):
@@ -189,15 +209,26 @@ def _set_due(transaction: Transaction, dates: Dates, condition: ColumnElement[bo
             sitemaps.c.run_id == dates.run_id,
             sitemaps.c.code.in_(_GOOD),
         )
-        query = select(urls.c.id).where(
-            DUE,
-            # The rows that these sitemaps list are few; the index of due rows has them all.
-            unindexed(urls.c.source_id) == dates.source_id,
-            urls.c.sitemap_id.in_(read),
-            urls.c.code.in_(_VISITED),
-            urls.c.failed_runs == 0,
-            condition,
+        rows = urls.join(sitemaps, sitemaps.c.id == urls.c.sitemap_id).join(voices, voices.c.id == VOICE_ID)
+        number = func.row_number().over(partition_by=VOICE_ID, order_by=(urls.c.lastmod_ms.desc(), urls.c.id))
+        columns = (urls.c.id, proof_table.IS_PROBED.label("probed"), number.label("number"))
+        found_here = (
+            select(*(columns if probing else columns[:1]))
+            .select_from(rows)
+            .where(
+                DUE,
+                # The rows that these sitemaps list are few; the index of due rows has them all.
+                unindexed(urls.c.source_id) == dates.source_id,
+                urls.c.sitemap_id.in_(read),
+                urls.c.code.in_(_VISITED),
+                urls.c.failed_runs == 0,
+                condition,
+            )
+            .subquery("found")
         )
+        query = select(found_here.c.id)
+        if probing:
+            query = query.where(or_(found_here.c.probed, found_here.c.number <= proof_table.PROBES))
         found = list(transaction.execute(query).scalars())
         for some in split(found):
             with url_classes.watch(transaction, some):

@@ -29,7 +29,7 @@ REFUSE: Final = (
     .where(urls.c.id == bindparam("row_id"))
     .values(
         **dict.fromkeys(("error", "failures", "due_ms", "last_fetched_ms", "redirects", "found_as", "display_url")),
-        lastmod_ms=None,
+        **dict.fromkeys(("lastmod_ms", "interval_ms")),
         fetch_state=int(FetchState.SETTLED),
         code=int(Code.OUTSIDE_BOUNDARY),
         rule=bindparam("new_rule"),
@@ -42,7 +42,7 @@ _VISIT_AGAIN: Final = (
     update(urls)
     .where(urls.c.id == bindparam("row_id"))
     .values(
-        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects")),
+        **dict.fromkeys(("error", "rule", "failures", "last_fetched_ms", "redirects", "interval_ms")),
         fetch_state=int(FetchState.TODO),
         due_ms=0,
         code=int(Code.NOT_FETCHED),

@@ -55,6 +55,7 @@ class ListedUrl:
     due_ms: int | None
     first_seen_ms: int
     last_fetched_ms: int | None
+    interval_ms: int | None
     redirects: str | None
     found_as: str | None
     document_state: DocumentState | None

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Integer, Row, and_, bindparam, case, func, insert, or_, select, text, update
+from sqlalchemy import BigInteger, Integer, Row, and_, bindparam, case, func, insert, or_, select, text, update
 
-from searchcrawl.codes import REDIRECTS, WITH_DOCUMENT, Code
+from searchcrawl.codes import WITH_DOCUMENT
 from searchcrawl.items import Claim
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
@@ -19,7 +19,6 @@ from searchcrawl.store.urls import url_classes
 
 # No IN: its list cannot be expanded for many rows at once.
 _ENDED_WELL: Final = or_(*(urls.c.code == code for code in sorted(WITH_DOCUMENT)))
-_REDIRECTING: Final = sorted(REDIRECTS | {int(Code.REDIRECT_LOOP)})
 # The literals let the planner use the partial indexes.
 TODO: Final = text(f"urls.fetch_state = {FetchState.TODO}")
 DUE: Final = text(f"urls.fetch_state = {FetchState.SETTLED} AND urls.due_ms IS NOT NULL")
@@ -64,7 +63,7 @@ class NewUrl:
 class Settled:
     """The end of a visit. With ``due_ms`` None the row is not visited again by itself; with TODO it is tried again.
 
-    With ``keep_rule`` the row keeps its rule if it keeps its code.
+    With ``keep_rule`` the row keeps its rule if it keeps its code; without ``interval_ms`` it keeps its interval.
     """
 
     url_id: int
@@ -79,6 +78,7 @@ class Settled:
     due_ms: int | None
     fetched_ms: int | None
     redirects: str | None = None
+    interval_ms: int | None = None
 
 
 def find_known(transaction: Transaction, source_id: int, keys: Sequence[int]) -> list[KnownUrl]:
@@ -174,6 +174,10 @@ _CLAIM_COLUMNS: Final = (
     urls.c.code,
     urls.c.redirects,
     urls.c.display_url,
+    urls.c.last_fetched_ms,
+    urls.c.interval_ms,
+    urls.c.sitemap_id,
+    urls.c.lastmod_ms,
     documents.c.etag,
     documents.c.last_modified,
     documents.c.body_digest,
@@ -259,6 +263,11 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         display_url=row.display_url,
         redirected=row.redirects is not None,
         rejected=row.evidence if row.rejected_run is not None and (has_document or row.indexed_version) else None,
+        anew=whole,
+        visited_ms=row.last_fetched_ms,
+        interval_ms=row.interval_ms,
+        sitemap_id=row.sitemap_id,
+        lastmod_ms=row.lastmod_ms,
     )
 
 
@@ -319,6 +328,7 @@ _SETTLE: Final = (
         failures=bindparam("new_failures"),
         due_ms=bindparam("new_due"),
         last_fetched_ms=func.coalesce(bindparam("new_fetched"), urls.c.last_fetched_ms),
+        interval_ms=func.coalesce(bindparam("new_interval", type_=BigInteger), urls.c.interval_ms),
         redirects=bindparam("new_redirects"),
         run_id=func.coalesce(bindparam("new_run", type_=Integer), urls.c.run_id),
     )
@@ -343,6 +353,7 @@ def settle(transaction: Transaction, visits: Sequence[Settled]) -> None:
             "new_failures": visit.failures,
             "new_due": visit.due_ms,
             "new_fetched": visit.fetched_ms,
+            "new_interval": visit.interval_ms,
             "new_redirects": visit.redirects,
             "new_run": run_id,
         }
@@ -376,22 +387,4 @@ def find_results(transaction: Transaction, url_ids: Sequence[int]) -> dict[int, 
         columns = urls.c.id, urls.c.code, urls.c.rule, urls.c.failures, urls.c.redirects.is_not(None)
         query = select(*columns).where(urls.c.id.in_(part), settled)
         found.update({row[0]: VisitResult._make(row[1:]) for row in transaction.execute(query)})
-    return found
-
-
-def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) -> list[str]:
-    """The URLs of the chain of redirects that leads to a row, the nearest first, at most ``limit``."""
-    found: list[str] = []
-    referrer = urls.alias("referrer")
-    while len(found) < limit:
-        query = (
-            select(referrer.c.id, referrer.c.url)
-            .select_from(urls.join(referrer, referrer.c.id == urls.c.referrer_id))
-            .where(urls.c.id == url_id, referrer.c.code.in_(_REDIRECTING))
-        )
-        row = transaction.execute(query).one_or_none()
-        if row is None or row.url in found:
-            break
-        url_id = row.id
-        found.append(row.url)
     return found

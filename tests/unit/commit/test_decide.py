@@ -12,11 +12,16 @@ from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code, FailureKind
 from searchcrawl.commit.decide import Group, decide
 from searchcrawl.items import Claim, Document, Link, Outcome, Page
 from searchcrawl.rules.failures import Failures
+from searchcrawl.rules.recrawl import DAY_MS, HOUR_MS, Word
 from searchcrawl.sources.config import Source
 from searchcrawl.store.states import FetchState
+from searchcrawl.store.urls.url_table import Settled
 from tests.factories import claim, document, outcome
 
 NOW_MS = 5_000_000
+ADAPTIVE = {"recrawl_every_hours": 24, "recrawl_min_hours": 1, "recrawl_max_hours": 100}
+#: Two days before the pages of ``document`` were fetched.
+VISITED_MS = clock.to_ms(document().fetched_at) - 2 * DAY_MS
 
 
 @pytest.fixture(autouse=True)
@@ -280,3 +285,71 @@ def test_decide_when_the_clock_was_set_back_in_the_run_then_the_row_is_not_due_i
     group = decide([outcome(404), document(fetched_at=clock.from_ms(NOW_MS))], source(), horizon_ms=horizon_ms)
 
     assert [visit.due_ms for visit in group.settled] == [horizon_ms + 1, horizon_ms + 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "values", "hours"),
+    [
+        ("old", {}, 36),
+        ("new", {}, 12),
+        ("old", {"visited_ms": -HOUR_MS}, 24),
+        # These say nothing of the page: it is processed again, new, or came back from a failure.
+        ("new", {"anew": True}, 24),
+        ("old", {"anew": True}, 24),
+        ("new", {"code": 0, "has_document": False}, 24),
+        ("old", {"code": 503, "failed_runs": 1}, 36),
+    ],
+)
+def test_interval_when_a_page_was_visited_then_is_half_after_a_change_and_half_as_long_again_without(
+    body: str, values: dict[str, Any], hours: float
+) -> None:
+    visited = document(body).fetched_at
+    row = {"interval_ms": 24 * HOUR_MS, **values}
+    row["visited_ms"] = clock.to_ms(visited) + row.get("visited_ms", -25 * HOUR_MS)
+
+    (settled,) = _ends(decided(document(body, claim=known(**row)), lifecycle=ADAPTIVE))
+
+    assert settled.interval_ms == hours * HOUR_MS
+    assert settled.due_ms == clock.to_ms(visited) + hours * HOUR_MS
+
+
+def test_interval_when_the_source_was_edited_or_the_visit_failed_then_it_stays_and_304_is_no_change() -> None:
+    row = {"interval_ms": 24 * HOUR_MS, "visited_ms": 0}
+
+    edited = decide([document("new", claim=known(**row))], source(lifecycle=ADAPTIVE), edited=("keep.min_bytes",))
+    failed = decided(outcome(503, claim=known(**row)), lifecycle=ADAPTIVE)
+    same = decide([outcome(304, claim=known(**row | {"visited_ms": -25 * HOUR_MS}))], source(lifecycle=ADAPTIVE))
+
+    intervals = [_ends(group)[0].interval_ms for group in (edited, failed, same)]
+    assert intervals == [24 * HOUR_MS, None, 36 * HOUR_MS]
+    # It is tried again soon, whatever its interval.
+    assert _ends(failed)[0].due_ms == NOW_MS + HOUR_MS
+
+
+@pytest.mark.parametrize(
+    ("body", "lastmod_ms", "values", "proof"),
+    [
+        ("new", VISITED_MS + 1000, {}, (Word.CHANGED, True)),
+        ("old", VISITED_MS + 1000, {}, (Word.CHANGED, False)),
+        ("new", VISITED_MS - 1000, {}, (Word.SAME, True)),
+        ("old", VISITED_MS - 1000, {}, (Word.SAME, False)),
+        ("old", VISITED_MS + 400 * DAY_MS, {}, None),
+        ("old", None, {}, None),
+        ("old", VISITED_MS + 1000, {"anew": True}, None),
+        ("old", VISITED_MS + 1000, {"attempt": 1}, None),
+        ("old", VISITED_MS + 1000, {"failed_runs": 1}, None),
+    ],
+)
+def test_date_of_a_sitemap_when_a_page_was_visited_then_is_proven_right_or_wrong(
+    body: str, lastmod_ms: int | None, values: dict[str, Any], proof: tuple[Word, bool] | None
+) -> None:
+    row = known(visited_ms=VISITED_MS, sitemap_id=3, lastmod_ms=lastmod_ms, **values)
+
+    group = decided(document(body, claim=row), lifecycle=ADAPTIVE)
+
+    assert [(one.sitemap_id, one.said, one.changed) for one in group.proofs] == ([(3, *proof)] if proof else [])
+    assert decided(document(body, claim=row)).proofs == []
+
+
+def _ends(group: Group) -> list[Settled]:
+    return [*group.settled, *group.unchanged]

@@ -12,12 +12,9 @@ from searchcrawl.rules.lifecycle import (
     has_changed,
     is_evidence,
     is_within_limits,
-    next_due_ms,
 )
 
-HOUR_MS = 3_600_000
 REMOVE_ON = frozenset({404, 410})
-DAY_MS = 24 * HOUR_MS
 BEFORE = PageVersion(last_modified="Mon, 02 Mar 2026 10:00:00 GMT", etag='"a"', checksum=b"a")
 OTHER = PageVersion(last_modified="Tue, 03 Mar 2026 10:00:00 GMT", etag='"b"', checksum=b"b")
 
@@ -62,30 +59,6 @@ def test_etags_when_one_is_weak_then_are_compared_weakly() -> None:
 def test_condition_when_unknown_then_is_an_error() -> None:
     with pytest.raises(ValueError, match="size"):
         has_changed(["size"], BEFORE, BEFORE)
-
-
-@pytest.mark.parametrize(
-    ("hours", "failed_runs", "gap_ms"),
-    [
-        (0, 0, 0),
-        (0, 30, 0),
-        (1, 0, HOUR_MS),
-        (0.5, 0, HOUR_MS // 2),
-        (1, 2, HOUR_MS),
-        (1, 3, 2 * HOUR_MS),
-        (1, 5, 2 * HOUR_MS),
-        (1, 6, 4 * HOUR_MS),
-        (24, 6, 4 * DAY_MS),
-        (24, 9, 7 * DAY_MS),
-        (1, 3_000_000, 7 * DAY_MS),
-        (30 * 24, 0, 30 * DAY_MS),
-        (30 * 24, 9, 30 * DAY_MS),
-    ],
-)
-def test_row_when_it_failed_then_its_gap_doubles_after_each_third_run(
-    hours: float, failed_runs: int, gap_ms: int
-) -> None:
-    assert next_due_ms(1_000, recrawl_every_hours=hours, failed_runs=failed_runs) == 1_000 + gap_ms
 
 
 @pytest.mark.parametrize("code", [404, 410, 952, 953, 954, 955, 1004])

@@ -105,7 +105,7 @@ def test_segment_when_it_is_given_up_then_no_other_documents_are_looked_at(sqlit
 
 
 def test_dates_when_sitemaps_were_read_then_only_what_they_list_is_looked_at(sqlite_store: Database) -> None:
-    dates = Dates(source_id=SOURCE, run_id=1, horizon_ms=NOW_MS, urls=["http://a.test/sitemap.xml"])
+    dates = Dates(source_id=SOURCE, run_id=1, horizon_ms=NOW_MS, urls=["http://a.test/sitemap.xml"], now_ms=NOW_MS)
 
     with plans(sqlite_store) as steps, sqlite_store.write_once() as transaction:
         sitemap_table.put_off(transaction, dates)

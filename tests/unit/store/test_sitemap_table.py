@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from searchcrawl.items import SitemapEnd
+from searchcrawl.rules.recrawl import DAY_MS, Proof, Word
 from searchcrawl.store.engine.database import Database
-from searchcrawl.store.sitemaps import sitemap_table
+from searchcrawl.store.sitemaps import proof_table, sitemap_table
 from searchcrawl.store.sitemaps.sitemap_table import Dates, SitemapRow
 from tests.unit.store.support_store import NOW_MS, SOURCE, add, claim, row, settle
 
 INDEX, URL, OTHER = (f"http://a.test/{name}.xml" for name in ("index", "one", "two"))
 RUN = 7
-DATES = Dates(source_id=SOURCE, run_id=RUN, horizon_ms=NOW_MS, urls=[INDEX, URL])
+DATES = Dates(source_id=SOURCE, run_id=RUN, horizon_ms=NOW_MS, urls=[INDEX, URL], now_ms=NOW_MS)
 READ = SitemapEnd(code=200, error=None, etag='"1"', last_modified="then")
 
 
@@ -173,6 +176,74 @@ def test_bring_forward_when_a_date_is_after_the_last_visit_then_the_row_is_due(d
         count = sitemap_table.bring_forward(transaction, DATES)
 
     assert (count, claim(database)) == (1, [changed])
+
+
+def prove(database: Database, sitemap_id: int, said: Word, *, changed: int, same: int) -> None:
+    proofs = [Proof(sitemap_id=sitemap_id, said=said, changed=True)] * changed
+    proofs += [Proof(sitemap_id=sitemap_id, said=said, changed=False)] * same
+    with database.write_once() as transaction:
+        proof_table.note(transaction, proofs)
+
+
+@pytest.mark.parametrize(("changed", "same", "sooner"), [(0, 0, 10), (0, 9, 10), (0, 10, 0), (3, 9, 12), (30, 60, 12)])
+def test_bring_forward_when_dates_were_wrong_then_only_as_many_rows_are_due_as_the_sitemap_has_proven(
+    database: Database, changed: int, same: int, sooner: int
+) -> None:
+    ids = add(database, [f"page{number}" for number in range(12)])
+    (index,) = named(database, INDEX)
+    (sitemap,) = named(database, URL, parent_id=index)
+    list_urls(database, sitemap, dict.fromkeys(ids, NOW_MS + 1))
+    end(database, sitemap)
+    claim(database)
+    settle(database, ids, due_ms=NOW_MS + 500)
+    # What a sitemap proves is that of the index that names it.
+    prove(database, sitemap, Word.CHANGED, changed=changed, same=same)
+
+    with database.write_once() as transaction:
+        assert sitemap_table.bring_forward(transaction, DATES) == sooner
+
+
+def test_bring_forward_when_a_date_is_far_ahead_then_it_says_nothing(database: Database) -> None:
+    (url_id,) = add(database, ["page"])
+    (sitemap,) = named(database, URL)
+    list_urls(database, sitemap, {url_id: NOW_MS + 3 * DAY_MS})
+    end(database, sitemap)
+    claim(database)
+    settle(database, [url_id], due_ms=NOW_MS + 500)
+
+    with database.write_once() as transaction:
+        assert sitemap_table.bring_forward(transaction, DATES) == 0
+
+
+@pytest.mark.parametrize(("changed", "same", "count"), [(0, 0, 1), (2, 0, 1), (3, 0, 0), (3, 26, 0), (3, 28, 1)])
+def test_put_off_when_pages_changed_without_a_new_date_then_the_sitemap_keeps_none_from_a_visit(
+    database: Database, changed: int, same: int, count: int
+) -> None:
+    (url_id,) = add(database, ["page"])
+    (sitemap,) = named(database, URL)
+    list_urls(database, sitemap, {url_id: 1})
+    end(database, sitemap)
+    claim(database)
+    settle(database, [url_id])
+    prove(database, sitemap, Word.SAME, changed=changed, same=same)
+
+    with database.write_once() as transaction:
+        assert sitemap_table.put_off(transaction, DATES) == count
+
+
+@pytest.mark.parametrize(("visited_ms", "count"), [(NOW_MS - 101, 0), (NOW_MS - 100, 1), (NOW_MS + 1, 0)])
+def test_put_off_when_the_last_visit_is_long_ago_or_still_to_come_then_the_row_is_visited(
+    database: Database, visited_ms: int, count: int
+) -> None:
+    (url_id,) = add(database, ["page"])
+    (sitemap,) = named(database, URL)
+    list_urls(database, sitemap, {url_id: 1})
+    end(database, sitemap)
+    claim(database)
+    settle(database, [url_id], fetched_ms=visited_ms)
+
+    with database.write_once() as transaction:
+        assert sitemap_table.put_off(transaction, replace(DATES, longest_ms=100)) == count
 
 
 def test_failures_when_listed_sitemaps_could_not_be_read_then_they_are_told(database: Database) -> None:
