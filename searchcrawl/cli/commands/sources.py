@@ -50,10 +50,7 @@ class Command(BaseCommand):
         try:
             source = load_source(project, name)
         except UnknownSource as error:
-            for each in _find_gone(project):
-                if each.name == name:
-                    raise UnknownSource(f"{error}: {each.text}") from error
-            raise
+            raise explain_unknown(project, name, error) from error
         values = list_effective_values(project, source)
         if as_json:
             print_object(values)
@@ -94,6 +91,12 @@ def _check() -> tuple[int, Sequence[ConfigurationError], Sequence[GoneSource]]:
         except ConfigurationError as error:
             errors.append(error)
     return len(sources), errors, _find_gone(project)
+
+
+def explain_unknown(project: Project, name: str, error: UnknownSource) -> UnknownSource:
+    """The error about a source without a file, with what can be done where the store still knows the source."""
+    texts = [each.text for each in _find_gone(project) if each.name == name]
+    return UnknownSource(f"{error}: {texts[0]}") if texts else UnknownSource(str(error))
 
 
 def _find_gone(project: Project) -> Sequence[GoneSource]:

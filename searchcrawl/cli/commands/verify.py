@@ -8,11 +8,14 @@ from contextlib import closing
 from typing import Any, Final
 
 from searchcrawl.cli.command import Command as BaseCommand
+from searchcrawl.cli.commands.sources import explain_unknown
 from searchcrawl.cli.output import print_line, print_note, print_object
+from searchcrawl.exceptions import UnknownSource
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index.opening import use_index
 from searchcrawl.queries.verify import list_crawled_sources, verify
 from searchcrawl.sources.loading import list_source_names, require_source_file
+from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
 
 _KINDS: Final = ("missing", "extra", "stale", "foreign")
@@ -26,7 +29,7 @@ class Command(BaseCommand):
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
-        only = require_source_file(project, args[0]) if args else None
+        only = _require_source(project, args[0]) if args else None
         with closing(Database(project.database_url, project.root)) as database, use_index(project) as index:
             names = list_source_names(project)
             for name in list_crawled_sources(database, names if only is None else [only]):
@@ -37,6 +40,13 @@ class Command(BaseCommand):
         else:
             _show(found)
         return Exit.DONE if found["ok"] else Exit.DIFFERENT
+
+
+def _require_source(project: Project, name: str) -> str:
+    try:
+        return require_source_file(project, name)
+    except UnknownSource as error:
+        raise explain_unknown(project, name, error) from error
 
 
 def _show(found: Mapping[str, Any]) -> None:
