@@ -53,9 +53,11 @@ def _describe_due(lifecycle: Lifecycle, facts: UrlFacts, due_ms: int) -> str:
     if due_ms <= now_ms:
         put_off = lifecycle.trust_sitemap and said is Word.SAME
         return "with the next run" + (
-            ", unless its sitemap goes without a newer date (trust_sitemap)" if put_off else ""
+            ", unless its sitemap, if its dates proved true, gives no later one (trust_sitemap)" if put_off else ""
         )
-    sooner = f"; sooner if its sitemap gives a later date than {clock.iso(visited_ms)}" if said else ""
+    sooner = (
+        f"; sooner if its sitemap, if its dates proved true, gives one after {clock.iso(visited_ms)}" if said else ""
+    )
     return f"with the first run after {clock.iso(due_ms)}{_name_interval(lifecycle, facts)}{sooner}"
 
 

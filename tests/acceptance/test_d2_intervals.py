@@ -43,7 +43,7 @@ def test_pages_when_crawled_each_day_then_those_that_change_are_visited_each_tim
             if day == DATED_DAY:
                 sitemap(site, datetime.now(UTC) + timedelta(seconds=day * STEP_SECONDS - 3600))
             visits.append(run(project, **{CLOCK: str(day * STEP_SECONDS)}))
-        still, busy = (explain_visit(project, name, 5 * STEP_SECONDS) for name in ("still", "busy"))
+        still, busy, dated = (explain_visit(project, name, 5 * STEP_SECONDS) for name in ("still", "busy", "dated"))
 
     names = [{url.rpartition("/")[2].removesuffix(".html") for url in each.requested} for each in visits]
     everything = {"", "busy", "still", "dated"}
@@ -59,6 +59,7 @@ def test_pages_when_crawled_each_day_then_those_that_change_are_visited_each_tim
     assert "its interval is 48 hours" in still
     assert "recrawl_min_hours = 12 and recrawl_max_hours = 48" in still
     assert "its interval is 12 hours" in busy
+    assert "sooner if its sitemap, if its dates proved true, gives one after" in dated
     for each in visits:
         counts = each.counts
         classes = ("to_fetch", "fetched", "fetch_failures", "rejected")
