@@ -11,6 +11,7 @@ from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import CLOCK, COMMANDS
 from tests.site.client import SiteProcess
+from tests.stored_rows import query_columns
 
 HOST: Final = "week.acme.test"
 #: A run each day, some minutes later than the day before.
@@ -60,6 +61,9 @@ def test_pages_when_crawled_each_day_then_those_that_change_are_visited_each_tim
     assert "recrawl_min_hours = 12 and recrawl_max_hours = 48" in still
     assert "its interval is 12 hours" in busy
     assert "sooner if its sitemap, if its dates proved true, gives one after" in dated
+    # The date of 2001 was right twice, the later one wrong: the page was as before.
+    asked = "SELECT said_changed, changed_as_said, said_same, changed_unsaid FROM sitemaps"
+    assert [tuple(row.values()) for row in query_columns(project.folder, asked)] == [(1, 0, 2, 0)]
     for each in visits:
         counts = each.counts
         classes = ("to_fetch", "fetched", "fetch_failures", "rejected")
