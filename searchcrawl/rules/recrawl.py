@@ -16,8 +16,6 @@ DAY_MS: Final = 24 * HOUR_MS
 #: The longest gap after failures.
 _MAX_FAILURE_GAP_MS: Final = 7 * DAY_MS
 _RUNS_PER_DOUBLING: Final = 3
-#: A page is visited this often even where it is never due otherwise (lifecycle.trust_sitemap without recrawl_max_hours).
-LONGEST_TRUST_MS: Final = 30 * DAY_MS
 #: A date that is further ahead says nothing. It may be the end of tomorrow: the day after begins first in the east.
 MOST_AHEAD_MS: Final = 2 * DAY_MS
 

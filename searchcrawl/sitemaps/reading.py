@@ -19,7 +19,6 @@ from searchcrawl.items import SitemapEnd, SitemapPart
 from searchcrawl.politeness import backoff
 from searchcrawl.robots.files import RobotsFiles
 from searchcrawl.robots.parser import RobotsFile
-from searchcrawl.rules.recrawl import LONGEST_TRUST_MS
 from searchcrawl.run import Run
 from searchcrawl.sitemaps.fetching import Parsed, PartSender, Validators, fetch_sitemap, parse
 from searchcrawl.sitemaps.queue import SitemapQueue, WantedSitemap, build_child
@@ -205,7 +204,7 @@ class SitemapReading:
             horizon_ms=run.row.horizon_ms,
             urls=read,
             now_ms=clock.now_ms(),
-            longest_ms=lifecycle.intervals.max_ms or LONGEST_TRUST_MS,
+            longest_ms=lifecycle.intervals.max_ms,
         )
         count = sitemap_table.put_off(transaction, dates) if lifecycle.trust_sitemap else 0
         if lifecycle.intervals.are_set:

@@ -209,7 +209,7 @@ class Lifecycle(Table):
     trust_sitemap: bool = Field(
         False,
         description="Do not ask for a page whose date in the sitemap is not after its last visit, unless that was longer "
-        "ago than `recrawl_max_hours` (without it 30 days), or the sitemap was wrong before.",
+        "ago than `recrawl_max_hours`, where it is set, or the sitemap was wrong before.",
     )
 
     @model_validator(mode="after")

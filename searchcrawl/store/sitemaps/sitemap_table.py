@@ -11,7 +11,7 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, fu
 from searchcrawl import urls as identities
 from searchcrawl.codes import READ, SUCCESS, CodeClass, facts_of
 from searchcrawl.items import SitemapEnd
-from searchcrawl.rules.recrawl import LONGEST_TRUST_MS, MOST_AHEAD_MS
+from searchcrawl.rules.recrawl import MOST_AHEAD_MS
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import sitemaps, urls
@@ -157,7 +157,7 @@ def forget_other_children(transaction: Transaction, sitemap_id: int, named: Coll
 class Dates:
     """The sitemaps (``urls``) whose lastmods decide what is due, as far as this run has read them.
 
-    No row is put off that was not visited for ``longest_ms``.
+    No row is put off that was not visited for ``longest_ms``; 0: however long ago that was.
     """
 
     source_id: int
@@ -165,7 +165,7 @@ class Dates:
     horizon_ms: int
     urls: Sequence[str]
     now_ms: int
-    longest_ms: int = LONGEST_TRUST_MS
+    longest_ms: int = 0
 
 
 def put_off(transaction: Transaction, dates: Dates) -> int:
@@ -176,7 +176,7 @@ def put_off(transaction: Transaction, dates: Dates) -> int:
     unchanged = and_(
         urls.c.due_ms <= dates.horizon_ms,
         urls.c.lastmod_ms <= urls.c.last_fetched_ms,
-        urls.c.last_fetched_ms.between(dates.now_ms - dates.longest_ms, dates.now_ms),
+        urls.c.last_fetched_ms.between(dates.now_ms - dates.longest_ms if dates.longest_ms else 0, dates.now_ms),
         proof_table.IS_SILENCE_BELIEVED,
     )
     return _set_due(transaction, dates, unchanged, due_ms=dates.horizon_ms + 1)
