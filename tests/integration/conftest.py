@@ -12,8 +12,8 @@ from tests.scripted_solr import ScriptedSolr
 
 @pytest.fixture
 def scripted_receiver(scripted_solr: ScriptedSolr) -> Iterator[SolrReceiver]:
-    """A receiver of the scripted server, which waits a second at most."""
-    receiver = SolrReceiver(scripted_solr.url, timeout_seconds=1, max_answer_bytes=100_000)
+    """A receiver of the scripted server, which waits two seconds at most."""
+    receiver = SolrReceiver(scripted_solr.url, timeout_seconds=2, max_answer_bytes=100_000)
     yield receiver
     receiver.close()
 

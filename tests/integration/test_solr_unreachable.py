@@ -103,7 +103,7 @@ def test_i2_deliver_when_the_answer_takes_too_long_then_the_total_time_is_the_li
 ) -> None:
     scripted_solr.script = [step]
 
-    with pytest.raises(IndexUnavailable, match="no complete answer within 1 s"):
+    with pytest.raises(IndexUnavailable, match="no complete answer within 2 s"):
         scripted_receiver.deliver(small_batch("a"))
 
 
