@@ -82,7 +82,8 @@ class Page:
     ``links`` are absolute identities in document order, each once; ``refresh`` is the absolute
     target of a meta refresh. ``canonical`` is absolute, or None. ``found`` has the texts of mapped
     names by origin, until ``attributes`` are made of them: fields of the index with their values.
-    ``noindex_by_header``: only X-Robots-Tag says noindex. ``unavailable_ms`` is when its author wants it to leave the index (ms since 1970), None: never.
+    ``noindex_by_header``: only X-Robots-Tag says noindex. ``unavailable_ms`` is when its author wants it to leave the
+    index (ms since 1970), None: never.
     ``malformed`` are the first links that are no URL.
     """
 

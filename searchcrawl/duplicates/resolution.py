@@ -5,8 +5,8 @@ documents alone, not on the order in which they came:
 
 0. A page that answers itself is better than a URL that redirects to it, whatever their ranks.
 1. Of good documents with the same display URL the best one is shown. The others are not indexed (956).
-2. A shown document that names another shown one as canonical, which answers itself, is a duplicate of that one (964). Chains of canonical
-   links are followed, up to MAX_HOPS links. Documents whose links form a circle are no duplicates of each other.
+2. A shown document that names another shown one as canonical, which answers itself, is a duplicate of that one (964).
+   Chains of canonical links are followed, up to MAX_HOPS links. Documents whose links form a circle are no duplicates of each other.
 3. Of the documents that are left, the best one is the survivor of all with the same body: it is indexed,
    and the others are its copies (909).
 

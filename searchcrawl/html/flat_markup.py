@@ -48,7 +48,7 @@ _DIVIDER: Final = "<wbr"
 def flatten(text: str) -> str:
     """``text`` with only such start tags as cannot nest, or are few.
 
-    It changes names alone, wherever one may stand: what a comment, a script or a value is, only a parser knows for
+    It changes names and what ends them alone, wherever they may stand: what a comment, a script or a value is, only a parser knows for
     sure, and a page that was made to take long would hide its tags where this took them for none.
     """
     parts = _NAME.split(text)
@@ -77,7 +77,10 @@ def _drop_further(written: list[str], found: set[str], plain: frozenset[str], al
 
 
 def _rename(tag: str) -> str:
-    """What replaces ``<tag``, a name with what ends it: itself where it is allowed, or what opens nothing, after a mark for a block."""
+    """What replaces ``<tag``, a name with what ends it: itself where it is allowed, or what opens nothing.
+
+    For a block, with a mark before it.
+    """
     _, cut, last = tag.rpartition("<")
     if cut:
         # A parser takes all of it for one name, but in a script it may be two.

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from searchcrawl import urls
 from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
 from searchcrawl.index.local.receiver import LocalReceiver
-from searchcrawl.index.receiver import Batch, Receipt, SearchIndex, SearchQuery
+from searchcrawl.index.receiver import Receipt, SearchIndex, SearchQuery
 from searchcrawl.items import IndexedDocument
 from tests.local_index import batch, document, found, named, removal
 
@@ -367,15 +366,3 @@ def test_close_when_called_twice_then_the_next_call_opens_again(receiver: LocalR
     receiver.close()
 
     assert found(receiver, "text") == ["1"]
-
-
-def test_scan_when_sources_have_many_documents_then_each_once_by_rising_id(tmp_path: Path) -> None:
-    receiver = LocalReceiver(tmp_path / "many")
-    hashed = [urls.document_id("my-source_1", f"http://a.test/{number}") for number in range(12_000)]
-    others = ["my-source_1:!", "my-source_1:5", "my-source_1:zz", "odd"]
-    for name, ids in (("my-source_1", [*hashed, *others]), ("my", ["my:1"])):
-        documents = [IndexedDocument(id=each, fields={"title": "a"}) for each in ids]
-        receiver.deliver(Batch(number=1, source=name, crawl_version=1, documents=documents))
-
-    assert [entry.id for entry in receiver.scan("my-source_1")] == sorted([*hashed, *others])
-    receiver.close()

@@ -1,0 +1,48 @@
+"""The documents of a source in the embedded index by rising id, in linear time (L4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.index.local import listing, search
+from searchcrawl.index.local.receiver import LocalReceiver
+from searchcrawl.index.receiver import Batch
+from searchcrawl.items import IndexedDocument
+
+
+def test_scan_when_sources_have_many_documents_then_each_once_by_rising_id(tmp_path: Path) -> None:
+    receiver = LocalReceiver(tmp_path / "many")
+    hashed = [urls.document_id("my-source_1", f"http://a.test/{number}") for number in range(12_000)]
+    others = ["my-source_1:!", "my-source_1:5", "my-source_1:zz", "odd"]
+    for name, ids in (("my-source_1", [*hashed, *others]), ("my", ["my:1"])):
+        documents = [IndexedDocument(id=each, fields={"title": "a"}) for each in ids]
+        receiver.deliver(Batch(number=1, source=name, crawl_version=1, documents=documents))
+
+    assert [entry.id for entry in receiver.scan("my-source_1")] == sorted([*hashed, *others])
+    receiver.close()
+
+
+def test_scan_when_many_ids_begin_alike_then_they_are_taken_in_parts_and_no_query_pages_through_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def find_by_id(*given: Any, **named: Any) -> Any:
+        asked.append(named["offset"])
+        return search.find_by_id(*given, **named)
+
+    monkeypatch.setattr(listing, "_PAGE_DOCUMENTS", 50)
+    monkeypatch.setattr(listing, "find_by_id", find_by_id)
+    receiver = LocalReceiver(tmp_path / "alike")
+    ids = [urls.document_id("a", f"http://a.test/{number}") for number in range(2_000)]
+    ids += [f"a:{number:032x}" for number in range(300)]
+    documents = [IndexedDocument(id=each, fields={"title": "a"}) for each in ids]
+    receiver.deliver(Batch(number=1, source="a", crawl_version=1, documents=documents))
+
+    assert [entry.id for entry in receiver.scan("a")] == sorted(ids)
+    assert asked == [0]
+    receiver.close()
