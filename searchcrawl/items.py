@@ -43,8 +43,8 @@ class Claim:
     ``is_known`` tells whether the document belongs in the index, or is there: limits on traps do not refuse its page.
     ``canonical_key`` and ``display_key`` are those of the document (``urls.key``), None where it has none;
     ``display_url`` is what a rewriter wants shown instead of the URL. ``rejected`` is the evidence in spite of which an
-    operator kept the document. ``redirected``: the last visit was led to another URL.
-    operator kept the document.
+    operator kept the document. ``redirected``: the document came from another URL, to which
+    redirects led.
     ``anew``: its page is to be processed again, whatever the server says. ``visited_ms`` is the moment of the last visit,
     ``interval_ms`` how long it waits between two, ``sitemap_id`` the sitemap that lists it, ``lastmod_ms`` its date there.
     """

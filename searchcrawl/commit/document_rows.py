@@ -8,7 +8,8 @@ from dataclasses import replace
 from searchcrawl import clock
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.codes import WITH_DOCUMENT, Code
-from searchcrawl.commit.decide import Group, build_key
+from searchcrawl.commit.decide import build_answered_key, build_key
+from searchcrawl.commit.group import Group
 from searchcrawl.duplicates import resolution
 from searchcrawl.duplicates.resolution import Changes
 from searchcrawl.items import Document, Page
@@ -31,12 +32,12 @@ def write_documents(
     ``group.settled`` and to its counters.
     """
     before = duplicate_key_table.load(transaction, _find_known(group))
-    url_table.set_redirects(transaction, group.redirects)
     stored = [_build_row(document, places) for document in group.stored]
     document_table.store(transaction, source_id, stored)
     group.restored = former_table.restore(transaction, group.back, readable=group.readable)
     duplicate_key_table.set_keys(transaction, "canonical_key", group.canonicals)
     duplicate_key_table.set_keys(transaction, "display_key", group.displays)
+    duplicate_key_table.set_keys(transaction, "answered_key", group.answered)
     document_table.confirm(transaction, group.confirmed)
     _mark_evidence(transaction, group)
     codes = document_table.find_codes(transaction, [visit.url_id for visit in group.unchanged])
@@ -210,6 +211,7 @@ def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocumen
         last_changed_ms=clock.to_ms(document.fetched_at),
         canonical_key=build_key(document.canonical),
         display_key=build_key(document.display_url),
+        answered_key=build_answered_key(document),
         unavailable_ms=None if document.page is None else document.page.unavailable_ms,
         # Most pages that may not be indexed never were.
         evidence=None
@@ -231,5 +233,5 @@ def _build_keyed(document: Document, row: StoredDocument) -> KeyedDocument:
         state=int(row.state),
         leaving=0,
         cached=row.segment is not None,
-        redirected=bool(document.redirects),
+        redirected=row.answered_key is not None,
     )

@@ -198,6 +198,9 @@ documents = Table(
     Column("canonical_key", BigInteger),
     # The key of the display URL; null: the source maps no display URLs (A4).
     Column("display_key", BigInteger),
+    # The key of the URL that gave the page, where redirects led there: the document was made from it, and a later visit
+    # that fails does not change that. 0: an earlier release did not note which one. Null: the row's own.
+    Column("answered_key", BigInteger),
     # When its author wants it removed from the index (unavailable_after): from then on the same bytes are processed
     # again. 0: they are in any case, since the visit after an edit of the source brought no text. Null: never.
     Column("unavailable_ms", BigInteger),
@@ -249,6 +252,7 @@ documents = Table(
     Index("ix_documents_removed", "removed_run", sqlite_where=text("removed_run IS NOT NULL")),
     Index("ix_documents_canonical_key", "source_id", "canonical_key", sqlite_where=text("canonical_key IS NOT NULL")),
     Index("ix_documents_display_key", "source_id", "display_key", sqlite_where=text("display_key IS NOT NULL")),
+    Index("ix_documents_answered_key", "source_id", "answered_key", sqlite_where=text("answered_key IS NOT NULL")),
 )
 
 # What known documents were before this run changed them, or the runs that it continues. They are put back if too many
@@ -286,6 +290,7 @@ former_documents = Table(
     Column("last_changed_ms", BigInteger),
     Column("canonical_key", BigInteger),
     Column("display_key", BigInteger),
+    Column("answered_key", BigInteger),
     Column("unavailable_ms", BigInteger),
     Column("evidence", Text),
     Column("rejected_run", Integer),

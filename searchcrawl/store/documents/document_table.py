@@ -78,6 +78,7 @@ class StoredDocument:
     last_changed_ms: int
     canonical_key: int | None = None
     display_key: int | None = None
+    answered_key: int | None = None
     unavailable_ms: int | None = None
     evidence: str | None = None
 

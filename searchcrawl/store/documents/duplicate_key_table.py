@@ -45,7 +45,8 @@ class KeyedDocument(NamedTuple):
 
     ``code`` is that of the document: 200, or 909, 956, 964 where ``duplicate_of`` is indexed instead. ``cached``
     tells whether the cache has its record. ``leaving`` is 1 if there is evidence against it: it is to be removed.
-    ``redirected``: the page did not answer itself, but by a redirect to another URL.
+    ``redirected``: the page did not answer itself, but by a redirect to another URL. That is what it was made from, whatever
+    became of a later visit.
     """
 
     url_id: int
@@ -86,7 +87,7 @@ _KEYED_DOCUMENTS: Final = select(
     documents.c.state,
     documents.c.leaving,
     documents.c.segment.is_not(None).label("cached"),
-    urls.c.redirects.is_not(None).label("redirected"),
+    documents.c.answered_key.is_not(None).label("redirected"),
 ).select_from(documents.join(urls, urls.c.id == documents.c.url_id))
 
 
@@ -206,7 +207,7 @@ def move_duplicates(transaction: Transaction, pairs: Sequence[tuple[int, int]]) 
 
 
 def set_keys(transaction: Transaction, column: str, keys: Mapping[int, int | None]) -> None:
-    """Sets ``canonical_key`` or ``display_key`` of documents by row id."""
+    """Sets ``canonical_key``, ``display_key`` or ``answered_key`` of documents by row id."""
     if keys:
         transaction.execute(
             update(documents).where(documents.c.url_id == bindparam("row_id")).values({column: bindparam("new_key")}),

@@ -36,6 +36,7 @@ _VALUES: Final = (
     "last_changed_ms",
     "canonical_key",
     "display_key",
+    "answered_key",
     "unavailable_ms",
     "evidence",
     "rejected_run",

@@ -172,7 +172,6 @@ _CLAIM_COLUMNS: Final = (
     urls.c.failed_runs,
     urls.c.failures,
     urls.c.code,
-    urls.c.redirects,
     urls.c.display_url,
     urls.c.last_fetched_ms,
     urls.c.interval_ms,
@@ -186,6 +185,7 @@ _CLAIM_COLUMNS: Final = (
     documents.c.state,
     documents.c.canonical_key,
     documents.c.display_key,
+    documents.c.answered_key,
     documents.c.unavailable_ms,
     documents.c.code.label("document_code"),
     documents.c.indexed_version,
@@ -241,6 +241,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
     # same bytes have another result now.
     over = row.unavailable_ms is not None and row.unavailable_ms < now_ms
     whole = forced or gone or over
+    redirected = row.answered_key is not None
     return Claim(
         url_id=row.id,
         url=row.url,
@@ -250,9 +251,10 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         failed_runs=row.failed_runs,
         failures=row.failures,
         code=row.code,
-        # The validators belong to the target of a redirect, not to the URL that redirects.
-        etag=None if whole or row.redirects else row.etag,
-        last_modified=None if whole or row.redirects else row.last_modified,
+        # The validators belong to the target of a redirect, not to the URL that redirects. A later visit may have failed
+        # without one.
+        etag=None if whole or redirected else row.etag,
+        last_modified=None if whole or redirected else row.last_modified,
         body_digest=None if whole else row.body_digest,
         # That of a page which was not to be indexed says nothing of the document: only its text may be the same.
         fields_digest=row.fields_digest if row.document_code in WITH_DOCUMENT else None,
@@ -261,7 +263,7 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
         canonical_key=row.canonical_key,
         display_key=row.display_key,
         display_url=row.display_url,
-        redirected=row.redirects is not None,
+        redirected=redirected,
         rejected=row.evidence if row.rejected_run is not None and (has_document or row.indexed_version) else None,
         anew=whole,
         visited_ms=row.last_fetched_ms,
@@ -274,15 +276,6 @@ def _build_claim(row: Row[*tuple[Any, ...]], *, forced: bool, now_ms: int) -> Cl
 def _set_fetch_state(transaction: Transaction, url_ids: Sequence[int], state: FetchState) -> None:
     for part in split(url_ids):
         transaction.execute(update(urls).where(urls.c.id.in_(part)).values(fetch_state=int(state)))
-
-
-def set_redirects(transaction: Transaction, redirects: Mapping[int, str | None]) -> None:
-    """Notes by which redirects the pages of rows were reached, before their documents are compared with others."""
-    if redirects:
-        statement = update(urls).where(urls.c.id == bindparam("row_id")).values(redirects=bindparam("new_redirects"))
-        transaction.execute(
-            statement, [{"row_id": row_id, "new_redirects": hops} for row_id, hops in redirects.items()]
-        )
 
 
 def release(transaction: Transaction, url_ids: Sequence[int]) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from searchcrawl import clock
 from searchcrawl.codes import ROBOTS_UNAVAILABLE, Code, FailureKind
-from searchcrawl.commit.decide import Group, decide
+from searchcrawl.commit.decide import decide
+from searchcrawl.commit.group import Group
 from searchcrawl.items import Claim, Document, Link, Outcome, Page
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.recrawl import DAY_MS, HOUR_MS, Word
