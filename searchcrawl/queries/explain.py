@@ -30,7 +30,7 @@ class Explanation:
         """Whether the source knows the URL, or would request it."""
         if self.context.inputs.is_gone:
             return self.context.facts is not None
-        return self.context.facts is not None or not self.context.list_refusals()
+        return self.context.is_known or not self.context.list_refusals()
 
     def as_json(self, others: Sequence[Explanation] = ()) -> dict[str, Any]:
         """What ``explain --json`` prints: this source's explanation, and the verdicts of ``others``."""
@@ -87,4 +87,4 @@ def explain_url(database: Database, inputs: SourceInputs, text: str) -> Explanat
 def _rank(explanation: Explanation) -> tuple[bool, bool, bool, int, str]:
     context = explanation.context
     is_last = context.inputs.is_gone
-    return not context.in_index, context.facts is None, is_last, len(context.list_refusals()), context.source.name
+    return not context.in_index, not context.is_known, is_last, len(context.list_refusals()), context.source.name

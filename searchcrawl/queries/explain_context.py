@@ -27,7 +27,8 @@ from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
-from searchcrawl.store.urls import url_queries
+from searchcrawl.store.urls import redirect_chain, url_queries
+from searchcrawl.store.urls.redirect_chain import RedirectingUrl
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState, derive_url_state
 
@@ -89,7 +90,8 @@ class Context:
     ``shown_as`` is the display URL that was asked for, where ``url`` is the access URL behind it;
     ``discarded`` is the rewriter that discards links to it; ``robots`` the last good robots.txt of its origin,
     where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit; ``full`` the limit
-    ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now.
+    ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
+    whose pages came from it, where it was never seen by itself.
     """
 
     inputs: SourceInputs
@@ -104,6 +106,7 @@ class Context:
     trap: Reason | None
     full: Reason | None
     block: HostBlock | None
+    led: Sequence[RedirectingUrl] = ()
 
     @property
     def source(self) -> Source:
@@ -114,6 +117,11 @@ class Context:
     def listed(self) -> ListedUrl | None:
         """Its row; None if it was never seen."""
         return None if self.facts is None else self.facts.listed
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the source has a row of it, or its page by a redirect."""
+        return self.facts is not None or bool(self.led)
 
     @property
     def is_start(self) -> bool:
@@ -243,7 +251,12 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         trap=_find_trap(transaction, source, source_id, url, facts) if url not in inputs.starts else None,
         full=_find_full(transaction, source, source_id) if facts is None else None,
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
+        led=_find_led(transaction, source_id, url) if facts is None else (),
     )
+
+
+def _find_led(transaction: Transaction, source_id: int | None, url: str) -> Sequence[RedirectingUrl]:
+    return () if source_id is None else redirect_chain.find_redirecting(transaction, source_id, url)
 
 
 def _find_facts(transaction: Transaction, source_id: int | None, url: str) -> tuple[str, str | None, UrlFacts | None]:

@@ -54,6 +54,7 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         yield Step("host", "waits", f"{context.block.name} gets no request from any run before {until} {why}")
     facts = context.facts
     if facts is None:
+        yield from (Step("redirect", "target", f"{one.url} redirects to it") for one in context.led)
         return
     listed = facts.listed
     yield from _describe_redirects(listed)

@@ -85,6 +85,8 @@ def explain_gone(context: Context) -> Verdict:
 
 
 def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
+    if context.led:
+        return _explain_led(context, refusals)
     code = _code_of(refusals[0]) if refusals else int(Code.ROBOTS)
     if refusals and context.is_only_counted and context.run is not None:
         return Verdict(f"{_NOT_IN}: {describe_code(code)}", refusals)
@@ -106,6 +108,17 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
         )
         return Verdict(text, context.list_includes())
     return _explain_unfound(context)
+
+
+def _explain_led(context: Context, refusals: Sequence[Reason]) -> Verdict:
+    """The verdict on a URL without a row, from which the pages of others came: they stand for its page."""
+    reasons = [Reason(step="redirect", rule=f"{one.url} redirects to it") for one in context.led]
+    first = context.led[0]
+    if first.in_index:
+        text = f"its page is in the index as {first.url}, which redirects to it"
+    else:
+        text = f"{first.url} redirects to it, and is not in the index either ({describe_code(first.code)})"
+    return Verdict(f"{_NOT_IN} by itself: {text}", [*reasons, *refusals])
 
 
 def _explain_unfound(context: Context) -> Verdict:

@@ -50,6 +50,13 @@ SITUATIONS: Final = {
     "/canon.html": Told("in the index", HOST, "scope.include_hosts", "as the canonical URL of {www}/print.html,"),
     "/t": Told("not in the index: 909, a copy of another page: {www}/target-of-t.html", "a copy of {www}/target-of-t.html"),
     "/target-of-t.html": Told("in the index", HOST, "scope.include_hosts"),
+    "/hop.html": Told("in the index", HOST, "scope.include_hosts"),
+    "/only-by-hop.html": Told(
+        "not in the index by itself: its page is in the index as {www}/hop.html, which redirects to it",
+        "{www}/hop.html redirects to it",
+        None,
+        "no link to it was followed",
+    ),
     "/listed.html": Told("in the index", HOST, "scope.include_hosts", "in the sitemap {www}/sitemap.xml"),
     "/missing.html": Told("not in the index: 404 Not Found", "404 Not Found"),
     "/empty.html": Told("not in the index: 911, an empty document", "empty document"),
@@ -140,6 +147,7 @@ def build(site: SiteProcess) -> None:
     site.delete_page(HOST, "/missing.html")
     site.set_page(HOST, "/old.html", "", status=301, headers={"Location": "/new.html"})
     site.set_page(HOST, "/t", "", status=302, headers={"Location": "/target-of-t.html"})
+    site.set_page(HOST, "/hop.html", "", status=302, headers={"Location": "/only-by-hop.html"})
     site.set_page(HOST, "/sheet.pdf", make_pdf("a sheet"), content_type="application/pdf")
     site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /tmp/\n", content_type="text/plain")
     listed = f"<url><loc>{site.url(HOST, '/listed.html')}</loc></url>"

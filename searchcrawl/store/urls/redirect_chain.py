@@ -1,15 +1,19 @@
-"""Part of the URL table: the chain of redirects that leads to a row."""
+"""Part of the URL table: the redirects that lead to a row, and those that lead to a URL without one."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from sqlalchemy import select
+import orjson
+from sqlalchemy import ColumnElement, select
 
+from searchcrawl import urls as identity
 from searchcrawl.codes import REDIRECTS, Code
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import urls
+from searchcrawl.store.schema import documents, urls
 
+#: So many URLs that redirect to another are named.
+_MOST_LISTED: Final = 10
 _REDIRECTING: Final = sorted(REDIRECTS | {int(Code.REDIRECT_LOOP)})
 
 
@@ -29,3 +33,36 @@ def find_redirects_before(transaction: Transaction, url_id: int, *, limit: int) 
         url_id = row.id
         found.append(row.url)
     return found
+
+
+class RedirectingUrl(NamedTuple):
+    """A row whose document came from another URL, to which redirects led, with the code of its last visit."""
+
+    url: str
+    code: int
+    in_index: bool
+
+
+def find_redirecting(transaction: Transaction, source_id: int, url: str) -> list[RedirectingUrl]:
+    """The rows whose documents came from ``url``, or over it, by redirects that were followed; at most ten, indexed first."""
+    found = _list_redirecting(transaction, source_id, documents.c.answered_key == identity.key(url))
+    if found:
+        return found
+    # Rows have the URLs that answered with a redirect, as JSON.
+    hop = f'"url":{orjson.dumps(url).decode()}'
+    passed = documents.c.answered_key.is_not(None), urls.c.redirects.contains(hop, autoescape=True), urls.c.url != url
+    return _list_redirecting(transaction, source_id, *passed)
+
+
+def _list_redirecting(
+    transaction: Transaction, source_id: int, *conditions: ColumnElement[bool]
+) -> list[RedirectingUrl]:
+    in_index = documents.c.indexed_version.is_not(None)
+    query = (
+        select(urls.c.url, urls.c.code, in_index)
+        .join(documents, documents.c.url_id == urls.c.id)
+        .where(documents.c.source_id == source_id, *conditions)
+        .order_by(in_index.desc(), urls.c.id)
+        .limit(_MOST_LISTED)
+    )
+    return [RedirectingUrl(row[0], row[1], bool(row[2])) for row in transaction.execute(query)]

@@ -1,0 +1,66 @@
+"""What ``explain`` says of URLs without a row: of redirects that led there, and of links that were not followed (L1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.queries.explain import explain_url
+from searchcrawl.queries.explain_context import build_inputs
+from searchcrawl.sources.config import Source
+from searchcrawl.store.documents import duplicate_key_table
+from tests.filled_store import SITE, FilledStore
+
+
+@pytest.fixture
+def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
+    store = FilledStore(tmp_path, store_url)
+    yield store
+    store.close()
+
+
+def ask(filled: FilledStore, url: str, source: Source | None = None) -> dict[str, Any]:
+    inputs = build_inputs(filled.project, source or filled.source, {})
+    return explain_url(filled.database, inputs, url).as_json()
+
+
+def lead(filled: FilledStore, *hops: str, to: str) -> None:
+    """The page of the first hop came from another URL."""
+    trail = ",".join(f'{{"url":"{SITE}{hop}","code":302}}' for hop in hops)
+    filled.settle(hops[0], 200, redirects=f"[{trail}]")
+    with filled.database.write_once() as transaction:
+        duplicate_key_table.set_keys(transaction, "answered_key", {filled.ids[hops[0]]: urls.key(to)})
+
+
+def test_explain_when_redirects_led_to_a_url_without_a_row_then_it_names_the_page_that_stands_for_it(
+    filled: FilledStore,
+) -> None:
+    away = "http://elsewhere.test/page"
+    filled.fetch("/a", "/b")
+    lead(filled, "/a", "/between", to=f"{SITE}/target")
+    lead(filled, "/b", to=away)
+    filled.send()
+    filled.fetch("/c")
+    lead(filled, "/c", to=f"{SITE}/unsent")
+
+    target, between, outside, unsent = (
+        ask(filled, url) for url in (f"{SITE}/target", f"{SITE}/between", away, f"{SITE}/unsent")
+    )
+
+    for told, page in ((target, "/a"), (between, "/a"), (outside, "/b")):
+        assert told["in_index"] is False
+        assert told["verdict"] == (
+            f"not in the index by itself: its page is in the index as {SITE}{page}, which redirects to it"
+        )
+        assert told["decided_by"] == {
+            "step": "redirect", "rule": f"{SITE}{page} redirects to it", "file": None, "key": None,
+        }  # fmt: skip
+        assert f"{SITE}{page} redirects to it" in [one["detail"] for one in told["steps"] if one["step"] == "redirect"]
+    assert [reason["key"] for reason in outside["also"]] == ["scope.include_hosts"]
+    assert unsent["verdict"] == (
+        f"not in the index by itself: {SITE}/c redirects to it, and is not in the index either (200 OK)"
+    )
