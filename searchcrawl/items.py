@@ -82,7 +82,7 @@ class Page:
     ``links`` are absolute identities in document order, each once; ``refresh`` is the absolute
     target of a meta refresh. ``canonical`` is absolute, or None. ``found`` has the texts of mapped
     names by origin, until ``attributes`` are made of them: fields of the index with their values.
-    ``noindex_by_header``: only X-Robots-Tag says noindex. ``unavailable_ms`` is when its author wants it to leave the
+    ``noindex_by_header`` and ``nofollow_by_header``: only X-Robots-Tag says so. ``unavailable_ms`` is when its author wants it to leave the
     index (ms since 1970), None: never.
     ``malformed`` are the first links that are no URL.
     """
@@ -99,6 +99,7 @@ class Page:
     noindex: bool = False
     noindex_by_header: bool = False
     nofollow: bool = False
+    nofollow_by_header: bool = False
     unavailable_ms: int | None = None
     links: tuple[Link, ...] = ()
     malformed: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from searchcrawl import urls
 from searchcrawl.admission.refused_links import RefusedLinks
 from searchcrawl.admission.trap_watch import TrapWatch
+from searchcrawl.admission.unfollowed_links import UnfollowedLinks
 from searchcrawl.admission.url_memory import UrlMemory
 from searchcrawl.clock import now_ms
 from searchcrawl.codes import REDIRECTS, REFUSED, Code
@@ -26,6 +27,7 @@ from searchcrawl.store.documents import document_table, duplicate_key_table
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.urls import orphan_table, outlink_table, review_table, url_table
+from searchcrawl.store.urls.unfollowed_table import Nofollow
 from searchcrawl.store.urls.url_table import KnownUrl, NewUrl
 
 logger = logging.getLogger(__name__)
@@ -37,7 +39,8 @@ class FoundLinks(NamedTuple):
     ``canonicals`` are canonical links: they get the depth of the page itself, one less. ``discarded`` are the links
     that a rewriter discards (K1). ``is_normalised`` tells whether the ``links`` were rewritten already. ``referrer_id``
     is the row that led to the links, if that is not the page. With ``only_counted`` those of the ``links`` that lead to
-    hosts outside, or are refused for ``scope.max_urls``, get no row.
+    hosts outside, or are refused for ``scope.max_urls``, get no row. ``unfollowed`` are links that the page says are not to be
+    followed, by ``nofollow``; those of ``links`` say so themselves.
     """
 
     page_id: int | None
@@ -48,6 +51,8 @@ class FoundLinks(NamedTuple):
     is_normalised: bool = False
     referrer_id: int | None = None
     only_counted: bool = False
+    unfollowed: Sequence[Link] = ()
+    nofollow: Nofollow = Nofollow.REL
 
 
 @dataclass(slots=True)
@@ -103,11 +108,13 @@ class Admission:
         self._count = known_urls
         self._memory = UrlMemory()
         self._refused = RefusedLinks(source_id)
+        self._unfollowed = UnfollowedLinks(source_id, boundary)
         self._group = _Group()
 
     def admit(self, transaction: Transaction, found: Sequence[FoundLinks]) -> None:
         """Admits the links of a group of pages."""
         group = self._group = _Group()
+        self._unfollowed.begin()
         pages, wanted = self._collect(found)
         known = url_table.find_known(transaction, self._source_id, list(wanted))
         nearer = []
@@ -129,6 +136,7 @@ class Admission:
             self._traps.store(transaction)
         reach("links.mid")
         self._store_outlinks(transaction, pages)
+        self._unfollowed.store(transaction, pages)
         for row, link in nearer:
             group.depths[row.key] = link.depth
         self._lower_depths(transaction, {row.id: link.depth for row, link in nearer})
@@ -166,12 +174,17 @@ class Admission:
         pages: dict[int, list[int]] = {}
         wanted: dict[int, _WantedLink] = {}
         for one in found:
-            referrer_id = one.page_id or one.referrer_id
-            keys = self._collect_links(referrer_id, one.depth, one.links, wanted, needs_row=not one.only_counted)
+            referrer_id, refused = one.page_id or one.referrer_id, list[str]()
+            needs_row = not one.only_counted
+            keys = self._collect_links(referrer_id, one.depth, one.links, wanted, needs_row=needs_row, refused=refused)
             if one.canonicals:
-                keys += self._collect_links(one.page_id, one.depth - 1, one.canonicals, wanted, needs_row=True)
+                keys += self._collect_links(
+                    one.page_id, one.depth - 1, one.canonicals, wanted, needs_row=True, refused=[]
+                )
             if one.page_id is not None:
                 pages[one.page_id] = keys
+                self._unfollowed.note(one.page_id, refused, Nofollow.REL)
+                self._unfollowed.note(one.page_id, [link.url for link in one.unfollowed], one.nofollow)
         for key in wanted:
             # One page of the group links to it at a depth that is known, another page at a smaller one.
             self._group.ids.pop(key, None)
@@ -185,11 +198,14 @@ class Admission:
         wanted: dict[int, _WantedLink],
         *,
         needs_row: bool,
+        refused: list[str],
     ) -> list[int]:
+        """The keys of links, those to look up added to ``wanted``; ``refused`` gets those that may not be followed."""
         keys: list[int] = []
         ids, find_within, count_known = self._group.ids, self._memory.find_within, self._refused.count_known
         for url, nofollow, display, found_as in links:
             if nofollow:
+                refused.append(url)
                 continue
             key = urls.key(url)
             keys.append(key)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from searchcrawl.admission.admit import FoundLinks
 from searchcrawl.items import Link, ListedUrl, SitemapPart
@@ -59,11 +60,13 @@ def _is_normal(found: FoundLinks, identity: Identity) -> bool:
     """Whether there is nothing to strip; a fast test, because that is true of nearly all pages."""
     if found.is_normalised:
         return True
-    suspects = [link[0] for link in found.links if "?" in link[0] or ";" in link[0]]
+    suspects = [link[0] for link in chain(found.links, found.unfollowed) if "?" in link[0] or ";" in link[0]]
     return not suspects or all(identity.strip(url) == url for url in suspects)
 
 
 def _normalise(found: FoundLinks, rewriting: Rewriting, pages: Mapping[int, str]) -> FoundLinks:
     page_url = None if found.page_id is None else pages.get(found.page_id)
     kept, discarded = rewriting.normalise_links(found.links, page_url)
-    return found._replace(links=kept, discarded=discarded, is_normalised=True)
+    # One that a rewriter would discard needs no row: it is not followed anyway.
+    unfollowed, _ = rewriting.normalise_links(found.unfollowed, page_url) if found.unfollowed else ((), ())
+    return found._replace(links=kept, discarded=discarded, unfollowed=unfollowed, is_normalised=True)

@@ -15,6 +15,7 @@ from searchcrawl.rules import lifecycle
 from searchcrawl.rules.lifecycle import PageVersion
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents.document_table import Confirmed
+from searchcrawl.store.urls.unfollowed_table import Nofollow
 from searchcrawl.store.urls.url_table import Settled
 
 
@@ -106,8 +107,16 @@ def _collect_links(document: Document, page: Page, source: Source) -> FoundLinks
     follow = source.scope.follow_links
     canonical = document.canonical_link or (Link(document.canonical) if document.canonical is not None else None)
     canonicals = (canonical,) if canonical is not None and follow else ()
-    links = page.links if follow and not (page.nofollow and source.keep.meta_robots) else ()
-    return FoundLinks(document.claim.url_id, document.claim.depth + 1, links, canonicals, only_counted=True)
+    found = FoundLinks(document.claim.url_id, document.claim.depth + 1, (), canonicals, only_counted=True)
+    if not follow:
+        return found
+    if not (page.nofollow and source.keep.meta_robots):
+        return found._replace(links=page.links)
+    # What a link says itself holds also if an edit has the page's word ignored.
+    by_themselves = [link for link in page.links if link.nofollow]
+    by_page = [link for link in page.links if not link.nofollow]
+    kind = Nofollow.HEADER if page.nofollow_by_header else Nofollow.META
+    return found._replace(links=by_themselves, unfollowed=by_page, nofollow=kind)
 
 
 def build_key(url: str | None) -> int | None:

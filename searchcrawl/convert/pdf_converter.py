@@ -55,6 +55,7 @@ def convert_pdf(body: bytes, context: ConversionContext) -> Page:
         noindex=robots.noindex,
         noindex_by_header=robots.noindex_by_header,
         nofollow=robots.nofollow,
+        nofollow_by_header=robots.nofollow_by_header,
         unavailable_ms=robots.unavailable_ms,
     )
 

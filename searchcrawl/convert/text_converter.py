@@ -31,6 +31,7 @@ def convert_text(body: bytes, context: ConversionContext) -> Page:
         noindex=robots.noindex,
         noindex_by_header=robots.noindex_by_header,
         nofollow=robots.nofollow,
+        nofollow_by_header=robots.nofollow_by_header,
         unavailable_ms=robots.unavailable_ms,
     )
 

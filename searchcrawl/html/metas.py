@@ -15,6 +15,7 @@ from searchcrawl.items import Headers
 #: Directives that have a value; any other word before a colon is the name of an agent.
 _WITH_VALUE: Final = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NOINDEX: Final = frozenset({"noindex", "none"})
+_NOFOLLOW: Final = frozenset({"nofollow", "none"})
 _PREFIX: Final = re.compile(r"\s*([^\s:,;][^:,;]*+)(?<!\s):")
 #: No page needs more directives than fit in here.
 _MAX_CHARACTERS: Final = 4_096
@@ -31,13 +32,14 @@ _MAX_SECONDS: Final = 2**31
 class RobotsDirectives:
     """Whether the page may be indexed, until when, and whether its links may be followed.
 
-    ``noindex_by_header``: a header alone says that it may not.
+    ``noindex_by_header`` and ``nofollow_by_header``: a header alone says that it, or they, may not.
     ``unavailable_ms`` is the time in the future (ms since 1970) from which it may not be indexed; None without one.
     """
 
     noindex: bool = False
     noindex_by_header: bool = False
     nofollow: bool = False
+    nofollow_by_header: bool = False
     unavailable_ms: int | None = None
 
 
@@ -65,6 +67,7 @@ def read_robots_directives(
         if agent == "robots" or agent in agents:
             words |= _collect_directives(content, agents=frozenset(), moments=moments)
     in_metas = bool(words & _NOINDEX) or any(moment < now for moment in moments)
+    nofollow_in_metas = bool(words & _NOFOLLOW)
     for value in headers:
         words |= _collect_directives(value, agents=agents, moments=moments)
     if not words and not moments:
@@ -75,7 +78,8 @@ def read_robots_directives(
     return RobotsDirectives(
         noindex=noindex,
         noindex_by_header=noindex and not in_metas,
-        nofollow=not words.isdisjoint({"nofollow", "none"}),
+        nofollow=not words.isdisjoint(_NOFOLLOW),
+        nofollow_by_header=not nofollow_in_metas and not words.isdisjoint(_NOFOLLOW),
         unavailable_ms=None if first is None or over else clock.to_ms(first),
     )
 

@@ -131,6 +131,7 @@ def parse_page(
         noindex=robots.noindex,
         noindex_by_header=robots.noindex_by_header,
         nofollow=robots.nofollow,
+        nofollow_by_header=robots.nofollow_by_header,
         unavailable_ms=robots.unavailable_ms,
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),
         malformed=malformed,

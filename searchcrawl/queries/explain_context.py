@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
@@ -27,8 +27,9 @@ from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
 from searchcrawl.store.runs import lease, run_table
 from searchcrawl.store.runs.run_table import RunRow
-from searchcrawl.store.urls import redirect_chain, url_queries
+from searchcrawl.store.urls import redirect_chain, unfollowed_table, url_queries
 from searchcrawl.store.urls.redirect_chain import RedirectingUrl
+from searchcrawl.store.urls.unfollowed_table import Nofollow, UnfollowedLink
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState, derive_url_state
 
@@ -91,7 +92,8 @@ class Context:
     ``discarded`` is the rewriter that discards links to it; ``robots`` the last good robots.txt of its origin,
     where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit; ``full`` the limit
     ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
-    whose pages came from it, where it was never seen by itself.
+    whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
+    ``unfollowed_cut`` is false; all three where it was never seen by itself.
     """
 
     inputs: SourceInputs
@@ -107,6 +109,8 @@ class Context:
     full: Reason | None
     block: HostBlock | None
     led: Sequence[RedirectingUrl] = ()
+    unfollowed: Sequence[UnfollowedLink] = ()
+    unfollowed_cut: bool = False
 
     @property
     def source(self) -> Source:
@@ -191,6 +195,17 @@ class Context:
         file = f"{urls.parse(self.url).origin}/robots.txt"
         return Reason(step="robots", rule=line, file=file, key="robots.txt", proposal=proposal)
 
+    def list_unfollowed(self) -> list[Reason]:
+        """The links to it that are not followed as the source file is now, those first that an edit of it would change."""
+        found = []
+        for link in self.unfollowed:
+            rule = f"{link.kind.title} on {link.page}"
+            if link.kind is Nofollow.REL:
+                found.append(Reason(step="found", rule=rule))
+            elif self.source.keep.meta_robots:
+                found.append(build_reason("found", Decision(False, rule, key=META_ROBOTS_KEY), self.source))
+        return found
+
     def list_filter_refusals(self) -> list[Reason]:
         """All rules of ``[keep]`` that refuse its document now, by what its row says of it (B8–B10).
 
@@ -251,12 +266,19 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         trap=_find_trap(transaction, source, source_id, url, facts) if url not in inputs.starts else None,
         full=_find_full(transaction, source, source_id) if facts is None else None,
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
-        led=_find_led(transaction, source_id, url) if facts is None else (),
+        **_find_leads(transaction, source, source_id, url) if facts is None and source_id is not None else {},
     )
 
 
-def _find_led(transaction: Transaction, source_id: int | None, url: str) -> Sequence[RedirectingUrl]:
-    return () if source_id is None else redirect_chain.find_redirecting(transaction, source_id, url)
+def _find_leads(transaction: Transaction, source: Source, source_id: int, url: str) -> dict[str, Any]:
+    """What leads to a URL without a row: redirects that were followed, and links that were not."""
+    gone = source.lifecycle.remove_on
+    unfollowed = unfollowed_table.find(transaction, source_id, urls.key(url), gone=gone)
+    return {
+        "led": redirect_chain.find_redirecting(transaction, source_id, url),
+        "unfollowed": unfollowed,
+        "unfollowed_cut": not unfollowed and unfollowed_table.has_any(transaction, source_id, cut=True),
+    }
 
 
 def _find_facts(transaction: Transaction, source_id: int | None, url: str) -> tuple[str, str | None, UrlFacts | None]:

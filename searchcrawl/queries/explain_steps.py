@@ -141,6 +141,10 @@ def _describe_discovery(context: Context) -> Step:
             return Step(
                 "found", "unknown", "links to it get no row: status counts them by rule and host (refused_links)"
             )
+        unfollowed = context.list_unfollowed()
+        if unfollowed:
+            named = "; ".join(reason.row_rule for reason in unfollowed)
+            return Step("found", "never", f"links to it may not be followed: {named}", unfollowed[0].row_rule)
         return Step("found", "never", "no link to it was followed")
     facts, listed = context.facts, context.facts.listed
     places = ["in the start list"] if context.is_start else []

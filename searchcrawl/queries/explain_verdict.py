@@ -21,6 +21,7 @@ from searchcrawl.rules.failures import is_confirmed
 from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import DocumentState, EndReason, FetchState, Leaving
+from searchcrawl.store.urls.unfollowed_table import MOST_TARGETS, Nofollow
 from searchcrawl.store.urls.url_queries import UrlFacts
 from searchcrawl.store.urls.url_state import UrlState
 
@@ -101,8 +102,11 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
         reason = Reason(step="found", rule="its source was never crawled")
         return Verdict(f"{_NOT_IN}: {reason.rule}; the rules would let it pass", [reason])
     takes_links = context.source.finds_urls and context.source.scope.follow_links
-    if takes_links and any(key.startswith(("scope.", "rewrite")) for key in context.changed):
-        # A link to it may have been refused by the rules of before, without a row.
+    # A link to it may have been refused by the rules of before, without a row.
+    lifted = [
+        link for link in context.unfollowed if link.kind is not Nofollow.REL and not context.source.keep.meta_robots
+    ]
+    if takes_links and (lifted or any(key.startswith(("scope.", "rewrite")) for key in context.changed)):
         text = (
             f"{_NOT_IN} as yet: no rule refuses it as they are now; the next run reads all pages, and takes links to it"
         )
@@ -133,11 +137,17 @@ def _explain_unfound(context: Context) -> Verdict:
     if not source.scope.follow_links:
         reasons.insert(0, build_reason("found", Decision(False, "false", key="scope.follow_links"), source))
         return Verdict(f"{_NOT_IN}: never seen: links are not followed, and {listed}", reasons)
-    first = Reason(step="found", rule="no link to it was followed")
-    text = f"{_NOT_IN}: never seen: no page that was read has a link to it that may be followed, and {listed}"
+    unfollowed = context.list_unfollowed()
+    text = f"{_NOT_IN}: never seen: no page that was read has a link to it that may be followed"
+    if unfollowed:
+        text += f" ({unfollowed[0].rule})"
+    elif context.unfollowed_cut:
+        text += f" (of pages with over {MOST_TARGETS} that may not, the others are not known)"
+    text += f", and {listed}"
+    reasons[:0] = unfollowed or [Reason(step="found", rule="no link to it was followed")]
     if run is not None and run.end_reason not in {None, EndReason.FINISHED}:
         text += f"; the last run ended before all pages were read ({run.end_reason})"
-    return Verdict(text, [first, *reasons])
+    return Verdict(text, reasons)
 
 
 def _explain_outside(context: Context, facts: UrlFacts, refusals: Sequence[Reason]) -> Verdict:

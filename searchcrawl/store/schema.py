@@ -306,6 +306,21 @@ outlinks = Table(
     Column("links", LargeBinary, nullable=False),
 )
 
+# Links of pages that may not be followed, which get no rows: the keys of their targets as one blob, at most so many
+# (urls.unfollowed_table). Pages without such links have no row here.
+unfollowed_links = Table(
+    "unfollowed_links",
+    metadata,
+    Column("url_id", RowId, ForeignKey("urls.id"), primary_key=True, autoincrement=False),
+    # What says so (urls.unfollowed_table.Nofollow).
+    Column("kind", SmallInteger, primary_key=True, autoincrement=False),
+    Column("source_id", Integer, nullable=False),
+    Column("targets", LargeBinary, nullable=False),
+    # 1: the page has more.
+    Column("cut", SmallInteger, nullable=False),
+    Index("ix_unfollowed_links_source_id", "source_id"),
+)
+
 # Links that were refused without a row (``admission.refused_links``), by rule and host; both null: all others.
 refused_links = Table(
     "refused_links",

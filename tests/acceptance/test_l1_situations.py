@@ -116,11 +116,27 @@ SITUATIONS: Final = {
         "no link to it was followed",
     ),
     "/behind-nofollow.html": Told(
-        NEVER + "no page that was read has a link to it that may be followed",
-        "no link to it was followed",
+        NEVER + "no page that was read has a link to it that may be followed (rel=nofollow on {www}/good.html)",
+        "rel=nofollow on {www}/good.html",
         None,
-        "no link to it was followed",
+        "links to it may not be followed: rel=nofollow on {www}/good.html",
     ),
+    "/behind-meta.html": Told(
+        NEVER + "no page that was read has a link to it that may be followed (meta robots nofollow on {www}/meta.html)",
+        "meta robots nofollow on {www}/meta.html",
+        "keep.meta_robots",
+        "links to it may not be followed: keep.meta_robots: meta robots nofollow on {www}/meta.html",
+        ("set", "keep.meta_robots", False),
+    ),
+    "/behind-header.html": Told(
+        NEVER + "no page that was read has a link to it that may be followed (X-Robots-Tag nofollow on {www}/tag.html)",
+        "X-Robots-Tag nofollow on {www}/tag.html",
+        "keep.meta_robots",
+        "links to it may not be followed: keep.meta_robots: X-Robots-Tag nofollow on {www}/tag.html",
+        ("set", "keep.meta_robots", False),
+    ),
+    "/meta.html": Told("in the index", HOST, "scope.include_hosts"),
+    "/tag.html": Told("in the index", HOST, "scope.include_hosts"),
 }  # fmt: skip
 #: Nothing in the project admits these: the site decides.
 OF_THE_SITE: Final = {
@@ -138,11 +154,15 @@ def build(site: SiteProcess) -> None:
     bodies["/noindex.html"] = page("no", text="no" + WORDS, head='<meta name="robots" content="noindex">')
     nofollow = '<a rel="nofollow" href="/behind-nofollow.html">x</a></body>'
     bodies["/good.html"] = bodies["/good.html"].replace("</body>", nofollow)
+    nofollow = '<meta name="robots" content="nofollow">'
+    bodies["/meta.html"] = page("meta", "/behind-meta.html", text="meta" + WORDS, head=nofollow)
+    bodies["/tag.html"] = page("tag", "/behind-header.html", text="tag" + WORDS)
     bodies["/short.html"] = page("short")
     bodies["/huge.html"] = page("huge", text=WORDS * 200)
     bodies["/empty.html"] = "<html><body>" + " " * 300 + "</body></html>"
     site.set_pages(HOST, bodies)
     site.set_page(HOST, "/header.html", headers={"X-Robots-Tag": "noindex"})
+    site.set_page(HOST, "/tag.html", headers={"X-Robots-Tag": "nofollow"})
     site.set_page(HOST, "/expired.html", headers={"X-Robots-Tag": "unavailable_after: 2020-01-01"})
     site.delete_page(HOST, "/missing.html")
     site.set_page(HOST, "/old.html", "", status=301, headers={"Location": "/new.html"})

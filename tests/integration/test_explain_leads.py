@@ -13,6 +13,8 @@ from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.urls import unfollowed_table
+from searchcrawl.store.urls.unfollowed_table import Nofollow, Unfollowed
 from tests.filled_store import SITE, FilledStore
 
 
@@ -26,6 +28,13 @@ def filled(tmp_path: Path, store_url: str) -> Iterator[FilledStore]:
 def ask(filled: FilledStore, url: str, source: Source | None = None) -> dict[str, Any]:
     inputs = build_inputs(filled.project, source or filled.source, {})
     return explain_url(filled.database, inputs, url).as_json()
+
+
+def refuse(filled: FilledStore, page: str, kind: Nofollow, *targets: str, cut: bool = False) -> None:
+    """The page has links that may not be followed."""
+    found = Unfollowed(filled.ids[page], kind, [urls.key(SITE + target) for target in targets], cut)
+    with filled.database.write_once() as transaction:
+        unfollowed_table.add(transaction, filled.run.source_id, [found])
 
 
 def lead(filled: FilledStore, *hops: str, to: str) -> None:
@@ -64,3 +73,33 @@ def test_explain_when_redirects_led_to_a_url_without_a_row_then_it_names_the_pag
     assert unsent["verdict"] == (
         f"not in the index by itself: {SITE}/c redirects to it, and is not in the index either (200 OK)"
     )
+
+
+def test_explain_when_links_may_not_be_followed_then_their_pages_and_what_says_so_are_named(
+    filled: FilledStore,
+) -> None:
+    filled.fetch("/rel", "/meta", "/header")
+    refuse(filled, "/rel", Nofollow.REL, "/a", "/b")
+    refuse(filled, "/meta", Nofollow.META, "/b")
+    refuse(filled, "/header", Nofollow.HEADER, "/c", cut=True)
+    unheeded = filled.source.model_copy(update={"keep": filled.source.keep.model_copy(update={"meta_robots": False})})
+
+    by_rel, by_both, by_header, other = (ask(filled, f"{SITE}/{name}") for name in "abcd")
+    lifted, kept = (ask(filled, f"{SITE}/{name}", unheeded) for name in "ba")
+
+    never = "not in the index: never seen: no page that was read has a link to it that may be followed"
+    assert by_rel["verdict"].startswith(f"{never} (rel=nofollow on {SITE}/rel), and ")
+    assert by_rel["decided_by"] == {
+        "step": "found", "rule": f"rel=nofollow on {SITE}/rel", "file": None, "key": None,
+    }  # fmt: skip
+    assert by_both["verdict"].startswith(f"{never} (meta robots nofollow on {SITE}/meta), and ")
+    assert [reason["rule"] for reason in by_both["also"]] == [f"rel=nofollow on {SITE}/rel"]
+    assert (by_header["decided_by"]["rule"], by_header["decided_by"]["proposal"]["key"]) == (
+        f"X-Robots-Tag nofollow on {SITE}/header",
+        "keep.meta_robots",
+    )
+    assert other["verdict"].startswith(
+        f"{never} (of pages with over 1000 that may not, the others are not known), and "
+    )
+    assert lifted["verdict"].startswith("not in the index as yet: no rule refuses it as they are now")
+    assert kept["decided_by"] == by_rel["decided_by"]

@@ -18,7 +18,7 @@ from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, former_documents, outlinks, urls
 from searchcrawl.store.statements import split
 from searchcrawl.store.states import AT_HAND, DocumentState
-from searchcrawl.store.urls import url_classes
+from searchcrawl.store.urls import unfollowed_table, url_classes
 
 #: Of so many changed documents of a source, the newest, the earlier version is known.
 MOST: Final = 10_000
@@ -238,6 +238,8 @@ def restore(transaction: Transaction, url_ids: Sequence[int], *, readable: Colle
         _execute(transaction, _FORGET_VALIDATORS, [{"row_id": row.url_id} for row in lost])
         links = [{"row_id": row.url_id, "old_links": row.links} for row in rows if row.links is not None]
         _execute(transaction, _SET_LINKS, links)
+        # Those of the other text say nothing of this one.
+        unfollowed_table.forget(transaction, [row.url_id for row in rows])
         _execute(transaction, _MARK, [_build_mark(row, states[row.url_id]) for row in rows])
         restored += [
             Restored(row.url_id, row.run_id, row.now_code in COPIES, row.failed_runs, row.failures) for row in rows

@@ -88,6 +88,10 @@ class Dialect(ABC):
         """``column IN (values)`` with parameters."""
 
     @abstractmethod
+    def contains_bytes(self, column: Column[bytes], part: bytes) -> ColumnElement[bool]:
+        """Whether ``part`` is somewhere in the bytes of the column."""
+
+    @abstractmethod
     def collate_by_code_points(self, column: Column[str]) -> ColumnElement[str]:
         """The column as it is compared by code points; by default each database sorts text in an order of its own."""
 

@@ -144,6 +144,10 @@ class PostgresqlDialect(Dialect):
         array = bindparam(None, list(values), type_=ARRAY(column.type))
         return column.in_(select(func.unnest(array)))
 
+    def contains_bytes(self, column: Column[bytes], part: bytes) -> ColumnElement[bool]:
+        # Without the name of its schema this is a keyword of SQL, with the arguments turned round.
+        return func.pg_catalog.position(column, part) > 0
+
     def collate_by_code_points(self, column: Column[str]) -> ColumnElement[str]:
         return column.collate("C")
 

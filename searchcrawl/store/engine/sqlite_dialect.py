@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, Insert, Table, create_engine, event
+from sqlalchemy import URL, Column, ColumnElement, Connection, Engine, Insert, Table, create_engine, event, func
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
@@ -81,6 +81,9 @@ class SqliteDialect(Dialect):
 
     def is_among(self, column: Column[Any], values: Sequence[Any]) -> ColumnElement[bool]:
         return column.in_(values)
+
+    def contains_bytes(self, column: Column[bytes], part: bytes) -> ColumnElement[bool]:
+        return func.instr(column, part) > 0
 
     def collate_by_code_points(self, column: Column[str]) -> ColumnElement[str]:
         return column.collate("BINARY")

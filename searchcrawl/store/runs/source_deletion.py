@@ -20,6 +20,7 @@ from searchcrawl.store.schema import (
     refused_links,
     sitemaps,
     sources,
+    unfollowed_links,
     urls,
 )
 from searchcrawl.store.statements import split, unindexed
@@ -31,7 +32,7 @@ _TO_BE_SENT: Final = frozenset({DocumentState.CACHED, DocumentState.RECORD_LOST}
 #: Each has an index that begins with its source.
 OF_SOURCE: Final = (sitemaps, patterns, refused_links, segments, batches, runs)
 #: Rows that belong to a row of ``urls``: each is deleted before it.
-OF_URL: Final = (former_documents, outlinks, documents)
+OF_URL: Final = (former_documents, outlinks, unfollowed_links, documents)
 
 
 def seal_all(transaction: Transaction, source_id: int, run_id: int, now_ms: int, *, after: int) -> int | None:

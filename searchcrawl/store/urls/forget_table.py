@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, case, delete, func, or_, select, update
 from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import set_documents
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import documents, former_documents, outlinks, urls
+from searchcrawl.store.schema import documents, former_documents, outlinks, unfollowed_links, urls
 from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState, FetchState
 from searchcrawl.store.urls import url_classes
@@ -146,8 +146,8 @@ def empty(transaction: Transaction, rules: Mapping[int, str | None]) -> None:
         ),
     )
     for part in split(url_ids):
-        transaction.execute(delete(former_documents).where(former_documents.c.url_id.in_(part)))
-        transaction.execute(delete(outlinks).where(outlinks.c.url_id.in_(part)))
+        for table in (former_documents, outlinks, unfollowed_links):
+            transaction.execute(delete(table).where(table.c.url_id.in_(part)))
     refused = [{"row_id": url_id, "new_rule": rule} for url_id, rule in rules.items() if rule is not None]
     again = [{"row_id": url_id} for url_id, rule in rules.items() if rule is None]
     with url_classes.watch(transaction, url_ids):

@@ -41,6 +41,20 @@ def test_found_when_rewritten_then_discarded_links_are_apart() -> None:
     assert [(one.url, one.code, one.decision.key) for one in named.discarded] == [(f"{SITE}no/b", 955, "rewrite.match")]
 
 
+def test_found_when_a_page_says_nofollow_then_its_links_are_named_as_a_crawl_would_request_them() -> None:
+    pages = [
+        FoundLinks(1, 2, (), unfollowed=links("old/a?sid=1", "no/b")),
+        FoundLinks(2, 2, (), unfollowed=links("c?sid=1")),
+    ]
+
+    rewritten, _ = normalise_found(pages, REWRITING, {})
+    _, stripped = normalise_found(pages, STRIPPING, {})
+
+    assert [link.url for link in rewritten.unfollowed] == [f"{SITE}new/a"]
+    assert (list(rewritten.links), list(rewritten.discarded)) == ([], [])
+    assert [link.url for link in stripped.unfollowed] == [f"{SITE}c"]
+
+
 def test_parts_when_a_sitemap_lists_sessions_and_what_is_discarded_then_rows_are_named_alike() -> None:
     listed = tuple(ListedUrl(SITE + path, 5) for path in ("old/a?sid=1", "no/b"))
     parts = [SitemapPart(url=f"{SITE}sitemap.xml", urls=listed), SitemapPart(url=f"{SITE}sitemap.xml")]

@@ -16,6 +16,7 @@ from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.recrawl import DAY_MS, HOUR_MS, Word
 from searchcrawl.sources.config import Source
 from searchcrawl.store.states import FetchState
+from searchcrawl.store.urls.unfollowed_table import Nofollow
 from searchcrawl.store.urls.url_table import Settled
 from tests.factories import claim, document, outcome
 
@@ -67,6 +68,20 @@ def test_document_when_its_author_says_nofollow_then_no_link_is_found() -> None:
     page = Page(text="x", nofollow=True, links=(Link("http://site.test/a"),))
 
     assert [list(found.links) for found in decided(document(page=page)).found] == [[]]
+
+
+@pytest.mark.parametrize(("by_header", "kind"), [(False, Nofollow.META), (True, Nofollow.HEADER)])
+def test_document_when_a_page_and_a_link_say_nofollow_then_each_counts_for_what_it_says(
+    by_header: bool, kind: Nofollow
+) -> None:
+    said, unsaid = (Link("http://site.test/a", nofollow=True), Link("http://site.test/b"))
+    page = Page(text="x", nofollow=True, nofollow_by_header=by_header, links=(said, unsaid))
+
+    (found,) = decided(document(page=page)).found
+    (unlinked,) = decided(document(page=page), scope={"include_hosts": ["site.test"], "follow_links": False}).found
+
+    assert (list(found.links), list(found.unfollowed), found.nofollow) == ([said], [unsaid], kind)
+    assert (list(unlinked.links), list(unlinked.unfollowed)) == ([], [])
 
 
 def test_document_when_robots_directives_are_ignored_then_its_links_are_found_though_it_says_nofollow() -> None:

@@ -22,7 +22,8 @@ def directives(
 ) -> RobotsDirectives:
     found = read_robots_directives(metas=metas, headers=headers, user_agent=user_agent, now=NOW)
     assert found.noindex_by_header == (found.noindex and not (metas and read_metas(metas).noindex))
-    return replace(found, noindex_by_header=False)
+    assert found.nofollow_by_header == (found.nofollow and not (metas and read_metas(metas).nofollow))
+    return replace(found, noindex_by_header=False, nofollow_by_header=False)
 
 
 def read_metas(metas: tuple[tuple[str, str], ...]) -> RobotsDirectives:
