@@ -30,7 +30,8 @@ MATRIX := SEARCHCRAWL_TEST_MATRIX=postgresql+solr
 CHECKS := tests/test_layout.py tests/test_docs.py tests/test_readers.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 on_each_pair = for pair in $(PAIRS); do \
-	SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+} $(PYTEST) tests/acceptance; done
+	export SEARCHCRAWL_TEST_STORE=$${pair%+*} SEARCHCRAWL_TEST_INDEX=$${pair\#*+}; \
+	$(PYTEST) tests/acceptance; $(BIN)/python -m pytest -m "soak and pairs" tests/acceptance; done
 
 .PHONY: help demo site test check fuzz bench turns scale results solr soak docs venv lock clean
 

@@ -1,8 +1,9 @@
 """Named places where a test may end, fail or delay the process.
 
 ``SEARCHCRAWL_FAILPOINT=name[:n][:kill|raise|enospc|sleep]`` acts when ``name`` is reached the n-th time
-(default 1), by SIGKILL unless another way is named. ``SEARCHCRAWL_FAILPOINT_COUNT=PATH`` writes how often
-each name was reached, as JSON, when the process ends by itself. Without both variables it costs one comparison.
+(default 1), by SIGKILL unless another way is named; the name ``any`` stands for all of them, counted together.
+``SEARCHCRAWL_FAILPOINT_COUNT=PATH`` writes how often each name was reached, as JSON, when the process ends by itself.
+Without both variables it costs one comparison.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Final
 
+#: Any of the names below.
+ANY: Final = "any"
 #: The steps of ``plan`` and ``apply``, which no crawl takes.
 OF_PLANS = ("plan.written", "apply.begun", "apply.processed")
 #: Every step that makes something durable; a test checks that each is reached.
@@ -68,7 +72,7 @@ def _parse(text: str) -> tuple[str, int, str]:
             nth = int(part)
         else:
             mode = part
-    if name not in NAMES or mode not in {"kill", "raise", "enospc", "sleep"}:
+    if name not in {ANY, *NAMES} or mode not in {"kill", "raise", "enospc", "sleep"}:
         raise SystemExit(f"SEARCHCRAWL_FAILPOINT: unknown failpoint or mode (got {text!r})")
     return name, nth, mode
 
@@ -86,7 +90,9 @@ def reach(name: str) -> None:
         return
     with _lock:
         _reached[name] = nth = _reached.get(name, 0) + 1
-    if _wanted is None or _wanted[0] != name:
+        if _wanted is not None and _wanted[0] == ANY:
+            nth = sum(_reached.values())
+    if _wanted is None or _wanted[0] not in {name, ANY}:
         return
     if _wanted[2] == "enospc":
         # Once it is full, a disk stays full.

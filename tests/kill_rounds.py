@@ -14,25 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from searchcrawl.selftest.final_state import FinalState, differences, inconsistencies
+from searchcrawl.selftest.kill_rounds import EXACT_COUNTS
+from searchcrawl.selftest.project import KILLED
 from tests import backends, kill_site
 from tests.counted import find_wrong_counters
 from tests.crawl_forks import Forks
-from tests.final_state import FinalState, differences, ended_runs, fetching, inconsistencies, last_counts, read_state
+from tests.final_state import ended_runs, fetching, last_counts, read_state
 from tests.site.client import SiteProcess
 
-KILLED: Final = -signal.SIGKILL
 _SHOWN: Final = 8
-#: Counts of a run that neither the order of visits nor documents sent once more can change.
-_COUNTS: Final = (
-    "fetched",
-    "fetch_failures",
-    "new",
-    "changed",
-    "not_modified",
-    "unchanged",
-    "deleted",
-    "non_indexable",
-)
 #: Commands at once, on two processors.
 PROCESSES: Final = 3
 
@@ -159,13 +150,15 @@ class Kind:
             return [f"{cut.name}: exit {code} when started again; {_tail(folder)}"]
         state = read_state(folder, self.source or cut.name)
         wrong = find_wrong_counters(folder)
-        lines = wrong + differences(self.expected, state)[:_SHOWN] + inconsistencies(state)[:_SHOWN]
+        lines = (
+            wrong + differences(self.expected, state, with_cache=self.exact)[:_SHOWN] + inconsistencies(state)[:_SHOWN]
+        )
         # A killed run goes on as the same; one that failed has ended, and another follows.
         if cut.code == KILLED and self.exact:
             counts = last_counts(folder)
             lines += [
                 f"{name}: {self.counts[name]} expected, {counts[name]} counted"
-                for name in _COUNTS
+                for name in EXACT_COUNTS
                 if counts[name] != self.counts[name]
             ]
         if self.verifies and (code := self.forks.run(folder, "verify")) != 0:

@@ -11,6 +11,8 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import make_url
 
+from searchcrawl.selftest.stored import read_file
+
 _DEFAULT: Final = "sqlite:///var/searchcrawl.db"
 
 
@@ -75,7 +77,7 @@ def connection_values(url: str) -> dict[str, Any]:
 
 def _select(folder: Path, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     if is_file(folder):
-        return _select_from_file(_path(folder), statement)
+        return read_file(_path(folder), statement)
     with psycopg.connect(**connection_values(store_url(folder))) as connection:
         try:
             # The statement is a test's own.
@@ -83,23 +85,6 @@ def _select(folder: Path, statement: str) -> tuple[list[str], list[tuple[Any, ..
         except psycopg.errors.UndefinedTable:
             return [], []
         return [column.name for column in cursor.description or ()], cursor.fetchall()
-
-
-def _select_from_file(path: Path, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    if not path.exists():
-        return [], []
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
-        try:
-            found = store.execute("SELECT 1 FROM sqlite_master WHERE name = 'urls'").fetchone()
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
-                raise
-            # It was cut off before it had a log: the next one to write takes back what there is.
-            found = None
-        if not found:
-            return [], []
-        cursor = store.execute(statement)
-        return [column[0] for column in cursor.description], cursor.fetchall()
 
 
 def _path(folder: Path) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 COMMANDS: Final = frozenset({
-    "index", "optimize", "resume", "run", "selftest", "serve", "solr", "stop", "submit", "suspend",
+    "index", "optimize", "resume", "run", "serve", "solr", "stop", "submit", "suspend",
     "tick",
 })  # fmt: skip
 #: First arguments, by command.

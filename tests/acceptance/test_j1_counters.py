@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import pytest
 
+from searchcrawl.selftest.counted import find_wrong_sums
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page
-from tests.counted import find_wrong_counters, find_wrong_sums
+from tests.counted import find_wrong_counters
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess
 from tests.stored_rows import execute, is_file, query

@@ -170,13 +170,6 @@ def test_crawl_when_killed_at_a_heartbeat_then_ends_as_if_undisturbed(initial: K
     assert lines == []
 
 
-def test_crawl_when_killed_at_random_moments_then_ends_as_if_undisturbed(initial: Kind, maintenance: Kind) -> None:
-    lines = initial.rounds(kill_rounds.random_cuts(2, initial.seconds, seed=1))
-    lines += maintenance.rounds(kill_rounds.random_cuts(1, maintenance.seconds, seed=2))
-
-    assert lines == []
-
-
 def test_crawl_when_the_disk_is_full_or_the_store_fails_then_exit_7_and_recovers(initial: Kind) -> None:
     lines = initial.rounds(
         [

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from searchcrawl.selftest.final_state import inconsistencies
 from tests.crawl_forks import CLOCK, Forks, Running, started
-from tests.final_state import inconsistencies, read_state, settled
+from tests.final_state import read_state, settled
 from tests.site.client import SiteProcess, write_project
 from tests.stored_rows import age_leases, execute, is_being_written, query
 

@@ -41,7 +41,7 @@ def test_depth_when_a_page_comes_nearer_while_it_is_fetched_then_its_links_do_to
     code = forks.run(project, "crawl", "nearer")
 
     state = read_state(project, "nearer")
-    depths = {url.removeprefix(site.url(HOST)): row[2] for url, row in state.rows.items()}
+    depths = {url.removeprefix(site.url(HOST)): row["depth"] for url, row in state.rows.items()}
     assert (code, depths) == (0, {"": 0, "1": 1, "slow": 1, "2": 2, "slower": 2, "last": 3})
     assert state.index[site.url(HOST, "/last")]["depth"] == 3
 
@@ -57,4 +57,5 @@ def test_rule_when_a_page_that_may_not_be_indexed_is_as_before_then_it_stays(
     forks.run(project, "crawl", "rule")
 
     assert read_state(project, "rule").rows == before
-    assert before[site.url(HOST, "/hidden/")][1:4] == (952, 0, "keep.meta_robots: meta robots noindex")
+    row = before[site.url(HOST, "/hidden/")]
+    assert (row["code"], row["depth"], row["rule"]) == (952, 0, "keep.meta_robots: meta robots noindex")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from searchcrawl.selftest.final_state import FinalState, differences, inconsistencies
 from searchcrawl.store.engine.database import HEAD
 from searchcrawl.store.states import FetchState
 from tests import kill_site
 from tests.crawl_forks import Forks
-from tests.final_state import FinalState, differences, inconsistencies, last_counts, read_state
+from tests.final_state import last_counts, read_state
 from tests.older_store import copy_to_older, revision_of, tables_of
 from tests.site.client import SiteProcess
 from tests.stored_rows import execute, query, store_url

@@ -11,9 +11,10 @@ from typing import Final
 
 import pytest
 
+from searchcrawl.selftest.final_state import differences, inconsistencies
 from tests import backends, kill_site
 from tests.crawl_forks import Forks, Running, started
-from tests.final_state import differences, inconsistencies, last_counts, read_state, settled
+from tests.final_state import last_counts, read_state, settled
 from tests.kill_rounds import Kind, initial
 from tests.site.client import SiteProcess
 from tests.store_outages import locked

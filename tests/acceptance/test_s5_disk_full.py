@@ -13,9 +13,10 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
+from searchcrawl.selftest.final_state import differences, inconsistencies
 from tests import backends, kill_site
 from tests.crawl_forks import Forks
-from tests.final_state import differences, inconsistencies, read_state
+from tests.final_state import read_state
 from tests.kill_rounds import KILLED, Kind, initial
 from tests.site.client import SiteProcess
 from tests.small_disk import SmallDisk, may_mount, small_disk

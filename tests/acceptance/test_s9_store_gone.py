@@ -9,9 +9,10 @@ from typing import Final
 
 import pytest
 
+from searchcrawl.selftest.final_state import differences, inconsistencies
 from tests import kill_site
 from tests.crawl_forks import Forks, Running, started
-from tests.final_state import differences, inconsistencies, last_counts, read_state, settled
+from tests.final_state import last_counts, read_state, settled
 from tests.kill_rounds import Kind, initial
 from tests.postgres_server import PASSWORD, USER, RunningPostgres
 from tests.site.client import SiteProcess

@@ -45,6 +45,8 @@ WORDS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "resend": ("demo",),
     "runs": ("demo",),
     "search": ("*",),
+    # It has a project of its own.
+    "selftest": None,
     "sources": ("show", "demo"),
     "status": ("demo",),
     "test": ("{url}one.html", "--source", "demo"),

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from searchcrawl.selftest.final_state import FinalState, inconsistencies
 from tests.crawl_forks import Forks, started
-from tests.final_state import FinalState, fetching, inconsistencies, read_state, settled
+from tests.final_state import fetching, read_state, settled
 from tests.site.client import ROOT, SiteProcess, write_project
 
 PAGES = 80
@@ -39,7 +40,7 @@ def project(folder: Path, site: SiteProcess, **settings: Any) -> Path:
 
 
 def in_index(state: FinalState) -> set[str]:
-    return {url for url, row in state.rows.items() if row[4]}
+    return {url for url, row in state.rows.items() if row["in_index"]}
 
 
 def asked(site: SiteProcess) -> Counter[str]:

@@ -48,6 +48,15 @@ def test_failpoint_when_its_turn_comes_then_kills_the_process(wanted: str, passe
     assert (ended.returncode, ended.stdout.count("passed")) == (-signal.SIGKILL, passed)
 
 
+def test_failpoint_when_any_is_asked_for_then_all_names_are_counted_together() -> None:
+    ended = [passed_with(SEARCHCRAWL_FAILPOINT=f"any:{number}:raise") for number in (3, 4, 5)]
+
+    # The fourth passing is that of another name.
+    assert [each.returncode for each in ended] == [1, 1, 0]
+    assert [each.stdout.count("passed") for each in ended] == [2, 3, 3]
+    assert "FailpointReached: links.mid" in ended[1].stderr
+
+
 def test_failpoint_when_its_turn_never_comes_then_does_nothing() -> None:
     ended = passed_with(SEARCHCRAWL_FAILPOINT="row.updated:4")
 

@@ -1,0 +1,78 @@
+"""Each command that writes is killed at each failpoint that it passes, and once more while the next call recovers (X-S1).
+
+The call after that ends as if undisturbed: table, index and cache are the same, ``verify`` finds no difference, and the
+crawl that follows leaves the same, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from searchcrawl import failpoints
+from tests.acceptance.support_command_kills import SCENARIOS, CommandKills
+from tests.site.client import SiteProcess
+
+#: What commands alone pass; crawls pass all others (test_kill.py).
+OF_COMMANDS: Final = {
+    name for name in failpoints.NAMES if name.startswith(("forget.", "source.", "recrawl.", *failpoints.OF_PLANS))
+}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[SiteProcess]:
+    with SiteProcess() as site:
+        yield site
+
+
+def kills_of(name: str, site: SiteProcess, folder: Path) -> CommandKills:
+    kills = CommandKills(SCENARIOS[name], site, folder)
+    kills.reference(name)
+    return kills
+
+
+@pytest.mark.matrix
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["apply", "forget", "undelete"])
+def test_command_when_killed_at_a_few_failpoints_and_again_then_ends_as_if_undisturbed(
+    site: SiteProcess, tmp_path: Path, name: str
+) -> None:
+    kills = kills_of(name, site, tmp_path)
+    some = kills.choose(twice=True)
+
+    assert kills.rounds(some[:: max(1, len(some) // 3)]) == []
+
+
+@pytest.mark.soak
+@pytest.mark.pairs
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_command_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(
+    site: SiteProcess, tmp_path: Path, name: str
+) -> None:
+    kills = kills_of(name, site, tmp_path)
+
+    assert kills.rounds(kills.choose(twice=False)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.pairs
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_command_when_killed_again_during_recovery_then_ends_as_if_undisturbed(
+    site: SiteProcess, tmp_path: Path, name: str, seed: int
+) -> None:
+    kills = kills_of(name, site, tmp_path)
+
+    assert kills.rounds(kills.choose(twice=True, seed=seed)) == []
+
+
+@pytest.mark.soak
+def test_failpoints_of_commands_when_counted_then_each_is_passed(site: SiteProcess, tmp_path: Path) -> None:
+    passed: set[str] = set()
+    for name in ("plan", "apply", "forget", "delete", "recrawl"):
+        passed |= kills_of(name, site, tmp_path / name).passed.keys()
+
+    assert passed >= OF_COMMANDS
