@@ -22,6 +22,8 @@ from typing import Final
 ANY: Final = "any"
 #: The steps of ``plan`` and ``apply``, which no crawl takes.
 OF_PLANS = ("plan.written", "apply.begun", "apply.processed")
+#: The steps of ``verify --repair`` alone.
+OF_REPAIRS = ("repair.adopted", "repair.sealed", "repair.removed")
 #: Every step that makes something durable; a test checks that each is reached.
 NAMES = (
     "lease.taken",
@@ -56,6 +58,7 @@ NAMES = (
     "source.uncached",
     "source.rows",
     "recrawl.marked",
+    *OF_REPAIRS,
     *OF_PLANS,
 )
 

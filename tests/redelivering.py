@@ -13,11 +13,11 @@ from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
 from searchcrawl.operations import redelivery
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
-from searchcrawl.queries.verify import verify
 from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.runs import lease
 from tests.filled_store import SITE, CachedStore
+from tests.verifying import verify
 
 NAMES = ("/a", "/b", "/c", "/d")
 
@@ -64,6 +64,9 @@ class Solid(Watched):
 
     def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
         return self._index.find_versions(ids)
+
+    def find_last_versions(self, ids: Collection[str]) -> Mapping[str, int]:
+        return self._index.find_last_versions(ids)
 
     def find_highest_version(self, source: str) -> int:
         return self._index.find_highest_version(source)

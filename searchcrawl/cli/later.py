@@ -19,7 +19,6 @@ OPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "search": frozenset({"--group", "--offset"}),
     "status": frozenset({"--prometheus"}),
     "test": frozenset({"--render", "--trace"}),
-    "verify": frozenset({"--all-sources", "--repair", "--yes"}),
 }
 
 

@@ -82,6 +82,19 @@ def print_objects(values: Iterable[Mapping[str, Any]]) -> None:
         print_object(value)
 
 
+def print_lists(
+    head: Mapping[str, Any], lists: Mapping[str, Iterable[Mapping[str, Any]]], tail: Mapping[str, Any]
+) -> None:
+    """Writes one JSON object on one line: ``head``, then lists that need not fit into memory, then ``tail``."""
+    sys.stdout.write(escape_json(orjson.dumps(head).decode())[:-1])
+    for name, values in lists.items():
+        sys.stdout.write(f',"{name}":[')
+        for number, value in enumerate(values):
+            sys.stdout.write("," * bool(number) + escape_json(orjson.dumps(value).decode()))
+        sys.stdout.write("]")
+    sys.stdout.write("," + escape_json(orjson.dumps(tail).decode())[1:] + "\n")
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
     """Prints a table for people: numbers to the right, None as empty."""
     # Rich is slow to load, and a crawl that prints JSON does not need it.

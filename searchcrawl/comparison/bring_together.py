@@ -79,7 +79,7 @@ def bring_together(run: Run, index: SearchIndex, *, resending: bool = False) -> 
         logger.warning("%s: the index has versions that the store does not know: both are compared", name)
         while run.write(partial(comparison_table.open_removals, source_id=run.source_id)):
             pass
-    changes = _Changes(run, is_newer=bool(newer))
+    changes = Changes(run, is_newer=bool(newer))
     entries = (entry for entry in index.scan(name) if entry.id.startswith(f"{name}:"))
     with pair_by_id(run.database, name, run.source_id, entries) as pairs:
         for row, entry in pairs:
@@ -100,8 +100,11 @@ def bring_together(run: Run, index: SearchIndex, *, resending: bool = False) -> 
 
 
 @dataclass(slots=True)
-class _Changes:
-    """What a comparison changes, written in small transactions."""
+class Changes:
+    """What a comparison changes in the table, written in small transactions; ``counts`` are those written so far.
+
+    ``is_newer``: the index has versions that the store does not know, so the page decides, not the record in the cache.
+    """
 
     run: Run
     is_newer: bool
@@ -117,13 +120,30 @@ class _Changes:
     def add(self, row: SortedRow | None, entry: IndexEntry | None) -> None:
         """Takes what both have of one document."""
         if entry is None and row is not None:
-            self._missing.append(row.url_id)
+            self.note_missing(row.url_id)
         elif row is None and entry is not None:
             # Else the document is not ours, or nobody can tell which page it was made of.
             if urls.document_id(self.run.source.name, entry.access_url) == entry.id:
-                self._unknown.append(entry)
+                self.adopt(entry)
         elif row is not None and entry is not None and self.is_newer and row.crawl_version != entry.crawl_version:
-            self._other[row.url_id] = _read_entry(entry)
+            self.take_over(row.url_id, entry)
+
+    def note_missing(self, url_id: int) -> None:
+        """Takes a document that the index lacks: it is fetched, if it belongs there."""
+        self._missing.append(url_id)
+        self._write_many()
+
+    def adopt(self, entry: IndexEntry) -> None:
+        """Takes a document that the table does not know, of which the page is known."""
+        self._unknown.append(entry)
+        self._write_many()
+
+    def take_over(self, url_id: int, entry: IndexEntry) -> None:
+        """Takes what the index has of a row, whatever the table says of it."""
+        self._other[url_id] = _read_entry(entry)
+        self._write_many()
+
+    def _write_many(self) -> None:
         if len(self._unknown) + len(self._other) + len(self._missing) >= _PAGE:
             self.write()
 

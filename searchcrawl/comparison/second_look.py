@@ -5,11 +5,13 @@ Both are read one after the other, and a crawl goes on meanwhile: what it delive
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from searchcrawl import urls
+from searchcrawl.comparison.spool import Spool, in_groups
 from searchcrawl.index.receiver import IndexEntry, SearchIndex
 from searchcrawl.store.documents import receipt_table
 from searchcrawl.store.documents.receipt_table import Receipted
@@ -18,54 +20,99 @@ from searchcrawl.store.runs import lease
 from searchcrawl.store.urls import url_table
 
 #: Documents that are looked at together.
-_GROUP: Final = 500
+GROUP: Final = 500
 _OF_NAMES: Final = frozenset(string.ascii_lowercase + string.digits + "_-")
 _DIGEST_DIGITS: Final = 32
+#: Other ids an index may be unable to look for.
+_ASKABLE: Final = re.compile(r"[!-+\--~]{1,500}")
 
 
 class Suspect(NamedTuple):
     """A document in which table and index seemed to differ; without a row, or without an entry of the index."""
 
+    source: str
     id: str
     url_id: int | None
     entry: IndexEntry | None
 
+    @property
+    def names_its_page(self) -> bool:
+        """Whether the index says which page the document was made of; as ``bring_together`` looks for it."""
+        return self.entry is not None and urls.document_id(self.source, self.entry.access_url) == self.id
+
 
 class Difference(NamedTuple):
-    """A document that differs between index and table; ``kind`` is the list to which it belongs."""
+    """A document that differs between index and table; ``kind`` is the list to which it belongs.
+
+    ``remedy`` is what mends it, or what was done; ``version`` is that of the index now, ``mended`` whether it was.
+    """
 
     kind: str
     url: str
-    id: str
     why: str
+    remedy: str
+    suspect: Suspect
+    version: int | None = None
+    row: Receipted | None = None
+    mended: bool = False
+
+    def describe(self) -> dict[str, str]:
+        """As ``verify --json`` shows it."""
+        return {"url": self.url, "id": self.suspect.id, "why": f"{self.why}; {self.remedy}"}
+
+
+def spool_suspects() -> Spool[Suspect]:
+    """Keeps suspects on the disk."""
+    return Spool(tuple, _read_suspect)
+
+
+def spool_differences() -> Spool[Difference]:
+    """Keeps differences on the disk, without their rows."""
+    return Spool(lambda each: each._replace(row=None), _read_difference)
 
 
 def confirm(
-    database: Database, index: SearchIndex, name: str, source_id: int | None, suspects: Sequence[Suspect]
+    database: Database,
+    index: SearchIndex,
+    name: str,
+    source_id: int | None,
+    suspects: Iterable[Suspect],
+    *,
+    is_ours: bool = False,
 ) -> Iterator[Difference]:
     """The differences of a source that are still there; without ``source_id`` the table has no rows of it.
 
-    Raises StoreError, and as ``find_versions``.
+    ``is_ours``: this process holds the source, so nothing of it is on its way. Raises StoreError, and as
+    ``find_versions``.
     """
-    for group in _in_groups(suspects):
+    for group in in_groups(suspects, GROUP):
         before, _ = _find_rows(database, name, source_id, group)
         versions = _find_versions(index, group)
         after, under_way = _find_rows(database, name, source_id, group)
         for suspect in group:
             row = after.get(suspect.id)
             # The row changed while the index was asked, so the answer may be older or newer than the row.
-            if row == before.get(suspect.id) and suspect.id not in under_way:
-                yield from _judge(name, suspect, row, versions.get(suspect.id))
+            if row == before.get(suspect.id) and (is_ours or suspect.id not in under_way):
+                yield from _judge(suspect, row, versions.get(suspect.id))
 
 
-def confirm_foreign(index: SearchIndex, name: str, suspects: Sequence[Suspect]) -> Iterator[Difference]:
+def confirm_foreign(
+    database: Database, index: SearchIndex, name: str, source_id: int | None, suspects: Iterable[Suspect]
+) -> Iterator[Difference]:
     """Documents of a source that the project does not have, as far as they are still in the index."""
-    for group in _in_groups(suspects):
+    for group in in_groups(suspects, GROUP):
         versions = _find_versions(index, group)
-        for suspect in group:
-            if suspect.id in versions:
-                why = f"the project has no source {name!r}; {_mend_foreign(suspect, name)}"
-                yield Difference("foreign", _url_of(suspect), suspect.id, why)
+        rows, _ = _find_rows(database, name, source_id, group)
+        for each in group:
+            if each.id in versions:
+                why = f"the project has no source {name!r}"
+                row = rows.get(each.id)
+                yield Difference("foreign", _url_of(each), why, _mend_foreign(each), each, versions[each.id], row)
+
+
+def is_askable(document_id: str) -> bool:
+    """Whether an index can be asked for a document of this id."""
+    return _ASKABLE.fullmatch(document_id) is not None
 
 
 def _find_rows(
@@ -92,10 +139,9 @@ def _find_rows(
 
 
 def _find_versions(index: SearchIndex, group: Sequence[Suspect]) -> Mapping[str, int]:
-    ours = [suspect.id for suspect in group if _is_ours(suspect.id)]
-    # Somebody else made the others: no crawl has touched them, and an index may be unable to look for such an id.
-    others = {suspect.id: suspect.entry.crawl_version for suspect in group if suspect.entry is not None}
-    return {id_: version for id_, version in others.items() if not _is_ours(id_)} | dict(index.find_versions(ours))
+    # Somebody else made the others: no crawl has touched them.
+    others = {each.id: each.entry.crawl_version for each in group if each.entry is not None and not is_askable(each.id)}
+    return others | dict(index.find_versions([each.id for each in group if is_askable(each.id)]))
 
 
 def _is_ours(document_id: str) -> bool:
@@ -104,55 +150,65 @@ def _is_ours(document_id: str) -> bool:
     return _OF_NAMES.issuperset(name) and len(digest) == _DIGEST_DIGITS and _OF_NAMES.issuperset(digest)
 
 
-def _judge(name: str, suspect: Suspect, row: Receipted | None, version: int | None) -> Iterator[Difference]:
+def _judge(suspect: Suspect, row: Receipted | None, version: int | None) -> Iterator[Difference]:
     """The difference between a row and the version of the index, if there is one."""
+    url = _url_of(suspect, row)
     if row is None or row.crawl_version is None:
         if version is not None:
-            why = f"the table has no receipt for it; {_mend_extra(name, suspect, row)}"
-            yield Difference("extra", _url_of(suspect, row), suspect.id, why)
-    elif not row.crawl_version:
+            remedy = _mend_extra(suspect, row)
+            yield Difference("extra", url, "the table has no receipt for it", remedy, suspect, version, row)
+        return
+    if not row.crawl_version:
         # Its receipt was lost: it may be in the index, in any version.
         return
-    elif version is None:
-        why = f"the table has a receipt of version {row.crawl_version}; {_mend_sent(name, row)}"
-        yield Difference("missing", row.url, suspect.id, why)
+    remedy = _mend_sent(suspect.source, row)
+    if version is None:
+        why = f"the table has a receipt of version {row.crawl_version}"
+        yield Difference("missing", row.url, why, remedy, suspect, None, row)
     elif version != row.crawl_version:
-        why = f"version {version} in the index, {row.crawl_version} in the table; {_mend_sent(name, row)}"
-        yield Difference("stale", _url_of(suspect, row), suspect.id, why)
+        why = f"version {version} in the index, {row.crawl_version} in the table"
+        yield Difference("stale", url, why, remedy, suspect, version, row)
     elif suspect.entry is not None and suspect.entry.crawl_version == version and row.settled:
         checksum, of_row = suspect.entry.checksum, row.fields_digest.hex()
         if checksum != of_row:
-            why = f"checksum {checksum or 'none'} in the index, {of_row} in the table; {_mend_sent(name, row)}"
-            yield Difference("stale", _url_of(suspect, row), suspect.id, why)
+            why = f"checksum {checksum or 'none'} in the index, {of_row} in the table"
+            yield Difference("stale", url, why, remedy, suspect, version, row)
 
 
 def _mend_sent(name: str, row: Receipted) -> str:
     if row.under_way:
         return f"its delivery was cut off, to go on with it: searchcrawl flush {name}"
-    return f"to send it again: searchcrawl resend {name}"
+    return f"to send it again: searchcrawl verify {name} --repair"
 
 
-def _mend_extra(name: str, suspect: Suspect, row: Receipted | None) -> str:
+def _mend_extra(suspect: Suspect, row: Receipted | None) -> str:
     if row is not None and row.under_way:
-        return _mend_sent(name, row)
-    # As ``bring_together`` looks for the page.
-    if suspect.entry is not None and urls.document_id(name, suspect.entry.access_url) == suspect.id:
-        return f"to have its page visited, which decides: searchcrawl resend {name}, then searchcrawl crawl {name}"
-    return f"to begin anew without it: searchcrawl delete {name}, then searchcrawl crawl {name}"
+        return _mend_sent(suspect.source, row)
+    if not is_askable(suspect.id):
+        return _ONLY_THE_INDEX
+    return f"to remove it, or to have its page visited, which decides: searchcrawl verify {suspect.source} --repair"
 
 
-def _mend_foreign(suspect: Suspect, name: str) -> str:
+_ONLY_THE_INDEX: Final = "searchcrawl did not make it: only the index itself can delete it"
+
+
+def _mend_foreign(suspect: Suspect) -> str:
     if _is_ours(suspect.id):
-        return f"put sources/{name}.toml back, or searchcrawl delete {name}"
-    return "searchcrawl did not make it: only the index itself can delete it"
-
-
-def _in_groups(suspects: Sequence[Suspect]) -> Iterator[Sequence[Suspect]]:
-    for start in range(0, len(suspects), _GROUP):
-        yield suspects[start : start + _GROUP]
+        return f"put sources/{suspect.source}.toml back, or searchcrawl delete {suspect.source}"
+    return _ONLY_THE_INDEX
 
 
 def _url_of(suspect: Suspect, row: Receipted | None = None) -> str:
     if suspect.entry is not None:
         return suspect.entry.url
     return "" if row is None else row.url
+
+
+def _read_suspect(packed: list[Any]) -> Suspect:
+    source, document_id, url_id, entry = packed
+    return Suspect(source, document_id, url_id, None if entry is None else IndexEntry(*entry))
+
+
+def _read_difference(packed: list[Any]) -> Difference:
+    made = Difference(*packed)
+    return made._replace(suspect=_read_suspect([*made.suspect]))

@@ -25,12 +25,13 @@ logger = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    """Whether removals are allowed: of so many ``documents``, with those ``removed`` lately and those in quarantine."""
+    """Whether ``candidates`` may be removed: of so many ``documents``, with those ``removed`` lately and in quarantine."""
 
     allowed: bool
     documents: int
     removed: int
     quarantined: int
+    candidates: int
 
 
 #: Removals of so long count together: six runs that an outage met must not remove more than one.
@@ -46,7 +47,7 @@ def remove_copies(sender: BatchSender) -> int:
     while rows := run.read(
         partial(removal_table.find_new_copies, source_id=run.source_id, batch_before=run.row.batch_before)
     ):
-        removed += _remove(sender, rows, counted=False)
+        removed += remove(sender, rows, counted=False)
     return removed
 
 
@@ -64,7 +65,7 @@ def remove_documents(sender: BatchSender, *, completed: bool) -> None:
     allowed = run.read(partial(_is_allowed, run=run, candidates=candidates))
     for rows in find_pages(run, completed):
         if allowed:
-            _remove(sender, rows, counted=True)
+            remove(sender, rows, counted=True)
         else:
             run.write(partial(removal_table.quarantine, url_ids=[row.url_id for row in rows], run_id=run.id))
             reach("delete.selected")
@@ -84,7 +85,7 @@ def carry_out(sender: BatchSender, find: Callable[[Transaction], list[RemovalCan
     """
     yield from _send_left(sender)
     while rows := sender.run.read(find):
-        yield len(rows), _remove(sender, rows, counted=False)
+        yield len(rows), remove(sender, rows, counted=False)
 
 
 def _send_left(sender: BatchSender) -> Iterator[tuple[int, int]]:
@@ -172,11 +173,11 @@ def find_limits(transaction: Transaction, *, run: Run, candidates: int) -> Limit
         max_delete_percent=lifecycle.max_delete_percent,
         max_delete_documents=lifecycle.max_delete_documents,
     )
-    return Limits(allowed, documents, removed, totals["quarantined"])
+    return Limits(allowed, documents, removed, totals["quarantined"], candidates)
 
 
-def _remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool) -> int:
-    """Removes documents, in a batch of their own; ``counted`` towards the limits."""
+def remove(sender: BatchSender, rows: list[RemovalCandidate], *, counted: bool) -> int:
+    """Removes documents, in a batch of their own; ``counted`` towards the limits. Returns how many left the index."""
     run = sender.run
     batch = run.write(
         partial(

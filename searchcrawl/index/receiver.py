@@ -131,6 +131,9 @@ class SearchIndex(Receiver, Protocol):
         Raises IndexUnavailable or IndexMisconfigured.
         """
 
+    def find_last_versions(self, ids: Collection[str]) -> Mapping[str, int]:
+        """The same with tombstones: also the versions of what was removed."""
+
     def find_highest_version(self, source: str) -> int:
         """The highest version of the documents and the tombstones of a source, 0 without any; as ``find_versions``."""
 

@@ -201,6 +201,10 @@ DOCUMENT_TRANSITIONS: Final = (
     Transition((_D.CACHED, _D.WITHHELD, _D.REMOVING), _D.RECORD_LOST, "the same, and its record is gone", "commit"),
     Transition((_D.CACHED,), _D.SENDING, "a delivery is sealed", "commit and delivery"),
     Transition((_D.PRESENT,), _D.SENDING, "everything is sent again", "delivery"),
+    Transition(
+        (_D.PRESENT, _D.WITHHELD), _D.SENDING, "the index differs, and is mended: `verify --repair`", "operations"
+    ),
+    Transition((*_MAY_LEAVE, _D.QUARANTINED), _D.REMOVING, "the same, and the source has no file", "operations"),
     Transition((_D.WITHHELD,), _D.CACHED, "everything is sent again, what the index refused included", "comparison"),
     Transition((_D.SENDING,), _D.PRESENT, "the index acknowledges the document", "delivery"),
     Transition(

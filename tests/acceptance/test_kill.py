@@ -22,7 +22,7 @@ from tests.site.client import SiteProcess
 #: It comes every five seconds: in longer runs only, and not to be counted on. It has a test of its own.
 _BEAT = "lease.renew"
 #: No crawl passes them; the tests of these commands do.
-_OF_COMMANDS = {name for name in failpoints.NAMES if name.startswith(("forget.", "source.", "recrawl."))}
+_OF_COMMANDS = {name for name in failpoints.NAMES if name.startswith(("forget.", "source.", "recrawl.", "repair."))}
 FORGETFUL = {"threshold_mb": 0.1, "preserve": False}
 #: Of hundreds of passings (requests, records) not all are tried, also not in the soak.
 _SOAK_PASSINGS = 25

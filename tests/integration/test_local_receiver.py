@@ -166,8 +166,10 @@ def test_find_versions_when_some_are_removed_or_unknown_then_those_of_the_others
     receiver.deliver(batch(5, document("1", "newer"), removals=[removal("2")]))
 
     found_versions = receiver.find_versions([f"demo:{number}" for number in range(1, 1300)])
+    last_versions = receiver.find_last_versions(["demo:0", "demo:1", "demo:2", "demo:1300"])
 
     assert empty == ({}, 0)
+    assert last_versions == {"demo:0": 3, "demo:1": 5, "demo:2": 5}
     assert found_versions == {f"demo:{number}": 5 if number == 1 else 3 for number in range(1, 1200) if number != 2}
     assert dict(receiver.find_versions([])) == {}
 

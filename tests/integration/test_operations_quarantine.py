@@ -13,10 +13,10 @@ from searchcrawl.index.receiver import Batch, Receipt
 from searchcrawl.operations import quarantine
 from searchcrawl.queries.status import describe_status
 from searchcrawl.queries.urls import UrlFilter, list_urls
-from searchcrawl.queries.verify import verify
 from searchcrawl.store.batches import quarantine_table
 from searchcrawl.store.runs import lease
 from tests.filled_store import SITE, FilledStore
+from tests.verifying import verify
 
 
 @pytest.fixture

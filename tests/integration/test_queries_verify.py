@@ -14,11 +14,12 @@ from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt
 from searchcrawl.items import Removal
-from searchcrawl.queries.verify import list_crawled_sources, verify
+from searchcrawl.queries.verify import list_crawled_sources
 from searchcrawl.store.run_schema import batches
 from searchcrawl.store.schema import documents
 from searchcrawl.store.states import BatchState, DocumentState
 from tests.filled_store import SITE, FilledStore
+from tests.verifying import verify
 
 KINDS = ("missing", "extra", "stale", "foreign")
 
@@ -124,18 +125,18 @@ def test_verify_when_documents_differ_then_each_names_the_command_that_mends_it(
         transaction.execute(cut.values(state=int(DocumentState.SENDING)))
     filled.end()
     scan = filled.index.scan
-    theirs = IndexEntry("~theirs", 0, "", f"{SITE}/theirs")
+    theirs = IndexEntry("~ theirs", 0, "", f"{SITE}/theirs")
     monkeypatch.setattr(filled.index, "scan", lambda source: iter([*scan(source), theirs]))
 
     found = verified(filled)
 
     why = {each["url"].removeprefix(SITE): each["why"].partition("; ")[2] for kind in KINDS for each in found[kind]}
     assert why == {
-        "/lost": "to send it again: searchcrawl resend demo",
-        "/old": "to send it again: searchcrawl resend demo",
+        "/lost": "to send it again: searchcrawl verify demo --repair",
+        "/old": "to send it again: searchcrawl verify demo --repair",
         "/cut": "its delivery was cut off, to go on with it: searchcrawl flush demo",
-        "/extra": "to have its page visited, which decides: searchcrawl resend demo, then searchcrawl crawl demo",
-        "/nobody": "to begin anew without it: searchcrawl delete demo, then searchcrawl crawl demo",
+        "/extra": "to remove it, or to have its page visited, which decides: searchcrawl verify demo --repair",
+        "/nobody": "to remove it, or to have its page visited, which decides: searchcrawl verify demo --repair",
         "/other": "put sources/other.toml back, or searchcrawl delete other",
         "/theirs": "searchcrawl did not make it: only the index itself can delete it",
     }

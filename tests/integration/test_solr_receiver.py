@@ -205,8 +205,11 @@ def test_find_versions_when_some_are_removed_unknown_or_not_committed_then_those
     solr_receiver.deliver(batch(document("site:3"), version=7))
 
     found_versions = solr_receiver.find_versions([f"site:{number}" for number in range(1, 1300)])
+    last_versions = solr_receiver.find_last_versions([f"site:{number}" for number in range(2300)])
 
     assert empty == ({}, 0)
+    assert len(last_versions) == 1200
+    assert [last_versions[f"site:{number}"] for number in range(3)] == [1, 5, 5]
     assert found_versions == {f"site:{number}": 5 if number == 1 else 1 for number in range(1, 1200) if number != 2}
     assert dict(solr_receiver.find_versions([])) == {}
 

@@ -1,56 +1,126 @@
-"""Compare index and URL table: missing, extra, stale, foreign documents; 1 where they differ."""
+"""Compare index and URL table, or mend what differs (--repair); 1 while a difference stands."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from contextlib import closing
-from typing import Any, Final
+from functools import partial
 
 from searchcrawl.cli.command import Command as BaseCommand
-from searchcrawl.cli.commands.sources import explain_unknown
-from searchcrawl.cli.output import print_line, print_note, print_object
+from searchcrawl.cli.command import UsageError
+from searchcrawl.cli.output import print_error, print_line, print_lists, print_note
 from searchcrawl.exceptions import UnknownSource
-from searchcrawl.exit_codes import Exit
+from searchcrawl.exit_codes import Exit, exit_of
+from searchcrawl.extensions.run_log import install_run_log
 from searchcrawl.index.opening import use_index
-from searchcrawl.queries.verify import list_crawled_sources, verify
+from searchcrawl.index.receiver import Receiver, SearchIndex
+from searchcrawl.operations.repairing import Repair
+from searchcrawl.queries.gone_sources import list_gone_sources
+from searchcrawl.queries.verify import KINDS, Verified, list_crawled_sources, verify
 from searchcrawl.sources.loading import list_source_names, require_source_file
 from searchcrawl.sources.project import Project
 from searchcrawl.store.engine.database import Database
-
-_KINDS: Final = ("missing", "extra", "stale", "foreign")
 
 
 class Command(BaseCommand):
     requires_project = True
     arguments = (0, 1)
-    shown_arguments = "[NAME]"
-    example = "searchcrawl verify intranet"
+    shown_arguments = "[NAME | --all-sources]"
+    example = "searchcrawl verify intranet --repair"
+
+    def long_desc(self) -> str:
+        return (
+            "Names what is missing in the index, extra, stale, or of a source that the project does not have (foreign). "
+            "--repair sends it again from the cache or removes it, within the limits on deleting; foreign documents are "
+            "removed only where their source is named, or with --all-sources."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--all-sources", action="store_true", help="all sources; repair those without a file, too")
+        parser.add_argument("--repair", action="store_true", help="mend the differences")
+        parser.add_argument(
+            "--yes", action="store_true", help="remove more than the limits on deleting allow, too (with --repair)"
+        )
+
+    def check_use(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().check_use(args, opts)
+        if args and opts.all_sources:
+            raise UsageError("--all-sources goes without a name")
+        if opts.yes and not opts.repair:
+            raise UsageError("--yes goes with --repair")
 
     def execute(self, args: list[str], opts: argparse.Namespace) -> int:
         project = self.load_project()
-        only = _require_source(project, args[0]) if args else None
         with closing(Database(project.database_url, project.root)) as database, use_index(project) as index:
+            only = _require_source(project, database, args[0]) if args else None
             names = list_source_names(project)
+            repair = self._open_repair(project, database, index, names, opts, only) if opts.repair else None
             for name in list_crawled_sources(database, names if only is None else [only]):
                 print_note(f"warning: {name} is being crawled: what is on its way to or from the index is not compared")
-            found = verify(database, index, names, only=only)
-        if opts.json:
-            print_object(found)
-        else:
-            _show(found)
-        return Exit.DONE if found["ok"] else Exit.DIFFERENT
+            treat = None if repair is None else repair.treat
+            with verify(database, index, names, only=only, treat=treat) as found:
+                _show(found, as_json=opts.json)
+                ended = [Exit.DONE if found.ok else Exit.DIFFERENT]
+        return max([*ended, *_say(repair)])
+
+    def _open_repair(
+        self,
+        project: Project,
+        database: Database,
+        index: Receiver,
+        names: list[str],
+        opts: argparse.Namespace,
+        only: str | None,
+    ) -> Repair | None:
+        """What mends differences; None for an index that cannot be compared, which is refused then."""
+        if not isinstance(index, SearchIndex):
+            return None
+        return Repair(
+            project=project,
+            database=database,
+            index=index,
+            sources=names,
+            with_foreign=only is not None or opts.all_sources,
+            beyond_limits=opts.yes,
+            retry_seconds=self.load_settings().getfloat("SEARCHCRAWL_INDEX_PATIENCE_SECONDS"),
+            on_source=partial(install_run_log, project),
+        )
 
 
-def _require_source(project: Project, name: str) -> str:
+def _require_source(project: Project, database: Database, name: str) -> str:
+    """``name``, where the project has a source of this name, or the store knows one whose file is gone."""
     try:
         return require_source_file(project, name)
-    except UnknownSource as error:
-        raise explain_unknown(project, name, error) from error
+    except UnknownSource:
+        if all(gone.name != name for gone in list_gone_sources(project, database)):
+            raise
+        return name
 
 
-def _show(found: Mapping[str, Any]) -> None:
-    for kind in _KINDS:
-        for entry in found[kind]:
+def _show(found: Verified, *, as_json: bool) -> None:
+    if as_json:
+        lists = {kind: found.describe(kind) for kind in KINDS}
+        print_lists({"ok": found.ok}, lists, {"repaired": found.repaired})
+        return
+    for kind in KINDS:
+        for entry in found.describe(kind):
             print_line(f"{kind:<8} {entry['url'] or entry['id']}  {entry['why']}")
-    print_line(", ".join(f"{kind} {len(found[kind])}" for kind in _KINDS))
+    counts = ", ".join(f"{kind} {len(found.found[kind])}" for kind in KINDS)
+    print_line(f"{counts}; {found.repaired} repaired" if found.repaired else counts)
+
+
+def _say(repair: Repair | None) -> list[Exit]:
+    """Says what was not mended, and why; returns the exit codes of errors."""
+    if repair is None:
+        return []
+    for name, limits in repair.held_back.items():
+        print_note(
+            f"searchcrawl verify: {limits.candidates} of {limits.documents} documents of {name} would leave the index, more "
+            "than its limits on deleting allow: none of them was removed; --yes removes them all the same"
+        )
+    for name, pages in repair.to_visit.items():
+        print_note(f"searchcrawl verify: {pages} pages of {name} are visited by its next run: searchcrawl crawl {name}")
+    for error in repair.errors:
+        print_error(error)
+    return [exit_of(error) for error in repair.errors]

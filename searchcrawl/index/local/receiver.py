@@ -103,6 +103,13 @@ class LocalReceiver:
         wanted = self._queries.documents_with_ids(list(ids))
         return self._read_versions(index.searcher(), wanted, most=len(ids))
 
+    def find_last_versions(self, ids: Collection[str]) -> Mapping[str, int]:
+        """The same with tombstones."""
+        index = self._open_existing()
+        if index is None:
+            return {}
+        return self._read_versions(index.searcher(), self._queries.with_ids(list(ids)), most=len(ids))
+
     def find_highest_version(self, source: str) -> int:
         """The highest version of the documents and the tombstones of a source; 0 without any."""
         index = self._open_existing()

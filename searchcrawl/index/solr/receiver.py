@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -23,6 +23,8 @@ from searchcrawl.sources.project import Project
 REQUIRED_FIELDS: Final = frozenset({*(field.name for field in FIELDS), "tombstone_b"})
 _SCAN_ROWS: Final = 1000
 _ENTRY_FIELDS: Final = "id,crawl_version,checksum,url,access_url,depth"
+#: The versions of documents that are asked for by their ids.
+_OF_VERSIONS: Final = {"fl": "id,crawl_version", "rows": _SCAN_ROWS, "omitHeader": "false"}
 _PROBE_SECONDS: Final = 5.0
 # The ordinal of UpdateLog.State.REPLAYING.
 _REPLAYING: Final = 0
@@ -107,11 +109,19 @@ class SolrReceiver:
 
     def find_versions(self, ids: Collection[str]) -> Mapping[str, int]:
         """The committed versions of those of ``ids`` that are in the index, without tombstones."""
+        return self._find_versions(ids, lambda part: self._select("{!terms f=id}" + part, **_OF_VERSIONS))
+
+    def find_last_versions(self, ids: Collection[str]) -> Mapping[str, int]:
+        """The same with tombstones, and with what is not committed."""
+        return self._find_versions(
+            ids, lambda part: self._select("*:*", search_handler="get", ids=part, **_OF_VERSIONS)
+        )
+
+    def _find_versions(self, ids: Collection[str], ask: Callable[[str], pysolr.Results]) -> Mapping[str, int]:
         wanted, found = list(ids), dict[str, int]()
         with self._look():
             for start in range(0, len(wanted), _SCAN_ROWS):
-                part = wanted[start : start + _SCAN_ROWS]
-                answer = self._select("{!terms f=id}" + ",".join(part), fl="id,crawl_version", rows=len(part))
+                answer = ask(",".join(wanted[start : start + _SCAN_ROWS]))
                 # What is no list of documents must not look like an index that has none.
                 _ = answer.raw_response["response"]
                 found |= {stored["id"]: int(stored.get("crawl_version", 0)) for stored in answer.docs}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select, text, update
+from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, text, update
 
 from searchcrawl.codes import Code
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, set_documents
@@ -175,6 +175,20 @@ def find_under_way(transaction: Transaction, source_id: int) -> list[SealedBatch
         select(batches.c.id, batches.c.crawl_version, batches.c.state, batches.c.removals)
         .where(batches.c.id.in_(numbers.distinct()))
         .order_by(batches.c.id)
+    )
+    return [
+        SealedBatch(row.id, row.crawl_version, BatchState(row.state), row.removals)
+        for row in transaction.execute(query)
+    ]
+
+
+def find_rowless(transaction: Transaction, source_id: int) -> list[SealedBatch]:
+    """Sealed deliveries with removals of documents that have no rows: those of a process that died (``verify --repair``)."""
+    query = select(batches.c.id, batches.c.crawl_version, batches.c.state, batches.c.removals).where(
+        batches.c.source_id == source_id,
+        batches.c.state == int(BatchState.SEALED),
+        text("batches.removals > 0"),
+        ~exists().where(documents.c.batch_id == batches.c.id),
     )
     return [
         SealedBatch(row.id, row.crawl_version, BatchState(row.state), row.removals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
@@ -10,7 +11,7 @@ from searchcrawl.store.batches import batch_table
 from searchcrawl.store.batches.batch_table import SealedBatch, add_batch, choose_version
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, sources
-from searchcrawl.store.statements import unindexed
+from searchcrawl.store.statements import split, unindexed
 from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import url_table
 
@@ -88,6 +89,22 @@ def seal(
         .values(batch_id=batch.number, state=case((present, int(DocumentState.SENDING)), else_=documents.c.state))
     )
     return Chunk(batch, last)
+
+
+def seal_chosen(
+    transaction: Transaction, source_id: int, run_id: int, now_ms: int, *, url_ids: Sequence[int]
+) -> SealedBatch:
+    """Puts chosen documents with records into a batch, whatever receipts they have; also those that the index refused."""
+    batch = add_batch(transaction, source_id, run_id, now_ms)
+    refused = and_(documents.c.state == int(DocumentState.WITHHELD), documents.c.index_error.is_not(None))
+    sending = or_(documents.c.state == int(DocumentState.PRESENT), refused)
+    for part in split(url_ids):
+        transaction.execute(
+            update(documents)
+            .where(documents.c.url_id.in_(part))
+            .values(batch_id=batch.number, state=case((sending, int(DocumentState.SENDING)), else_=documents.c.state))
+        )
+    return batch
 
 
 def count_left(transaction: Transaction, source_id: int) -> int:

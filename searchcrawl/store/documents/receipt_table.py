@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import literal, select
+from sqlalchemy import func, literal, select
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.run_schema import batches
@@ -17,13 +17,20 @@ _MOVING: Final = frozenset({DocumentState.SENDING.value, DocumentState.REMOVING.
 
 
 class Receipted(NamedTuple):
-    """A document; ``crawl_version`` is None where it is not in the index, 0 where it may be there in any version."""
+    """A document; ``crawl_version`` is None where it is not in the index, 0 where it may be there in any version.
 
+    ``recorded``: the cache has its record, as far as the table knows; ``refused``: the index did not take it.
+    """
+
+    url_id: int
     url: str
     crawl_version: int | None
     fields_digest: bytes
     state: int
     batch_state: int | None
+    recorded: bool
+    refused: bool
+    leaving: int
 
     @property
     def under_way(self) -> bool:
@@ -42,16 +49,19 @@ def find(transaction: Transaction, url_ids: Sequence[int]) -> list[Receipted]:
         batches, batches.c.id == documents.c.batch_id
     )
     query = select(
+        documents.c.url_id,
         urls.c.url,
         documents.c.indexed_version,
-        documents.c.fields_digest,
+        func.coalesce(documents.c.fields_digest, b""),
         documents.c.state,
         batches.c.state.label("batch_state"),
+        documents.c.segment.is_not(None),
+        documents.c.index_error.is_not(None),
+        documents.c.leaving,
     ).select_from(joined)
     found: list[Receipted] = []
     for part in split(url_ids):
-        rows = transaction.execute(query.where(documents.c.url_id.in_(part)))
-        found.extend(Receipted(row[0], row[1], row[2] or b"", row[3], row[4]) for row in rows)
+        found.extend(Receipted._make(row) for row in transaction.execute(query.where(documents.c.url_id.in_(part))))
     return found
 
 

@@ -49,6 +49,9 @@ class Oracle(Deaf):
     def find_versions(self, ids: Collection[str]) -> dict[str, int]:
         return {}
 
+    def find_last_versions(self, ids: Collection[str]) -> dict[str, int]:
+        return {}
+
     def find_highest_version(self, source: str) -> int:
         return 0
 

@@ -1,0 +1,186 @@
+"""``verify --repair`` mends what somebody changed in the index, also where it is killed on the way (L4)."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from searchcrawl import urls
+from searchcrawl.sources.loading import load_project
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import is_verified
+from tests.acceptance.support_stories import page, pages, run, source
+from tests.crawl_forks import COMMANDS
+from tests.site.client import SiteProcess, configure
+from tests.solr_server import free_port
+from tests.tampering import tamper
+
+HOST: Final = "mend.acme.test"
+NAMES: Final = tuple(f"page{number:02}" for number in range(12))
+ADDED: Final = tuple(f"/added{number}.html" for number in range(6))
+#: Each durable step of the command, in its order.
+STEPS: Final = (
+    *("repair.adopted", "batch.sealed", "batch.post.mid", "index.acked", "batch.marked", "commit.sent"),
+    *("repair.sealed", "repair.removed"),
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        pages(site, HOST, **{name: page(f"text of {name}") for name in NAMES})
+        project = new_project(tmp_path, site, **source(site, HOST))
+        run(project)
+        yield project
+
+
+def id_of(project: CrawlProject, path: str) -> str:
+    return urls.document_id("demo", project.site.url(HOST, path))
+
+
+def spoil(project: CrawlProject) -> None:
+    """Removes two documents, alters two, and adds six."""
+    versions = project.versions()
+    altered = {f"/{name}.html": {"crawl_version": versions[f"{HOST}/{name}.html"]} for name in NAMES[2:4]}
+    altered["/page03.html"]["crawl_version"] = 1
+    added = {path: {"crawl_version": max(versions.values()), "title": "odd"} for path in ADDED}
+    put = {}
+    for path, fields in {**altered, **added}.items():
+        url = project.site.url(HOST, path)
+        put[id_of(project, path)] = {"url": url, "access_url": url, "source": "demo", "checksum": "00", **fields}
+    tamper(load_project(project.folder), removed=[id_of(project, f"/{name}.html") for name in NAMES[:2]], put=put)
+
+
+def mend(project: CrawlProject, *arguments: str) -> tuple[int, dict[str, Any]]:
+    done = project.command("verify", *(arguments or ("demo",)), "--repair", "--json")
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def is_whole(project: CrawlProject) -> bool:
+    """Whether index, table and site agree, and the next run has nothing to do about it."""
+    expected = sorted([f"{HOST}/", *(f"{HOST}/{name}.html" for name in NAMES)])
+    texts = all(project.found(f'"text of {name}"') == [f"{HOST}/{name}.html"] for name in NAMES)
+    again = run(project)
+    return (project.indexed(), texts, is_verified(project)) == (expected, True, True) and (
+        again.counts["indexed"],
+        again.counts["deleted"],
+    ) == (0, 0)
+
+
+@pytest.mark.matrix
+def test_repair_when_the_index_was_changed_then_it_says_what_it_mended_and_the_index_is_as_before(
+    project: CrawlProject,
+) -> None:
+    spoil(project)
+    project.site.clear_log()
+
+    seen = project.command("verify", "--json")
+    ended, found = mend(project)
+    requested = project.site.requested()
+    told = project.command("verify", "demo", "--repair")
+
+    listed = json.loads(seen.stdout)
+    assert (seen.returncode, listed["ok"], listed["repaired"]) == (1, False, 0)
+    assert {kind: len(listed[kind]) for kind in ("missing", "stale", "extra", "foreign")} == {
+        "missing": 2,
+        "stale": 2,
+        "extra": 6,
+        "foreign": 0,
+    }
+    assert all("searchcrawl verify demo --repair" in each["why"] for each in listed["missing"])
+    assert (ended, found["ok"], found["repaired"]) == (0, True, 10)
+    assert all(each["why"].endswith("; repaired") for kind in ("missing", "stale", "extra") for each in found[kind])
+    assert (told.returncode, told.stdout.splitlines()) == (0, ["missing 0, extra 0, stale 0, foreign 0"])
+    assert requested == []
+    assert is_whole(project)
+
+
+@pytest.mark.matrix
+@pytest.mark.few(2)
+@pytest.mark.parametrize("step", STEPS)
+def test_repair_when_killed_at_any_step_then_the_same_call_completes_it(project: CrawlProject, step: str) -> None:
+    spoil(project)
+
+    killed = COMMANDS.run(project.folder, "verify", "demo", "--repair", SEARCHCRAWL_FAILPOINT=step)
+    ended, found = mend(project)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert (ended, found["ok"]) == (0, True)
+    assert is_whole(project)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("first", "second"), [*pairwise(STEPS), *((step, step) for step in STEPS)])
+def test_repair_when_killed_again_during_recovery_then_a_third_call_completes_it(
+    project: CrawlProject, first: str, second: str
+) -> None:
+    spoil(project)
+
+    for step in (first, second):
+        COMMANDS.run(project.folder, "verify", "demo", "--repair", SEARCHCRAWL_FAILPOINT=step)
+    ended, _ = mend(project)
+
+    assert ended == 0
+    assert is_whole(project)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("step", STEPS)
+def test_repair_when_killed_then_a_crawl_agrees_with_the_index(project: CrawlProject, step: str) -> None:
+    spoil(project)
+
+    COMMANDS.run(project.folder, "verify", "demo", "--repair", SEARCHCRAWL_FAILPOINT=step)
+    after = run(project)
+    ended, _ = mend(project, "demo", "--yes")
+
+    assert (after.ended.exit_code, after.counts["deleted"], ended) == (0, 0, 0)
+    assert is_whole(project)
+
+
+def test_repair_when_a_source_is_gone_then_all_sources_and_its_name_mean_it(project: CrawlProject) -> None:
+    (project.folder / "sources" / "demo.toml").rename(project.folder / "demo.aside")
+    (project.folder / "sources" / "other.toml").write_text((project.folder / "demo.aside").read_text("utf-8"), "utf-8")
+
+    seen = project.command("verify", "demo")
+    plain, _ = mend(project, "--yes")
+    kept = len(project.indexed())
+    held = project.command("verify", "demo", "--repair")
+    still = len(project.indexed())
+    ended, found = mend(project, "--all-sources", "--yes")
+
+    assert (seen.returncode, seen.stdout.count("put sources/demo.toml back, or searchcrawl delete demo")) == (1, 13)
+    assert (plain, kept, still) == (1, 13, 13)
+    assert (held.returncode, "13 of 13 documents of demo" in held.stderr, "--yes" in held.stderr) == (1, True, True)
+    assert (ended, found["repaired"], project.indexed()) == (0, 13, [])
+    (project.folder / "demo.aside").rename(project.folder / "sources" / "demo.toml")
+    (project.folder / "sources" / "other.toml").unlink()
+    back = run(project)
+    assert (back.ended.exit_code, len(project.indexed()), is_verified(project)) == (0, 13, True)
+
+
+def test_repair_when_it_cannot_be_done_then_the_exit_code_says_why(project: CrawlProject) -> None:
+    spoil(project)
+    unknown = project.command("verify", "nowhere", "--repair")
+    both = project.command("verify", "demo", "--all-sources")
+    alone = project.command("verify", "demo", "--yes")
+    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+
+    away = project.command("verify", "demo", "--repair", "-s", "SEARCHCRAWL_INDEX_PATIENCE_SECONDS=1")
+
+    assert [each.returncode for each in (unknown, both, alone, away)] == [2, 2, 2, 6]
+
+
+def test_repair_when_a_source_delivers_nothing_then_it_is_refused(project: CrawlProject) -> None:
+    spoil(project)
+    project.edit(**source(project.site, HOST), test=True)
+
+    refused = project.command("verify", "demo", "--repair")
+
+    assert (refused.returncode, "sources/demo.toml: test" in refused.stderr) == (4, True)
