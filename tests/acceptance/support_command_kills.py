@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from searchcrawl import urls
 from searchcrawl.selftest.final_state import FinalState, differences, inconsistencies
+from searchcrawl.sources.loading import load_project
 from tests import backends
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_quarantine import decide, listed
@@ -24,7 +26,9 @@ from tests.counted import find_wrong_counters
 from tests.crawl_forks import COMMANDS
 from tests.final_state import read_state
 from tests.site.client import SiteProcess, configure
+from tests.site.expected import short
 from tests.solr_server import free_port
+from tests.tampering import tamper
 
 KILLED: Final = -signal.SIGKILL
 #: Projects at once, on two processors.
@@ -33,6 +37,12 @@ _SHOWN: Final = 6
 PAGES: Final = range(14)
 #: Pages that leave in the scenarios about removals.
 GONE: Final = (1, 2, 3)
+#: Pages whose documents are removed from the index behind the crawler's back, altered, and added.
+_SPOILT: Final = (
+    ("/1.html", "/2.html", "/target.html"),
+    ("/3.html", "/copy-1.html"),
+    ("/copy-2.html", "/hidden.html", "/odd.html", "/odder.html"),
+)
 _COPY: Final = "the very same words on two pages"
 
 Words = tuple[str, ...]
@@ -242,6 +252,20 @@ def _flush(project: CrawlProject) -> Words:
     return ("flush", project.name)
 
 
+def _repair(project: CrawlProject) -> Words:
+    """Documents are gone from the index, altered, and added to it: by others, or again."""
+    versions = project.versions()
+    removed, altered, added = ([_url(project, path) for path in paths] for paths in _SPOILT)
+    put = {}
+    for url in (*altered, *added):
+        version = versions.get(short(url), max(versions.values()))
+        fields = {"url": url, "access_url": url, "source": project.name, "checksum": "00", "crawl_version": version}
+        put[urls.document_id(project.name, url)] = fields
+    ids = [urls.document_id(project.name, url) for url in removed]
+    tamper(load_project(project.folder), removed=ids, put=put)
+    return ("verify", project.name, "--repair")
+
+
 SCENARIOS: Final[Mapping[str, Scenario]] = {
     "plan": Scenario(_plan, code=10),
     "apply": Scenario(_apply, again=_apply_again),
@@ -255,6 +279,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
     "restore": Scenario(_restore),
     "resend": Scenario(_resend),
     "flush": Scenario(_flush),
+    "verify --repair": Scenario(_repair),
 }
 #: Their removals wait for a decision.
 WAITING: Final = tuple(SCENARIOS[name] for name in ("approve", "reject", "restore"))

@@ -18,7 +18,9 @@ from tests.site.client import SiteProcess
 
 #: What commands alone pass; crawls pass all others (test_kill.py).
 OF_COMMANDS: Final = {
-    name for name in failpoints.NAMES if name.startswith(("forget.", "source.", "recrawl.", *failpoints.OF_PLANS))
+    name
+    for name in failpoints.NAMES
+    if name.startswith(("forget.", "source.", "recrawl.", *failpoints.OF_REPAIRS, *failpoints.OF_PLANS))
 }
 
 
@@ -72,7 +74,7 @@ def test_command_when_killed_again_during_recovery_then_ends_as_if_undisturbed(
 @pytest.mark.soak
 def test_failpoints_of_commands_when_counted_then_each_is_passed(site: SiteProcess, tmp_path: Path) -> None:
     passed: set[str] = set()
-    for name in ("plan", "apply", "forget", "delete", "recrawl"):
+    for name in ("plan", "apply", "forget", "delete", "recrawl", "verify --repair"):
         passed |= kills_of(name, site, tmp_path / name).passed.keys()
 
     assert passed >= OF_COMMANDS

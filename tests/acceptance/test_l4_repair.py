@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -113,21 +112,6 @@ def test_repair_when_killed_at_any_step_then_the_same_call_completes_it(project:
 
     assert killed.returncode == -signal.SIGKILL
     assert (ended, found["ok"]) == (0, True)
-    assert is_whole(project)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("first", "second"), [*pairwise(STEPS), *((step, step) for step in STEPS)])
-def test_repair_when_killed_again_during_recovery_then_a_third_call_completes_it(
-    project: CrawlProject, first: str, second: str
-) -> None:
-    spoil(project)
-
-    for step in (first, second):
-        COMMANDS.run(project.folder, "verify", "demo", "--repair", SEARCHCRAWL_FAILPOINT=step)
-    ended, _ = mend(project)
-
-    assert ended == 0
     assert is_whole(project)
 
 

@@ -26,8 +26,32 @@ def test_scan_when_sources_have_many_documents_then_each_once_by_rising_id(tmp_p
     receiver.close()
 
 
+def test_scan_when_it_is_of_all_sources_then_each_document_once_by_rising_id(tmp_path: Path) -> None:
+    receiver = LocalReceiver(tmp_path / "all")
+    ids = {
+        name: [urls.document_id(name, f"http://a.test/{number}") for number in range(50)]
+        for name in ("a", "a-b", "a_b", "ab", "b", "0")
+    }
+    # Of another source than their ids say, of none that can be one, and with ids that are none of ours.
+    ids["a"] += [f"b:{'0' * 32}", "a:!", "odd"]
+    ids["Not A Name:x"] = ["Not A Name:x:1", f"a:{'f' * 32}"]
+    empty = list(receiver.scan(None))
+    for name, each in ids.items():
+        documents = [IndexedDocument(id=document_id, fields={"title": "a"}) for document_id in each]
+        receiver.deliver(Batch(number=1, source=name, crawl_version=1, documents=documents))
+
+    listed = [entry.id for entry in receiver.scan(None)]
+
+    assert empty == []
+    assert listed == sorted(document_id for each in ids.values() for document_id in each)
+    assert receiver.purge() == 0
+    assert [entry.id for entry in receiver.scan(None)] == listed
+    receiver.close()
+
+
+@pytest.mark.parametrize("source", ["a", None])
 def test_scan_when_many_ids_begin_alike_then_they_are_taken_in_parts_and_no_query_pages_through_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str | None
 ) -> None:
     asked: list[int] = []
 
@@ -43,6 +67,6 @@ def test_scan_when_many_ids_begin_alike_then_they_are_taken_in_parts_and_no_quer
     documents = [IndexedDocument(id=each, fields={"title": "a"}) for each in ids]
     receiver.deliver(Batch(number=1, source="a", crawl_version=1, documents=documents))
 
-    assert [entry.id for entry in receiver.scan("a")] == sorted(ids)
+    assert [entry.id for entry in receiver.scan(source)] == sorted(ids)
     assert asked == [0]
     receiver.close()

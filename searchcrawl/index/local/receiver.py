@@ -24,7 +24,7 @@ from searchcrawl.cache.disk_space import free_bytes
 from searchcrawl.durable import make_folder, sync_folder
 from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailable, SearchcrawlError
 from searchcrawl.index.local import schema
-from searchcrawl.index.local.listing import list_documents, list_in_pages
+from searchcrawl.index.local.listing import list_all_documents, list_documents
 from searchcrawl.index.local.query import QueryBuilder
 from searchcrawl.index.local.search import count_documents, find_by_id, search
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchQuery
@@ -253,9 +253,9 @@ class LocalReceiver:
         return {key: int(version or 0) for (key, _), version in zip(found, versions, strict=True)}
 
     def _read_documents(self, searcher: tantivy.Searcher, source: str | None) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Id and stored fields of every document, by rising id; a page of them at a time in memory."""
+        """Id and stored fields of every document, by rising id; some thousands of them at a time in memory."""
         if source is None:
-            return list_in_pages(searcher, self._queries.documents(None))
+            return list_all_documents(searcher, self._queries)
         return list_documents(searcher, self._queries, source)
 
     def _explain_write_error(self, error: OSError | ValueError) -> SearchcrawlError:
