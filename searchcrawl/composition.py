@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from scrapy.crawler import Crawler
 
@@ -30,7 +31,7 @@ from searchcrawl.frontier.replaying import CACHE, ReplayClaiming, announce_edit,
 from searchcrawl.frontier.window import Window
 from searchcrawl.http.address_guard import build_guard, build_public_guard
 from searchcrawl.http.proxy_middleware import build_proxy_route
-from searchcrawl.http.replay_middleware import ReplayMiddleware
+from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware
 from searchcrawl.http.side_requests import SideRequests
 from searchcrawl.items import SitemapPart
 from searchcrawl.politeness.delay_schedule import build_delay_schedule
@@ -44,6 +45,9 @@ from searchcrawl.run import Run, list_start_urls
 from searchcrawl.sitemaps.reading import SitemapReading
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.stages import Stages
+
+#: So many pages of the cache are under way.
+_REPLAYED_AT_ONCE: Final = 64
 
 
 def compose(crawler: Crawler, run: Run) -> Stages:
@@ -101,12 +105,15 @@ def compose_replay(crawler: Crawler, run: Run) -> Stages:
     stages.add(run, Run)
     traps, waiting = stages.add(_build_traps(run)), WriterQueue()
     delivery = _add_delivery(stages, crawler, run)
-    answers = stages.add(ReplayMiddleware(DocumentCache(run.project.cache_dir / run.source.name)))
-    hosts = HostRegistry(delay_seconds=0, host_concurrency=run.source.fetch.concurrency)
+    cache = DocumentCache(run.project.cache_dir / run.source.name)
+    answers = stages.add(ReplayMiddleware(cache))
+    hosts = HostRegistry(delay_seconds=0, host_concurrency=_REPLAYED_AT_ONCE)
     # Nothing has to be learned of it before it gets more than one request at once.
     hosts.find_or_add(CACHE).visited = True
     claims = partial(ReplayClaiming, may_claim=delivery.has_room, expect=answers.expect, given_up=answers.given_up)
     frontier = stages.add(Frontier(run, Window(hosts), waiting, build_claims=claims, find_end_reason=find_end_reason))
+    if run.keeps_links:
+        answers.begin_groups(Claims(take=frontier.next_claim, put_back=frontier.put_back))
     stages.add(RateLimiter())
     stages.add(_build_targets(run, list_start_urls(run)))
     listeners = _build_listeners(run, frontier, delivery, on_sitemap_part=lambda part: None)

@@ -107,13 +107,27 @@ class Page:
     attributes: tuple[tuple[str, tuple[str | int | float, ...]], ...] = ()
 
 
+class CachedAnswer(NamedTuple):
+    """An answer that comes from the cache: its body and headers, and the text that was read from it.
+
+    ``record`` is its record as it is in a segment, ``record_id`` the identity of that.
+    """
+
+    body: bytes
+    headers: Headers
+    text: str
+    record: bytes
+    record_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A page that was fetched with status 200; each item pipeline fills in its part (``addon.py`` has their order).
 
     By the spider: ``base_url`` is the URL that gave the body: the claim's, or where redirects led. ``body`` has its
     content codings undone. ``mimetype`` is the type that the header says, or that the first bytes look like.
-    ``canonical`` is what a Link header names.
+    ``canonical`` is what a Link header names. ``cached`` is the answer where it comes from the cache, and the same text
+    would be read from it as before.
 
     By the index filter, before the body is read: ``refusal`` is the rule of ``[keep]`` that refuses the document by
     its type, size, age, URL or name. ``body_digest`` (sha256) is that of the body and of what decides about it.
@@ -143,6 +157,7 @@ class Document:
     canonical_link: Link | None = None
     display_url: str | None = None
     redirects: tuple[Hop, ...] = ()
+    cached: CachedAnswer | None = None
     etag: str | None = None
     last_modified: str | None = None
     body_digest: bytes = b""

@@ -144,7 +144,7 @@ class Run:
 
     @property
     def keeps_links(self) -> bool:
-        """Whether the links of the pages that it processes are the stored ones."""
+        """Whether the links and the texts of the pages that it processes are the stored ones."""
         return not self.requests and not find_effect(self.forced).admission
 
     def count(self, **amounts: int) -> None:

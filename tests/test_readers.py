@@ -67,6 +67,7 @@ EXCEPTIONS: Final = {
     "searchcrawl.http.*_middleware:*.process_response": "hands headers and bodies on to readers",
     "searchcrawl.login.*_middleware:*.process_response": "hands headers and bodies on to readers",
     "searchcrawl.http.visit_end:OutcomeMiddleware.process_response": "hands headers on to readers",
+    "searchcrawl.http.replay_middleware:find_further": "hands answers of the cache on",
     "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",
     "searchcrawl.convert.conversion_pool:ConversionPool.submit": "hands bodies on to a worker process",
     "searchcrawl.robots.files:*": "hands bodies on to the parser",

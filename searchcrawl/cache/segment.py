@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -52,7 +52,8 @@ class StoredPage:
     """A page as the cache keeps it: the answer with its decoded body, and the extracted fields.
 
     ``fields`` may have all values that orjson can write; datetimes are read back as ISO 8601 text. ``base_url`` is the
-    URL that gave the body where redirects led to another one than ``url``, else None.
+    URL that gave the body where redirects led to another one than ``url``, else None. ``record`` is the response record
+    as it is in a segment, and ``record_id`` its WARC-Record-ID: a page that has them is written with this record.
     """
 
     url: str
@@ -62,11 +63,13 @@ class StoredPage:
     fetched_at: datetime
     fields: Mapping[str, Any]
     base_url: str | None = None
+    record: bytes = field(default=b"", compare=False)
+    record_id: str = field(default="", compare=False)
 
 
 def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
     """Builds the two gzip members of a page; raises TypeError where a field cannot be written as JSON."""
-    response_id = record.make_record_id()
+    response_id = page.record_id or record.make_record_id()
     about = {
         "WARC-Target-URI": page.url,
         "WARC-Date": page.fetched_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -86,7 +89,8 @@ def encode_page(page: StoredPage) -> tuple[bytes, bytes]:
         "Content-Type": "application/json",
     }
     fields_block = orjson.dumps(dict(page.fields), option=orjson.OPT_UTC_Z)
-    return record.encode(response, _build_http_block(page)), record.encode(fields, fields_block)
+    # To compress and to digest the same answer once more would take as long as all the rest.
+    return page.record or record.encode(response, _build_http_block(page)), record.encode(fields, fields_block)
 
 
 def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
@@ -103,6 +107,8 @@ def decode_response(member: bytes, *, fields: Mapping[str, Any]) -> StoredPage:
             fetched_at=datetime.fromisoformat(found.headers["warc-date"]),
             fields=fields,
             base_url=found.headers.get(BASE_URL.lower()),
+            record=member,
+            record_id=found.headers["warc-record-id"],
         )
     except (ValueError, KeyError, IndexError) as error:
         raise DamagedRecord(f"not a stored answer: {error!r}") from error

@@ -170,7 +170,7 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
 
 def build_record(document: Document) -> StoredPage:
     """Builds the record of a document for the cache."""
-    page = document.page or Page()
+    page, cached = document.page or Page(), document.cached
     # An attribute is one value, or a list.
     attributes = {name: values[0] if len(values) == 1 else list(values) for name, values in page.attributes}
     return StoredPage(
@@ -180,6 +180,8 @@ def build_record(document: Document) -> StoredPage:
         body=document.body,
         fetched_at=document.fetched_at,
         base_url=document.base_url if document.base_url != document.claim.url else None,
+        record=b"" if cached is None else cached.record,
+        record_id="" if cached is None else cached.record_id,
         fields={
             "title": page.title,
             "content": page.text,

@@ -96,8 +96,10 @@ class TurnedPages:
             cluster.members[url_id] = False
 
     def look(self, stored: Sequence[Document]) -> Watched:
-        """Looks at the documents of a group that are to be stored."""
+        """Looks at the documents of a group that are to be stored; a replay finds no other pages than it knows."""
         found = Watched()
+        if not self._run.requests:
+            return found
         words: dict[int, PageWords] = {}
         met: dict[Cluster, list[Document]] = {}
         for document in stored:

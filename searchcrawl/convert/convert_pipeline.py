@@ -65,12 +65,21 @@ class ConvertPipeline:
             converter = choose_converter(item.mimetype, item.body, item.headers)
             if item.refusal is not None and not converter.has_links:
                 return replace(item, page=Page())
+            page = self._convert_again(item, converter)
+            if page is not None:
+                return replace(item, page=page, converter=converter.name)
             place = converter.choose_place(item.body)
             if place is not RunsIn.REACTOR:
                 return self._convert_elsewhere(item, converter, place)
             return self._add_page(item, converter, converter.convert(item.body, self._build_context(item)))
         except Exception as error:  # noqa: BLE001 - one document that cannot be read never ends a crawl
             return self._end_visit(item, error)
+
+    def _convert_again(self, document: Document, converter: Converter) -> Page | None:
+        """The page of an answer of the cache, if its text need not be read once more."""
+        if document.cached is None or converter.convert_again is None:
+            return None
+        return converter.convert_again(document.body, self._build_context(document), document.cached.text)
 
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._pool.close)

@@ -59,7 +59,8 @@ class Converter:
     ConversionFailed with 903 for a broken body, and 904 if a limit is exceeded. It imports a native library itself.
     ``recognise`` tells by the bytes whether a body without a type in its header has this format; its type is then the
     first of the ``mime_types``. ``is_text``: a body that is binary data is refused (1009). ``has_links``: the links of
-    the page are followed; without links a document that the index filter refuses is not converted.
+    the page are followed; without links a document that the index filter refuses is not converted. ``convert_again``
+    makes the page, without its links, of a body of which the text is known; None where it has to be converted.
     """
 
     name: str
@@ -69,3 +70,4 @@ class Converter:
     recognise: Callable[[bytes], bool] | None = None
     is_text: bool = False
     has_links: bool = False
+    convert_again: Callable[[bytes, ConversionContext, str], Page | None] | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from typing import Final
+from typing import Any, Final
 
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
-from searchcrawl.html.page import parse_html
+from searchcrawl.html.page import parse_head, parse_html
 from searchcrawl.items import Page
 
 #: Bodies beyond this are parsed in a worker process.
@@ -21,15 +21,23 @@ _FIRST_TAG: Final = re.compile(rb"<(?:!doctype\s++html|(?:html|head|body|title)[
 
 def convert_html(body: bytes, context: ConversionContext) -> Page:
     """The page of an HTML body; never raises."""
-    return parse_html(
-        body,
-        url=context.url,
-        content_type=context.content_type,
-        default_charset=context.default_charset,
-        robots_headers=context.robots_tags,
-        user_agent=context.user_agent,
-        attribute_origins=context.attribute_origins,
-    )
+    return parse_html(body, **_build_arguments(context))
+
+
+def convert_html_again(body: bytes, context: ConversionContext, text: str) -> Page | None:
+    """The page of an HTML body with this text, without links; None where the whole body has to be parsed."""
+    return parse_head(body, known_text=text, **_build_arguments(context))
+
+
+def _build_arguments(context: ConversionContext) -> dict[str, Any]:
+    return {
+        "url": context.url,
+        "content_type": context.content_type,
+        "default_charset": context.default_charset,
+        "robots_headers": context.robots_tags,
+        "user_agent": context.user_agent,
+        "attribute_origins": context.attribute_origins,
+    }
 
 
 def _choose_place(body: bytes) -> RunsIn:
@@ -64,4 +72,5 @@ HTML: Final = Converter(
     recognise=_recognise,
     is_text=True,
     has_links=True,
+    convert_again=convert_html_again,
 )

@@ -94,6 +94,10 @@ class Frontier:
     def redirect(self, claim: Claim, host: str, request: Any) -> None:
         """Lets a claim continue at ``host`` with ``request``; it waits there before all others."""
         self._redirected[claim.url_id] = request
+        self.put_back(claim, host)
+
+    def put_back(self, claim: Claim, host: str) -> None:
+        """Lets a claim that was handed out wait once more, before all others of ``host``."""
         self.window.release(claim.url_id)
         self.window.fill_first(host, claim)
 

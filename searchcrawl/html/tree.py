@@ -12,7 +12,7 @@ from searchcrawl.html.flat_markup import flatten
 from searchcrawl.html.parse_cost import HARMLESS_TAGS, has_many_roots, reopens_many
 
 #: For a tag a parser looks at each open element, for an option at each other one: so many take 50 ms.
-_MOST_TAGS: Final = 3_500
+MOST_NESTED_TAGS: Final = 3_500
 #: Where a parser ignores tags with attributes it copies the text before them: so many characters times tags take 0.1 GB.
 _MOST_COPIED: Final = 500_000_000
 _HARMLESS_CHARACTERS: Final = 16_384
@@ -45,7 +45,7 @@ def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
     cheap = text
     if len(text) > _HARMLESS_CHARACTERS:
         cheap = cap_attributes(text, tags=tags)
-    if tags > _MOST_TAGS or tags * len(text) > _MOST_COPIED:
+    if tags > MOST_NESTED_TAGS or tags * len(text) > _MOST_COPIED:
         cheap = flatten(cheap)
     elif len(text) > _HARMLESS_CHARACTERS or tags > HARMLESS_TAGS:
         raw = cheap.encode("utf-8", "ignore") if utf8 is None or cheap is not text else utf8

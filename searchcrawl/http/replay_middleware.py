@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import orjson
@@ -13,23 +13,38 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.headers import Headers
+from scrapy.utils.misc import load_object
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
-from searchcrawl.items import Hop, Outcome
+from searchcrawl.items import CachedAnswer, Claim, Hop, Outcome
 from searchcrawl.stages import stages_of
 from searchcrawl.store.urls.replay_table import StoredAnswer
 
 logger = logging.getLogger(__name__)
 
 _PAGE: Final = 200
+#: So many pages are read for a request, or so many bytes of them, and one page.
+_GROUP_PAGES: Final = 32
+_GROUP_BYTES: Final = 1 << 20
+_COMPONENTS: Final = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+#: The key of ``Request.meta`` for ``find_further``.
+_FURTHER: Final = "further_answers"
 
 
 class _Expected(NamedTuple):
     place: Place
     hops: tuple[Hop, ...]
+    body_bytes: int
+
+
+class Claims(NamedTuple):
+    """How a replay gets further claims: the next one with its host if there is one; and how it gives one back."""
+
+    take: Callable[[], tuple[str, Claim] | None]
+    put_back: Callable[[Claim, str], None]
 
 
 class ReplayMiddleware:
@@ -37,10 +52,15 @@ class ReplayMiddleware:
 
     So the stages after the download decide as if the page had come just now. A row whose record cannot be read is
     released as it is, and noted in ``given_up``: a run visits it. Any thread may call ``expect``.
+
+    After ``begin_groups`` an answer brings those of further claims along (``find_further``): a request of its own for each
+    would take longer than what is done with its page.
     """
 
     def __init__(self, cache: DocumentCache) -> None:
         self._cache = cache
+        self._claims: Claims | None = None
+        self._alone = False
         self._expected: dict[int, _Expected] = {}
         self.given_up: set[int] = set()
         #: how many pages were read
@@ -48,7 +68,19 @@ class ReplayMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ReplayMiddleware:
-        return stages_of(crawler).get(cls)
+        middleware = stages_of(crawler).get(cls)
+        # Those of a user's own expect a request for each page.
+        middleware._alone = any(
+            not load_object(component).__module__.startswith("searchcrawl.")
+            for name in _COMPONENTS
+            for component, place in crawler.settings.getdict(name).items()
+            if place is not None
+        )
+        return middleware
+
+    def begin_groups(self, claims: Claims) -> None:
+        """Has the pages of several claims answered at once; the edit concerns neither text nor links of a page."""
+        self._claims = claims
 
     def expect(self, answers: Iterable[StoredAnswer]) -> None:
         """Notes where the answers of rows are that will be requested."""
@@ -60,26 +92,65 @@ class ReplayMiddleware:
                 fields_bytes=answer.fields_bytes,
             )
             hops = tuple(Hop(hop["url"], hop["code"]) for hop in orjson.loads(answer.redirects or "[]"))
-            self._expected[answer.url_id] = _Expected(place, hops)
+            self._expected[answer.url_id] = _Expected(place, hops, answer.content_length)
 
     async def process_request(self, request: Request) -> Response:
         claim = find_claim(request)
         if claim is None:
             raise IgnoreRequest("a request of a user's own code: nothing is sent while pages are processed again")
-        expected = self._expected[claim.url_id]
+        further = self._take_further(claim)
+        first, *others = await asyncio.to_thread(self._read, [claim, *(other for _, other in further)])
         try:
-            page = await asyncio.to_thread(self._cache.read_page, expected.place, url=claim.url)
-            answer = self._answer(request, page, expected.hops)
+            answer = self._answer(request, first, self._expected[claim.url_id].hops)
         except DamagedRecord as error:
-            logger.error("%s; %s is fetched again", error, claim.url)
-            self.given_up.add(claim.url_id)
-            del self._expected[claim.url_id]
-            raise VisitEnded(Outcome(claim=claim, code=claim.code, released=True)) from None
-        if answer.status == _PAGE:
-            self.pages += 1
+            if self._claims is not None:
+                for host, other in reversed(further):
+                    self._claims.put_back(other, host)
+            raise VisitEnded(self._give_up(claim, error)) from None
+        request.meta[_FURTHER] = [self._end(other, page) for (_, other), page in zip(further, others, strict=True)]
         return answer
 
-    def _answer(self, request: Request, page: StoredPage, hops: tuple[Hop, ...]) -> Response:
+    def _take_further(self, claim: Claim) -> list[tuple[str, Claim]]:
+        """Claims whose pages are read together with that of ``claim``."""
+        further: list[tuple[str, Claim]] = []
+        expected, claims = self._expected[claim.url_id], self._claims
+        if claims is None or self._alone or expected.hops:
+            return further
+        size = expected.body_bytes
+        while size < _GROUP_BYTES and len(further) < _GROUP_PAGES - 1 and (found := claims.take()) is not None:
+            host, other = found
+            if self._expected[other.url_id].hops:
+                claims.put_back(other, host)
+                break
+            further.append(found)
+            size += self._expected[other.url_id].body_bytes
+        return further
+
+    def _read(self, claims: Sequence[Claim]) -> list[StoredPage | DamagedRecord]:
+        return [self._read_page(claim) for claim in claims]
+
+    def _read_page(self, claim: Claim) -> StoredPage | DamagedRecord:
+        try:
+            return self._cache.read_page(self._expected[claim.url_id].place, url=claim.url)
+        except DamagedRecord as error:
+            return error
+
+    def _end(self, claim: Claim, page: StoredPage | DamagedRecord) -> Response | Outcome:
+        try:
+            return self._answer(Request(claim.url, meta={"claim": claim, "verbatim_url": True}), page, ())
+        except DamagedRecord as error:
+            return self._give_up(claim, error)
+
+    def _give_up(self, claim: Claim, error: DamagedRecord) -> Outcome:
+        logger.error("%s; %s is fetched again", error, claim.url)
+        self.given_up.add(claim.url_id)
+        del self._expected[claim.url_id]
+        return Outcome(claim=claim, code=claim.code, released=True)
+
+    def _answer(self, request: Request, page: StoredPage | DamagedRecord, hops: tuple[Hop, ...]) -> Response:
+        """The answer of a row; raises DamagedRecord."""
+        if isinstance(page, DamagedRecord):
+            raise page
         taken = len(find_redirects(request))
         if hops and page.base_url is None:
             raise DamagedRecord(f"an earlier release stored {page.url} without the URL that it led to")
@@ -87,8 +158,18 @@ class ReplayMiddleware:
             target = hops[taken + 1].url if taken + 1 < len(hops) else page.base_url
             location = {b"Location": (target or page.url).encode()}
             return Response(request.url, status=hops[taken].code, headers=location, request=request)
+        self.pages += page.status == _PAGE
         request.meta["fetched_at"] = page.fetched_at
+        text = page.fields.get("content")
+        if self._claims is not None and isinstance(text, str):
+            request.meta["cached"] = CachedAnswer(page.body, page.headers, text, page.record, page.record_id)
         headers = Headers()
         for name, value in page.headers:
             headers.appendlist(name, value)
         return Response(request.url, status=page.status, headers=headers, body=page.body, request=request)
+
+
+def find_further(response: Response) -> Sequence[Response | Outcome]:
+    """The answers of further claims that came with one, and the ends of those whose record cannot be read."""
+    further: Sequence[Response | Outcome] = response.meta.get(_FURTHER, ())
+    return further

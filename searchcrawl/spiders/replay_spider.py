@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.http import Response
 
 from searchcrawl.exceptions import ConfigurationError
-from searchcrawl.http.replay_middleware import ReplayMiddleware
+from searchcrawl.http.replay_middleware import ReplayMiddleware, find_further
+from searchcrawl.items import Document, Outcome
 from searchcrawl.run import Run
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.spider_loader import find_spider_class
@@ -16,6 +20,15 @@ class ReplaySpider(SourceSpider):
 
     #: Read by the add-on: what would request is left out.
     replay = True
+
+    def handle_response(self, response: Response) -> Iterator[Document | Outcome]:
+        """Yields the documents of a response, and of those that came with it."""
+        yield from super().handle_response(response)
+        for further in find_further(response):
+            if isinstance(further, Outcome):
+                yield further
+            else:
+                yield from super().handle_response(further)
 
 
 def replay_pages(process: AsyncCrawlerProcess, run: Run) -> int:

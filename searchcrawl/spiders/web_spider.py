@@ -8,7 +8,7 @@ from searchcrawl import clock
 from searchcrawl.convert.registry import find_mimetype
 from searchcrawl.html.links import find_header_canonical
 from searchcrawl.http.visit_end import find_redirects
-from searchcrawl.items import Document
+from searchcrawl.items import CachedAnswer, Document, Headers
 from searchcrawl.spiders.base_spider import SourceSpider
 
 
@@ -37,12 +37,21 @@ class WebSpider(SourceSpider):
                 # An answer of the cache has the time when it came.
                 fetched_at=response.meta.get("fetched_at") or clock.now(),
                 redirects=redirects,
+                cached=_find_cached(response, headers),
                 canonical=canonical,
                 # Validators belong to the URL that answered.
                 etag=None if redirects else _decode(response.headers.get(b"ETag")),
                 last_modified=_decode(response.headers.get(b"Last-Modified")),
             )
         ]
+
+
+def _find_cached(response: Response, headers: Headers) -> CachedAnswer | None:
+    """The answer of the cache, if no component of a user's own has changed it."""
+    cached: CachedAnswer | None = response.meta.get("cached")
+    if cached is None or cached.body is not response.body or cached.headers != headers:
+        return None
+    return cached
 
 
 def _decode(value: bytes | None) -> str | None:

@@ -209,6 +209,28 @@ def test_apply_when_pages_came_by_redirects_then_they_are_processed_as_if_they_c
     assert site.requested() == []
 
 
+def test_apply_when_records_are_damaged_then_only_these_pages_are_fetched(
+    project: CrawlProject, site: SiteProcess
+) -> None:
+    edit(project, attributes={"meta:dc.creator": "writer"})
+    (segment,) = (project.folder / "var" / "cache").rglob("*.gz")
+    data = bytearray(segment.read_bytes())
+    for place in (3, len(data) // 2):
+        data[place] ^= 0xFF
+    segment.write_bytes(data)
+
+    done = apply(project, plan(project))
+
+    # The one of the start page, and one of the others.
+    assert (done["documents"], done["to_fetch"]) == (19, 2)
+    assert site.requested() == []
+    project.crawl()
+    assert [url for url in site.requested() if ".html" in url and "/p/" in url] != []
+    assert len(site.requested()) <= 4
+    assert {hit.fields.get("writer_s") for hit in project.hits("number")} == {f"author {n}" for n in range(3)}
+    assert status(project)["force_recrawl"] is None
+
+
 def test_crawl_when_the_file_was_edited_then_its_first_line_says_what_plan_and_apply_would_save(
     project: CrawlProject,
 ) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from searchcrawl.convert.converter import ConversionContext
-from searchcrawl.convert.html_converter import HTML
+from searchcrawl.convert.html_converter import HTML, convert_html_again
 from searchcrawl.convert.pdf_converter import convert_pdf
 from searchcrawl.convert.registry import choose_converter, find_mimetype
 from searchcrawl.convert.text_converter import TEXT, convert_text
@@ -101,6 +102,8 @@ MARKUP: Final = (
 @declare(*MARKUP, *ODD_BYTES, most=BODY)
 def page(body: bytes) -> None:
     converted = HTML.convert(body, _CONTEXT)
+    again = convert_html_again(body, _CONTEXT, converted.text)
+    assert again in {None, replace(converted, links=(), malformed=())}
     HTML.choose_place(body)
     compute_body_digest(body, robots_tags=converted.title, canonical=converted.canonical or "")
     compute_fields_digest(converted, known=body[:33])

@@ -24,7 +24,7 @@ _ROWS: Final = urls.outerjoin(documents, documents.c.url_id == urls.c.id)
 
 
 class StoredAnswer(NamedTuple):
-    """A row, the redirects of its last visit as JSON, and where its record is (``cache.segment.Place``)."""
+    """A row, the redirects of its last visit as JSON, where its record is (``cache.segment.Place``), and its bytes."""
 
     url_id: int
     redirects: str | None
@@ -32,6 +32,7 @@ class StoredAnswer(NamedTuple):
     offset: int
     response_bytes: int
     fields_bytes: int
+    content_length: int
 
 
 def find(transaction: Transaction, source_id: int, *, after: int, limit: int, horizon_ms: int) -> list[StoredAnswer]:
@@ -42,7 +43,7 @@ def find(transaction: Transaction, source_id: int, *, after: int, limit: int, ho
     """
     columns = documents.c.segment, documents.c.record_offset, documents.c.response_bytes, documents.c.fields_bytes
     query = (
-        select(urls.c.id, urls.c.redirects, *columns)
+        select(urls.c.id, urls.c.redirects, *columns, documents.c.content_length)
         .select_from(_ROWS)
         .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, _has_answer(horizon_ms))
         .order_by(urls.c.id)

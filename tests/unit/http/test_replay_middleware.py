@@ -1,0 +1,167 @@
+"""Answers of the cache in the place of a download, several at once (D9, L11)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import pytest
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
+
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware, find_further
+from searchcrawl.http.visit_end import VisitEnded
+from searchcrawl.items import Claim, Outcome
+from searchcrawl.stages import Stages
+from searchcrawl.store.urls.replay_table import StoredAnswer
+
+HOST: Final = "the cache"
+
+
+def claim_of(number: int) -> Claim:
+    return Claim(url_id=number, url=f"http://a.test/{number}", host_id=1, depth=0)
+
+
+def answer_of(number: int, place: Place, *, redirects: str | None = None, size: int = 10) -> StoredAnswer:
+    where = (place.segment, place.offset, place.response_bytes, place.fields_bytes)
+    return StoredAnswer(number, redirects, *where, size)
+
+
+class Waiting:
+    """The claims that wait, as the frontier has them."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.claims = deque(map(claim_of, numbers))
+        self.given_back: list[int] = []
+
+    def take(self) -> tuple[str, Claim] | None:
+        return (HOST, self.claims.popleft()) if self.claims else None
+
+    def put_back(self, claim: Claim, host: str) -> None:
+        assert host == HOST
+        self.given_back.append(claim.url_id)
+        self.claims.appendleft(claim)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> tuple[DocumentCache, list[Place]]:
+    """A cache with a hundred pages."""
+    cache = DocumentCache(tmp_path / "cache")
+    writer = cache.open_writer(1, 0)
+    places = []
+    for number in range(100):
+        page = StoredPage(
+            url=f"http://a.test/{number}",
+            status=200,
+            headers=((b"Content-Type", b"text/html"),),
+            body=b"<p>%d" % number,
+            fetched_at=datetime(2026, 1, 1, tzinfo=UTC),
+            fields={"content": f"text {number}"},
+            base_url="http://a.test/target",
+        )
+        places.append(writer.append(page))
+    writer.close()
+    return cache, places
+
+
+def make(
+    cache: tuple[DocumentCache, list[Place]], waiting: Waiting, *, changed: dict[int, StoredAnswer] | None = None
+) -> ReplayMiddleware:
+    middleware = ReplayMiddleware(cache[0])
+    middleware.begin_groups(Claims(waiting.take, waiting.put_back))
+    middleware.expect((changed or {}).get(number, answer_of(number, place)) for number, place in enumerate(cache[1]))
+    return middleware
+
+
+def ask(middleware: ReplayMiddleware, number: int = 0) -> tuple[Response, list[Response | Outcome]]:
+    request = Request(f"http://a.test/{number}", meta={"claim": claim_of(number)})
+    response = asyncio.run(middleware.process_request(request))
+    return response, list(find_further(response))
+
+
+def number_of(answer: Response | Outcome) -> int:
+    claim = answer.claim if isinstance(answer, Outcome) else answer.meta["claim"]
+    return int(claim.url_id)
+
+
+def test_replay_when_pages_are_small_then_many_come_with_one_request(cache: Any) -> None:
+    waiting = Waiting(range(1, 100))
+    middleware = make(cache, waiting)
+
+    response, further = ask(middleware)
+
+    assert [number_of(each) for each in (response, *further)] == list(range(32))
+    assert all(isinstance(each, Response) and each.body == b"<p>%d" % number_of(each) for each in further)
+    assert [each.meta["cached"].text for each in further[:2] if isinstance(each, Response)] == ["text 1", "text 2"]
+    assert middleware.pages == 32
+
+
+def test_replay_when_pages_are_large_then_few_come_with_one_request(cache: Any) -> None:
+    waiting = Waiting(range(1, 100))
+    middleware = make(cache, waiting, changed={n: answer_of(n, cache[1][n], size=400_000) for n in range(100)})
+
+    assert [number_of(each) for each in ask(middleware)[1]] == [1, 2]
+
+
+def test_replay_when_a_page_came_by_redirects_then_it_has_a_request_of_its_own(cache: Any) -> None:
+    hops = answer_of(3, cache[1][3], redirects='[{"url": "http://a.test/3", "code": 301}]')
+    waiting = Waiting(range(1, 100))
+    middleware = make(cache, waiting, changed={3: hops})
+
+    assert [number_of(each) for each in ask(middleware)[1]] == [1, 2]
+    assert waiting.given_back == [3]
+    response, further = ask(middleware, 3)
+    assert (response.status, response.headers["Location"], further) == (301, b"http://a.test/target", [])
+
+
+def test_replay_when_a_record_is_damaged_then_only_its_row_is_given_up(cache: Any) -> None:
+    damaged = replace(cache[1][2], offset=cache[1][2].offset + 1)
+    waiting = Waiting(range(1, 5))
+    middleware = make(cache, waiting, changed={2: answer_of(2, damaged)})
+
+    _, further = ask(middleware)
+
+    assert [(number_of(each), isinstance(each, Outcome) and each.released) for each in further] == [
+        (1, False), (2, True), (3, False), (4, False),
+    ]  # fmt: skip
+    assert middleware.given_up == {2}
+
+
+def test_replay_when_the_first_record_is_damaged_then_the_others_wait_again(cache: Any) -> None:
+    damaged = replace(cache[1][0], offset=cache[1][0].offset + 1)
+    waiting = Waiting(range(1, 4))
+    middleware = make(cache, waiting, changed={0: answer_of(0, damaged)})
+
+    with pytest.raises(VisitEnded) as ended:
+        ask(middleware)
+
+    assert ended.value.outcome.released
+    assert [claim.url_id for claim in waiting.claims] == [1, 2, 3]
+    assert middleware.given_up == {0}
+
+
+@pytest.mark.parametrize(
+    ("component", "further"),
+    [("searchcrawl.http.visit_end.OutcomeMiddleware", 31), ("scrapy.downloadermiddlewares.retry.RetryMiddleware", 0)],
+)
+def test_replay_when_a_user_has_middlewares_then_each_page_has_a_request_of_its_own(
+    cache: Any, component: str, further: int
+) -> None:
+    stages, waiting = Stages(), Waiting(range(1, 100))
+    stages.add(make(cache, waiting))
+    settings = BaseSettings({"DOWNLOADER_MIDDLEWARES": {component: 5}, "SPIDER_MIDDLEWARES": {"a.user.Took": None}})
+    crawler = SimpleNamespace(spider=SimpleNamespace(stages=stages), settings=settings)
+
+    middleware = ReplayMiddleware.from_crawler(cast(Crawler, crawler))
+
+    assert len(ask(middleware)[1]) == further
