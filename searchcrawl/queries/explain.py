@@ -9,8 +9,9 @@ from typing import Any
 
 from searchcrawl import urls
 from searchcrawl.queries.explain_context import Context, SourceInputs, build_context, build_inputs
+from searchcrawl.queries.explain_reasons import Verdict
 from searchcrawl.queries.explain_steps import Step, list_steps, list_steps_of_gone
-from searchcrawl.queries.explain_verdict import Verdict, explain_gone, find_verdict
+from searchcrawl.queries.explain_verdict import explain_gone, find_verdict
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.loading import stand_in_for
 from searchcrawl.sources.project import Project

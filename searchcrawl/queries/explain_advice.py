@@ -15,7 +15,8 @@ from searchcrawl.sources.config import Source
 from searchcrawl.sources.effective import BUILT_IN
 
 _POSITION: Final = re.compile(r"\[[0-9]+\]")
-_REWRITER: Final = re.compile(r"(.*rewrite\[[0-9]+\])")
+#: One of a list of tables, which has no value that would refuse nothing.
+_BLOCK: Final = re.compile(r"(.*(?:rewrite|display)\[[0-9]+\])")
 #: The number of a limit, as rules of rows have it.
 _NUMBER: Final = re.compile(r"(?:[a-z_]+ = )?([0-9]{1,18})(?![0-9])")
 #: Keys of one value, and the value that refuses nothing.
@@ -93,8 +94,8 @@ def propose(
         file, key = locate(source, key)
         value: Any = int(decision.rule) if key.endswith("ports") else decision.rule
         return None if file == BUILT_IN else Edit(action=Action.REMOVE, file=file, key=key, value=value)
-    if rewriter := _REWRITER.match(key):
-        file, key = locate(source, rewriter[1])
+    if block := _BLOCK.match(key):
+        file, key = locate(source, block[1])
         return None if file == BUILT_IN else Edit(action=Action.REMOVE, file=file, key=key)
     return _propose_value(decision, source, needed or {})
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.codes import REFUSED, Code
+from searchcrawl.duplicates.resolution import MAX_HOPS
 from searchcrawl.html.file_name import find_file_name
 from searchcrawl.queries.explain_advice import propose
 from searchcrawl.queries.explain_reasons import Reason, build_reason
@@ -16,12 +17,15 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
 from searchcrawl.rules.decision import NO_INCLUDE, Decision
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
+from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_forcing_keys
 from searchcrawl.sources.loading import build_boundary, build_index_filter, build_rewriting, read_start_urls
 from searchcrawl.sources.project import Project
+from searchcrawl.store.documents import duplicate_key_table
+from searchcrawl.store.documents.duplicate_key_table import CanonicalTarget
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.hosts import host_table
 from searchcrawl.store.hosts.host_table import HostBlock
@@ -93,7 +97,8 @@ class Context:
     where it is obeyed and was ever read; ``trap`` the pattern that refuses it before its first visit; ``full`` the limit
     ``scope.max_urls`` where it refuses new URLs; ``block`` the pause of its host that is in force now; ``led`` are the rows
     whose pages came from it, ``unfollowed`` the links to it that may not be followed, of which no other is known if
-    ``unfollowed_cut`` is false; all three where it was never seen by itself.
+    ``unfollowed_cut`` is false; all three where it was never seen by itself, or nothing names it any more. ``canonical_chain`` are the rows that it, and
+    they in turn, name as canonical.
     """
 
     inputs: SourceInputs
@@ -111,6 +116,7 @@ class Context:
     led: Sequence[RedirectingUrl] = ()
     unfollowed: Sequence[UnfollowedLink] = ()
     unfollowed_cut: bool = False
+    canonical_chain: Sequence[CanonicalTarget] = ()
 
     @property
     def source(self) -> Source:
@@ -195,6 +201,14 @@ class Context:
         file = f"{urls.parse(self.url).origin}/robots.txt"
         return Reason(step="robots", rule=line, file=file, key="robots.txt", proposal=proposal)
 
+    def list_unlinked(self) -> list[Reason]:
+        """The key that keeps URLs which pages name from being new; empty without one."""
+        if not self.source.finds_urls:
+            return [build_reason("found", Decision(False, self.source.mode, key="mode"), self.source)]
+        if not self.source.scope.follow_links:
+            return [build_reason("found", Decision(False, "false", key="scope.follow_links"), self.source)]
+        return []
+
     def list_unfollowed(self) -> list[Reason]:
         """The links to it that are not followed as the source file is now, those first that an edit of it would change."""
         found = []
@@ -266,8 +280,23 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         trap=_find_trap(transaction, source, source_id, url, facts) if url not in inputs.starts else None,
         full=_find_full(transaction, source, source_id) if facts is None else None,
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
-        **_find_leads(transaction, source, source_id, url) if facts is None and source_id is not None else {},
+        canonical_chain=_follow_canonicals(transaction, source_id, facts),
+        **_find_leads(transaction, source, source_id, url) if source_id is not None and not _is_named(facts) else {},
     )
+
+
+def _is_named(facts: UrlFacts | None) -> bool:
+    """Whether something is known to lead to a URL: it has a row, and is no orphan."""
+    return facts is not None and facts.evidence != ORPHAN and facts.listed.rule != ORPHAN_RULE
+
+
+def _follow_canonicals(
+    transaction: Transaction, source_id: int | None, facts: UrlFacts | None
+) -> Sequence[CanonicalTarget]:
+    if source_id is None or facts is None or facts.canonical is None:
+        return ()
+    key = urls.key(facts.canonical)
+    return duplicate_key_table.follow_canonicals(transaction, source_id, key, most=MAX_HOPS + 1)
 
 
 def _find_leads(transaction: Transaction, source: Source, source_id: int, url: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -83,3 +83,11 @@ def parse_reason(text: str, step: str, source: Source) -> Reason:
 def is_changed(changed: Collection[str], rule: str) -> bool:
     """Whether the key of a rule in a row (``KEY: RULE``) is among the changed keys of a fingerprint."""
     return bool(table_and_key(rule.partition(": ")[0]) & set(changed))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One sentence and its reasons: the first decided, the others would decide alike without it."""
+
+    text: str
+    reasons: Sequence[Reason]

@@ -17,7 +17,7 @@ from searchcrawl.documents.checksum_pipeline import compute_fields_digest
 from searchcrawl.exceptions import CacheError
 from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
-from searchcrawl.queries import explain_visit
+from searchcrawl.queries import explain_canonical, explain_visit
 from searchcrawl.queries.explain_context import Context, leads_outside
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
@@ -67,7 +67,7 @@ def list_steps(context: Context, *, asked: str) -> Iterator[Step]:
         yield Step("keep", "refused", code_facts.title, listed.rule)
     elif listed.code in READ and code_facts.step != "content":
         yield Step("keep", "allowed", "no rule about what is indexed refused it")
-    yield from _describe_duplicates(facts)
+    yield from _describe_duplicates(context, facts)
     if listed.document_state is not None:
         yield _describe_index(context, facts)
     if listed.document_state is not None:
@@ -240,12 +240,12 @@ def _describe_fields(context: Context, place: tuple[int, int, int, int]) -> str:
     return ", ".join([*said, *(f'{name} "{fields[name]}"' for name in ("title", "language") if fields.get(name))])
 
 
-def _describe_duplicates(facts: UrlFacts) -> Iterator[Step]:
+def _describe_duplicates(context: Context, facts: UrlFacts) -> Iterator[Step]:
     """Describes copies, canonical links and display URLs: which URL represents which."""
     listed = facts.listed
-    if facts.canonical is not None:
-        outcome = "stands behind" if listed.code == Code.NOT_CANONICAL else "ignored"
-        yield Step("canonical", outcome, f"it names {facts.canonical}")
+    canonical = explain_canonical.describe_canonical(context, facts)
+    if canonical is not None:
+        yield Step("canonical", *canonical)
     if listed.code in {Code.DUPLICATE, Code.DUPLICATE_IN_RUN} and listed.duplicate_of is not None:
         yield Step("duplicate", "copy", f"a copy of {listed.duplicate_of}")
     elif facts.copies:

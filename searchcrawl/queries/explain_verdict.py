@@ -7,26 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from searchcrawl import urls
 from searchcrawl.codes import COPIES, REDIRECTS, REFUSED, ROBOTS_UNAVAILABLE, Code, describe_code, facts_of
 from searchcrawl.queries.explain_advice import locate
 from searchcrawl.queries.explain_context import Context, leads_outside
-from searchcrawl.queries.explain_reasons import Reason, build_reason, is_changed, parse_reason
+from searchcrawl.queries.explain_presence import IN, NOT_IN, describe_presence, explain_orphan
+from searchcrawl.queries.explain_reasons import Reason, Verdict, build_reason, is_changed, parse_reason
 from searchcrawl.rules import forgotten
 from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
-from searchcrawl.rules.failures import is_confirmed
-from searchcrawl.rules.lifecycle import is_evidence
 from searchcrawl.rules.redirects import read_target
-from searchcrawl.store.states import DocumentState, EndReason, FetchState, Leaving
+from searchcrawl.store.states import EndReason, FetchState
 from searchcrawl.store.urls.unfollowed_table import MOST_TARGETS, Nofollow
-from searchcrawl.store.urls.url_queries import UrlFacts
+from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState
 
-_IN: Final = "in the index"
-_NOT_IN: Final = "not in the index"
 #: No key sets the limit of 1,000 times the bytes sent.
 _MORE_THAN: Final = re.compile(r"more than ([0-9]+)(?![0-9]| times)")
 _WAITING: Final = {
@@ -34,14 +31,6 @@ _WAITING: Final = {
     UrlState.SENDING: "being delivered",
     UrlState.TODO: "to be fetched again: it is to be indexed, and its copy is gone from the cache",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """One sentence and its reasons: the first decided, the others would decide alike without it."""
-
-    text: str
-    reasons: Sequence[Reason]
 
 
 def find_verdict(context: Context) -> Verdict:
@@ -59,16 +48,16 @@ def find_verdict(context: Context) -> Verdict:
         # A rule about all URLs of the source refused it: the boundary itself lets it pass.
         step = "rewrite" if listed.rule.startswith("rewrite") else "boundary"
         reason = parse_reason(listed.rule, step, context.source)
-        return Verdict(f"{_describe_presence(context, facts)}: {describe_code(listed.code)}", [reason])
+        return Verdict(f"{describe_presence(context, facts)}: {describe_code(listed.code)}", [reason])
     if listed.fetch_state != FetchState.SETTLED:
         return _explain_unvisited(context, facts)
     reasons = _find_reasons_of_visit(context, facts)
     if reasons:
-        return Verdict(f"{_describe_presence(context, facts)}: {_describe_visit(context, facts)}", reasons)
+        return Verdict(f"{describe_presence(context, facts)}: {_describe_visit(context, facts)}", reasons)
     if listed.code == 200:
-        return _explain_good(context, facts)
+        return explain_orphan(context, facts) or _explain_good(context, facts)
     if listed.code in REDIRECTS:
-        text = f"{_NOT_IN}: {_describe_visit(context, facts)}, which no rule refuses now: the next run asks for it"
+        text = f"{NOT_IN}: {_describe_visit(context, facts)}, which no rule refuses now: the next run asks for it"
         return Verdict(text, [Reason(step="redirect", rule=f"leads to {read_target(listed.error)}")])
     said = listed.rule or listed.error or describe_code(listed.code)
     return _explain_lifted(context, f"refused at the last visit ({said})")
@@ -79,9 +68,9 @@ def explain_gone(context: Context) -> Verdict:
     name, file = context.source.name, context.source.file
     reason = Reason(step="source", rule="the file of the source is gone", file=file)
     if context.in_index:
-        text = f"{_IN}: no run visits it any more, as {file} is gone: put it back, or searchcrawl delete {name}"
+        text = f"{IN}: no run visits it any more, as {file} is gone: put it back, or searchcrawl delete {name}"
     else:
-        text = f"{_NOT_IN}: {file} is gone, so no run of {name} looks at it"
+        text = f"{NOT_IN}: {file} is gone, so no run of {name} looks at it"
     return Verdict(text, [reason])
 
 
@@ -90,17 +79,17 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
         return _explain_led(context, refusals)
     code = _code_of(refusals[0]) if refusals else int(Code.ROBOTS)
     if refusals and context.is_only_counted and context.run is not None:
-        return Verdict(f"{_NOT_IN}: {describe_code(code)}", refusals)
+        return Verdict(f"{NOT_IN}: {describe_code(code)}", refusals)
     refusals = refusals or context.list_robots_refusals()
     if refusals:
-        return Verdict(f"{_NOT_IN}: never seen, and it would be refused ({describe_code(code)})", refusals)
+        return Verdict(f"{NOT_IN}: never seen, and it would be refused ({describe_code(code)})", refusals)
     if context.is_start:
         file, key = locate(context.source, "start.urls" if context.source.start.urls else "start.files")
         reason = Reason(step="found", rule="a start URL", file=file, key=key)
-        return Verdict(f"{_NOT_IN}: the next run asks for it, as a start URL", [reason])
+        return Verdict(f"{NOT_IN}: the next run asks for it, as a start URL", [reason])
     if context.run is None:
         reason = Reason(step="found", rule="its source was never crawled")
-        return Verdict(f"{_NOT_IN}: {reason.rule}; the rules would let it pass", [reason])
+        return Verdict(f"{NOT_IN}: {reason.rule}; the rules would let it pass", [reason])
     takes_links = context.source.finds_urls and context.source.scope.follow_links
     # A link to it may have been refused by the rules of before, without a row.
     lifted = [
@@ -108,7 +97,7 @@ def _explain_unseen(context: Context, refusals: Sequence[Reason]) -> Verdict:
     ]
     if takes_links and (lifted or any(key.startswith(("scope.", "rewrite")) for key in context.changed)):
         text = (
-            f"{_NOT_IN} as yet: no rule refuses it as they are now; the next run reads all pages, and takes links to it"
+            f"{NOT_IN} as yet: no rule refuses it as they are now; the next run reads all pages, and takes links to it"
         )
         return Verdict(text, context.list_includes())
     return _explain_unfound(context)
@@ -122,23 +111,22 @@ def _explain_led(context: Context, refusals: Sequence[Reason]) -> Verdict:
         text = f"its page is in the index as {first.url}, which redirects to it"
     else:
         text = f"{first.url} redirects to it, and is not in the index either ({describe_code(first.code)})"
-    return Verdict(f"{_NOT_IN} by itself: {text}", [*reasons, *refusals])
+    return Verdict(f"{NOT_IN} by itself: {text}", [*reasons, *refusals])
 
 
 def _explain_unfound(context: Context) -> Verdict:
     """The verdict on a URL to which nothing led: because of a key, or because nothing that may be followed does."""
     source, run = context.source, context.run
+    unlinked = context.list_unlinked()
     if not source.finds_urls:
-        reason = build_reason("found", Decision(False, source.mode, key="mode"), source)
-        return Verdict(f"{_NOT_IN}: never seen: no URL is new with {reason.row_rule}", [reason])
+        return Verdict(f"{NOT_IN}: never seen: no URL is new with {unlinked[0].row_rule}", unlinked)
     sitemaps_off = source.start.sitemaps == "off"
     reasons = [build_reason("found", Decision(False, "off", key="start.sitemaps"), source)] if sitemaps_off else []
     listed = "no sitemap is read" if sitemaps_off else "no sitemap that was read lists it"
-    if not source.scope.follow_links:
-        reasons.insert(0, build_reason("found", Decision(False, "false", key="scope.follow_links"), source))
-        return Verdict(f"{_NOT_IN}: never seen: links are not followed, and {listed}", reasons)
+    if unlinked:
+        return Verdict(f"{NOT_IN}: never seen: links are not followed, and {listed}", [*unlinked, *reasons])
     unfollowed = context.list_unfollowed()
-    text = f"{_NOT_IN}: never seen: no page that was read has a link to it that may be followed"
+    text = f"{NOT_IN}: never seen: no page that was read has a link to it that may be followed"
     if unfollowed:
         text += f" ({unfollowed[0].rule})"
     elif context.unfollowed_cut:
@@ -151,10 +139,10 @@ def _explain_unfound(context: Context) -> Verdict:
 
 
 def _explain_outside(context: Context, facts: UrlFacts, refusals: Sequence[Reason]) -> Verdict:
-    presence = _describe_presence(context, facts)
+    presence = describe_presence(context, facts)
     # A run with these rules has settled it in this way already; otherwise the next run does.
     if context.in_index and facts.listed.code not in REFUSED:
-        presence = f"{_IN}, and leaves with the next run"
+        presence = f"{IN}, and leaves with the next run"
     return Verdict(f"{presence}: {describe_code(_code_of(refusals[0]))}", refusals)
 
 
@@ -166,7 +154,7 @@ def _code_of(refusal: Reason) -> int:
 
 def _explain_lifted(context: Context, refused: str) -> Verdict:
     """The verdict on a URL that a rule refused before, and that no rule refuses now."""
-    presence = f"{_IN}, and stays" if context.in_index else f"{_NOT_IN} as yet"
+    presence = f"{IN}, and stays" if context.in_index else f"{NOT_IN} as yet"
     return Verdict(f"{presence}: {refused}, by no rule as they are now", context.list_includes())
 
 
@@ -176,8 +164,8 @@ def _explain_unvisited(context: Context, facts: UrlFacts) -> Verdict:
     what = "being visited now" if now else "to be visited" if code == 0 else "to be visited again"
     so_far = f", so far {describe_code(code)}" if code not in (0, 200) else ""
     if context.in_index:
-        return Verdict(f"{_IN}, and {what}{so_far}", context.list_includes())
-    return Verdict(f"{_NOT_IN}: {what}{so_far}", [Reason(step="visit", rule=what)])
+        return Verdict(f"{IN}, and {what}{so_far}", context.list_includes())
+    return Verdict(f"{NOT_IN}: {what}{so_far}", [Reason(step="visit", rule=what)])
 
 
 def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
@@ -185,14 +173,14 @@ def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
     # The index filter was applied at its visit: only rules that were edited since can refuse it.
     refusals = context.list_filter_refusals() if any(key.startswith("keep.") for key in context.changed) else []
     if refusals:
-        leaves = f"{_IN}, and leaves with the next run" if context.in_index else f"{_NOT_IN} as yet, and will not be"
+        leaves = f"{IN}, and leaves with the next run" if context.in_index else f"{NOT_IN} as yet, and will not be"
         return Verdict(f"{leaves}: {refusals[0].text}", refusals)
     waits = _WAITING.get(context.state) if context.state is not None else None
     if context.in_index:
-        return Verdict(_IN if waits is None else f"{_IN}, and a newer version is {waits}", context.list_includes())
+        return Verdict(IN if waits is None else f"{IN}, and a newer version is {waits}", context.list_includes())
     if waits is None:
         held = "kept in the cache, and not sent" if facts.place is not None else "removed, or never sent"
-        return Verdict(f"{_NOT_IN}: {held}", [Reason(step="index", rule=held)])
+        return Verdict(f"{NOT_IN}: {held}", [Reason(step="index", rule=held)])
     source = context.source
     if source.no_delivery_key is not None and context.state in {UrlState.CACHED, UrlState.SENDING}:
         rule = source.mode if source.no_delivery_key == "mode" else "true"
@@ -201,32 +189,6 @@ def _explain_good(context: Context, facts: UrlFacts) -> Verdict:
             f"not yet in the index: fetched, and nothing is delivered because of {reason.row_rule}", [reason]
         )
     return Verdict(f"not yet in the index: {waits}", [Reason(step="index", rule=waits)])
-
-
-def _describe_presence(context: Context, facts: UrlFacts) -> str:
-    """Says whether the index has it, and whether it is about to be removed."""
-    listed = facts.listed
-    if not context.in_index:
-        return _NOT_IN
-    if facts.quarantine_run is not None:
-        return f"{_IN}, and its removal waits in quarantine"
-    if facts.rejected_run is not None:
-        return f"{_IN}, and stays: its removal was rejected"
-    if listed.document_state == DocumentState.REMOVING:
-        return f"{_IN}, and being removed"
-    if listed.code in COPIES or listed.code == Code.DISPLAY_URL_CLASH:
-        return f"{_IN}, and leaves at the end of a run in which the index has the other page as it is now"
-    if listed.code in REDIRECTS and listed.rule is None:
-        return f"{_IN}, and leaves once the page that it leads to was fetched or is gone"
-    keys = context.source.lifecycle
-    if not is_confirmed(listed.code, facts.failures, remove_on=keys.remove_on, confirmations=keys.gone_confirmations):
-        return f"{_IN}, and leaves once this was seen in {keys.gone_confirmations} runs"
-    if facts.leaving == Leaving.FAILED:
-        return f"{_IN}, and leaves at the end of a completed run, because it failed in {facts.failed_runs} in a row"
-    # An excluded target is evidence only if its rule is new.
-    if facts.leaving or (not leads_outside(listed) and is_evidence(listed.code, listed.rule, keys.remove_on)):
-        return f"{_IN}, and leaves at the end of a run"
-    return f"{_IN} as it was, and the last visit brought nothing better"
 
 
 def _describe_visit(context: Context, facts: UrlFacts) -> str:
@@ -259,7 +221,7 @@ def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason
         relation = "its canonical URL is" if listed.code == Code.NOT_CANONICAL else "a copy of"
         return [Reason(step="duplicate", rule=f"{relation} {listed.duplicate_of or 'another URL'}")]
     if listed.code == Code.DISPLAY_URL_CLASH:
-        return [Reason(step="display", rule=f"shown with the URL of {listed.duplicate_of or 'another page'}")]
+        return [_build_clash(context, listed)]
     if listed.code in REDIRECTS or leads_outside(listed):
         return _find_reasons_of_redirect(context, facts)
     step = facts_of(listed.code).step
@@ -268,6 +230,15 @@ def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason
     if listed.rule is not None:
         return [parse_reason(listed.rule, step, context.source)]
     return _find_fetch_limit(context, facts)
+
+
+def _build_clash(context: Context, listed: ListedUrl) -> Reason:
+    """Another page is shown with the same URL: by the mapping that counts for this one, if any does."""
+    rule = f"shown with the URL of {listed.duplicate_of or 'another page'}"
+    pairs = [urls.resolve(display.from_) for display in context.source.display] if listed.display_url is None else []
+    matching = [(len(prefix), number) for number, prefix in enumerate(pairs) if listed.url.startswith(prefix)]
+    key = f"display[{max(matching)[1]}]" if matching else ""
+    return build_reason("display", Decision(False, rule, key=key), context.source)
 
 
 def _find_reasons_of_redirect(context: Context, facts: UrlFacts) -> Sequence[Reason]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,27 @@ def test_explain_when_links_may_not_be_followed_then_their_pages_and_what_says_s
     )
     assert lifted["verdict"].startswith("not in the index as yet: no rule refuses it as they are now")
     assert kept["decided_by"] == by_rel["decided_by"]
+
+
+def test_explain_when_canonical_links_count_for_nothing_then_the_step_says_why(filled: FilledStore) -> None:
+    chain = [f"/c{number}" for number in range(13)]
+    filled.fetch(*chain, "/to-do", "/failed", "/other")
+    filled.admit("/waiting")
+    filled.settle("/failed", 503)
+    named = dict(pairwise(chain)) | {"/to-do": "/waiting", "/other": "/failed"}
+    keys = {filled.ids[page]: urls.key(SITE + target) for page, target in named.items()}
+    with filled.database.write_once() as transaction:
+        duplicate_key_table.set_keys(transaction, "canonical_key", keys)
+
+    told = {page: ask(filled, SITE + page) for page in ("/c0", "/to-do", "/other", "/c11")}
+
+    found = {
+        page: step["detail"] for page, each in told.items() for step in each["steps"] if step["step"] == "canonical"
+    }
+    assert found == {
+        "/c0": f"it names {SITE}/c1: more than 10 canonical links follow each other",
+        "/to-do": f"it names {SITE}/waiting: that URL is still to be visited",
+        # Its document is good, whatever became of its last visit.
+        "/other": f"it names {SITE}/failed",
+        "/c11": f"it names {SITE}/c12",
+    }

@@ -254,3 +254,36 @@ def find_duplicates(transaction: Transaction, url_ids: Sequence[int]) -> dict[in
         for survivor, *copy in transaction.execute(query.order_by(copies.c.duplicate_of, copies.c.place)):
             found.setdefault(survivor, []).append(Copy(*copy))
     return found
+
+
+class CanonicalTarget(NamedTuple):
+    """A row that is named as canonical, with the code of its last visit, and what its document names in turn.
+
+    ``is_good``: it has a document that may stand for others, unless it only redirects (``redirected``).
+    """
+
+    code: int
+    is_good: bool = False
+    redirected: bool = False
+    canonical_key: int | None = None
+
+
+def follow_canonicals(transaction: Transaction, source_id: int, key: int, *, most: int) -> list[CanonicalTarget]:
+    """The chain of canonical links that begins with the row of this key, up to ``most``; it ends where it comes back."""
+    documents_of_source, found, passed = DuplicateKeys(transaction, source_id), list[CanonicalTarget](), {key}
+    while len(found) < most:
+        code = select(urls.c.code).where(urls.c.source_id == source_id, urls.c.key == key)
+        visited: int | None = transaction.execute(code).scalar()
+        if visited is None:
+            break
+        good = [each for each in documents_of_source.find_by_url([key]) if each.code != _CLASH]
+        if not good:
+            found.append(CanonicalTarget(visited))
+            break
+        following = good[0].canonical_key
+        found.append(CanonicalTarget(visited, True, good[0].redirected, following))
+        if following is None or following in passed:
+            break
+        key = following
+        passed.add(key)
+    return found

@@ -1,0 +1,314 @@
+"""L1: what ``explain`` says of URLs that were in the index, or that need more than one run, against what was made."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.acceptance.support_explain import FILE, Asking, with_advice
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_quarantine import decide
+from tests.acceptance.support_stories import page
+from tests.site.client import SiteProcess
+from tests.site.toml_text import to_toml
+from tests.stored_rows import execute
+
+HOST: Final = "www.acme.test"
+SOFT: Final = "soft.acme.test"
+AWAY: Final = "elsewhere.test"
+WORDS: Final = "barometer " * 30
+PLAIN: Final = ("a", "b", "orphan", "forgot", "aside", "locked", "d1/x", "d2/x", "off", "out", "hop", "old", "noindex")
+NAMING: Final = ("n-outside", "n-old", "n-hop", "n-noindex", "n-missing", "n-header", "one", "two")
+
+
+def naming(target: str) -> str:
+    return page(target, text=target + WORDS, head=f'<link rel="canonical" href="{target}">')
+
+
+def set_start(site: SiteProcess, *, without: str = "") -> None:
+    """The page that links to all others."""
+    names = [name for name in (*PLAIN, *NAMING) if name != without]
+    links = [*(f"/{name}.html" for name in names), site.url(SOFT, "/any.html")]
+    site.set_page(HOST, "/", page("start", *links, text=WORDS))
+
+
+def build(site: SiteProcess) -> None:
+    naming_pages = {
+        "n-outside": naming(site.url(AWAY, "/x.html")),
+        "n-old": naming("/old.html"),
+        "n-hop": naming("/hop.html"),
+        "n-noindex": naming("/noindex.html"),
+        "n-missing": naming("/missing.html"),
+        "one": naming("/two.html"),
+        "two": naming("/one.html"),
+    }
+    bodies = {f"/{name}.html": page(name, text=name + WORDS) for name in PLAIN}
+    bodies |= {f"/{name}.html": body for name, body in naming_pages.items()}
+    bodies["/n-header.html"] = page("header", text="header" + WORDS)
+    bodies["/noindex.html"] = page("no", text="no" + WORDS, head='<meta name="robots" content="noindex">')
+    site.set_pages(HOST, {**bodies, "/landing.html": page("l", text="l" + WORDS)})
+    set_start(site)
+    site.set_page(HOST, "/n-header.html", headers={"Link": f'<{site.url(AWAY, "/y.html")}>; rel="canonical"'})
+    for name, status, target in (
+        ("off", 302, "/private/x.html"),
+        ("out", 301, site.url(AWAY, "/new.html")),
+        ("hop", 302, "/landing.html"),
+        ("old", 301, "/a.html"),
+    ):
+        site.set_page(HOST, f"/{name}.html", "", status=status, headers={"Location": target})
+    site.set_page(HOST, "/private/x.html", page("x", text="private" + WORDS))
+    site.set_page(AWAY, "/new.html", page("new", text="new" + WORDS))
+    site.set_behaviour(HOST, path="/locked.html", status=401)
+    site.set_behaviour(HOST, path="/aside.html", status=503)
+    site.set_behaviour(SOFT, status=200, body=page("soft", text="Nobody knows this page."))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlProject]:
+    with SiteProcess() as site:
+        build(site)
+        www = site.url(HOST, "")
+        made = new_project(
+            tmp_path_factory.mktemp("later"),
+            site,
+            start={"urls": [f"{www}/"], "sitemaps": "off"},
+            scope={"include_hosts": [HOST, SOFT], "exclude_urls": ["*/private/*"]},
+            fetch={"retries": 0},
+            lifecycle={"orphans": "delete", "max_delete_documents": 0},
+            login={"type": "basic", "url": f"{www}/", "username": "u", "password": "p"},
+            display=[{"from": f"{www}/d{n}/", "to": "http://shown.test/d/"} for n in (1, 2)],
+        )
+        yield made
+
+
+class Told(NamedTuple):
+    """What ``explain`` says: the beginning of the verdict, rule, key and edit of what decided, the detail of a step."""
+
+    verdict: str
+    rule: str
+    key: str | None = None
+    edit: tuple[str, str, Any] | None = None
+    step: tuple[str, str] | None = None
+
+
+GONE_404: Final = "404 Not Found"
+NAMED_BY_NOTHING: Final = "no page, sitemap or start list names it any more"
+INDEXED: Final = ("in the index", HOST, "scope.include_hosts")
+#: By path or URL, after the first run; ``{www}`` is the origin of the site.
+FIRST: Final = {
+    "/a.html": Told(*INDEXED),
+    "{away}/new.html": Told(
+        "not in the index: 955, outside the boundary",
+        "no include matches",
+        "scope.include_hosts",
+        ("add", "scope.include_hosts", AWAY),
+    ),
+    "/out.html": Told(
+        "not in the index: 954, it moved for good to another URL: {away}/new.html",
+        "no include matches",
+        "scope.include_hosts",
+        ("add", "scope.include_hosts", AWAY),
+    ),
+    "/off.html": Told(
+        "not in the index: 955, outside the boundary: {www}/private/x.html",
+        "*/private/*",
+        "scope.exclude_urls",
+        ("remove", "scope.exclude_urls", "*/private/*"),
+    ),
+    "/d1/x.html": Told(*INDEXED),
+    "/d2/x.html": Told(
+        "not in the index: 956, another page is shown with the same URL: {www}/d1/x.html",
+        "shown with the URL of {www}/d1/x.html",
+        "display[1]",
+        ("remove", "display[1]", None),
+        ("display", "shown with the URL of {www}/d1/x.html"),
+    ),
+    "/forgot.html": Told("not in the index: 955, outside the boundary", "{www}/forgot.html", "forget"),
+    "/aside.html": Told(
+        "not in the index: 966, set aside, because it stopped the crawler",
+        "966, set aside, because it stopped the crawler",
+        step=("visit", "not until the source file is edited: it stopped the crawler again and again"),
+    ),
+    "/locked.html": Told("not in the index: 959, the login failed", "959, the login failed"),
+    "{soft}/any.html": Told(
+        "not in the index: 965, it looks like the host's answer to any URL",
+        "sentinel: what the host answers to any path",
+    ),
+    "/landing.html": Told(
+        "not in the index by itself: its page is in the index as {www}/hop.html", "{www}/hop.html redirects to it"
+    ),
+    "/n-outside.html": Told(
+        *INDEXED,
+        step=(
+            "canonical",
+            "it names {away}/x.html: refused by scope.include_hosts: no include matches (sources/demo.toml); to admit it",
+        ),
+    ),
+    "/n-header.html": Told(
+        *INDEXED, step=("canonical", "its header Link names {away}/y.html: refused by scope.include_hosts: no include")
+    ),
+    "/n-old.html": Told(
+        *INDEXED,
+        step=("canonical", "it names {www}/old.html: that URL: 954, it moved for good to another URL"),
+    ),
+    "/n-hop.html": Told(
+        *INDEXED, step=("canonical", "it names {www}/hop.html: that URL only redirects to another one")
+    ),
+    "/n-noindex.html": Told(
+        *INDEXED,
+        step=("canonical", "it names {www}/noindex.html: that URL: 952, fetched, and not to be indexed"),
+    ),
+    "/n-missing.html": Told(*INDEXED, step=("canonical", "it names {www}/missing.html: that URL: 404 Not Found")),
+    "/one.html": Told(
+        *INDEXED,
+        step=("canonical", "it names {www}/two.html: canonical links lead from there back to this page"),
+    ),
+}  # fmt: skip
+
+
+#: After the second run, whose removals wait.
+IN_QUARANTINE: Final = {
+    "/orphan.html": Told(
+        f"in the index, and its removal waits in quarantine: {NAMED_BY_NOTHING}",
+        "delete",
+        "lifecycle.orphans",
+        ("set", "lifecycle.orphans", "check"),
+        ("removal", "run 2 would have removed more than the limits on deleting allow (orphan)"),
+    )
+}
+#: After two more, of which the first was rejected.
+LATER: Final = {
+    "/orphan.html": Told(
+        f"not in the index: removed: {NAMED_BY_NOTHING}",
+        "delete",
+        "lifecycle.orphans",
+        ("set", "lifecycle.orphans", "check"),
+        ("removal", "removed by run 2 (orphan); searchcrawl undelete 2 takes it back"),
+    ),
+    "/a.html": Told(
+        f"in the index, and stays: its removal was rejected: {GONE_404}",
+        GONE_404,
+        step=("removal", "the removal by run 3 was rejected (404): it stays until there is other evidence"),
+    ),
+    "/b.html": Told(
+        f"in the index, and its removal waits in quarantine: {GONE_404}",
+        GONE_404,
+        step=("removal", "run 4 would have removed more than the limits on deleting allow (404)"),
+    ),
+}
+
+
+def check(project: CrawlProject, situations: Mapping[str, Told]) -> list[dict[str, Any]]:
+    """Compares what is said with what was made; returns what is said."""
+    site = project.site
+    origins = {name: site.url(host, "") for name, host in (("www", HOST), ("soft", SOFT), ("away", AWAY))}
+    with closing(Asking(project.folder)) as asking:
+        told = asking.asked([(path if "{" in path else "{www}" + path).format(**origins) for path in situations])
+    for expected, found in zip(situations.values(), told, strict=True):
+        decided = found["decided_by"]
+        assert found["verdict"].startswith(expected.verdict.format(**origins)), found
+        assert (decided["rule"], decided["key"]) == (expected.rule.format(**origins), expected.key), found
+        if expected.edit is not None:
+            proposal = decided["proposal"]
+            assert (proposal["action"], proposal["key"], proposal["value"]) == expected.edit, found
+        if expected.step is not None:
+            name, detail = expected.step
+            details = [step["detail"] for step in found["steps"] if step["step"] == name]
+            assert any(one.startswith(detail.format(**origins)) for one in details), found
+    return told
+
+
+def test_explain_when_pages_were_removed_or_are_about_to_be_then_it_says_so_and_its_advice_brings_them_back(
+    project: CrawlProject,
+) -> None:
+    site, folder, www = project.site, project.folder, project.site.url(HOST, "")
+    project.crawl()
+    execute(folder, "UPDATE urls SET code = 966, due_ms = NULL, error = NULL WHERE url LIKE '%/aside.html'")
+    project.command("forget", f"{www}/forgot.html", "--yes")
+    first = check(project, FIRST)
+    set_start(site, without="orphan")
+    project.crawl()
+    check(project, IN_QUARANTINE)
+    decide(project, "approve")
+    site.delete_page(HOST, "/a.html")
+    project.crawl()
+    decide(project, "reject")
+    site.delete_page(HOST, "/b.html")
+    project.crawl()
+    later = check(project, LATER)
+
+    # What it says would admit them does, all at once; the pages that are gone stay as they are.
+    refused = [told["decided_by"] for told in (*first, *later) if told["decided_by"].get("proposal")]
+    forgotten = [reason for reason in refused if reason["file"] == "forgotten.txt"]
+    edits = list({json.dumps(reason["proposal"], sort_keys=True): reason for reason in refused}.values())
+    file, lines = folder / FILE, folder / "forgotten.txt"
+    edited = with_advice(tomllib.loads(file.read_text("utf-8")), [one for one in edits if one not in forgotten])
+    file.write_text(to_toml(edited), "utf-8")
+    kept = [line for line in lines.read_text("utf-8").splitlines() if line != forgotten[0]["proposal"]["value"]]
+    lines.write_text("".join(f"{line}\n" for line in kept), "utf-8")
+    site.clear_behaviours()
+    assert project.crawl().exit_code in {0, 9}
+    with closing(Asking(folder)) as asking:
+        paths = ("d2/x", "off", "orphan", "forgot", "aside", "locked")
+        after = asking.asked([*(f"{www}/{path}.html" for path in paths), site.url(AWAY, "/new.html")])
+    assert [told["url"] for told in after if not told["in_index"]] == []
+    _check_without_its_file(project)
+
+
+def _check_without_its_file(project: CrawlProject) -> None:
+    """The file of the source is moved away: its documents stay where they are."""
+    file, www = project.folder / FILE, project.site.url(HOST, "")
+    file.rename(project.folder / "away.toml")
+    told = [
+        json.loads(project.command("explain", f"{www}{path}", "--json").stdout) for path in ("/one.html", "/x.html")
+    ]
+    assert [each["decided_by"]["rule"] for each in told] == ["the file of the source is gone"] * 2
+    assert [each["in_index"] for each in told] == [True, False]
+    assert told[0]["verdict"].endswith(f"as {FILE} is gone: put it back, or searchcrawl delete demo")
+    (project.folder / "away.toml").rename(file)
+
+
+def test_explain_when_a_run_delivers_nothing_or_is_full_then_the_key_is_named_and_its_edit_admits(
+    project: CrawlProject, tmp_path: Path
+) -> None:
+    site = project.site
+    www = site.url(HOST, "")
+    limited = new_project(
+        tmp_path,
+        site,
+        start={"urls": [f"{www}/"], "sitemaps": "off"},
+        scope={"include_hosts": [HOST], "max_urls": 3},
+        fetch={"retries": 0},
+        test=True,
+    )
+    limited.crawl()
+    tried = {
+        "/orphan.html": Told(
+            "not in the index: 955, outside the boundary", "3", "scope.max_urls", ("raise", "scope.max_urls", 3)
+        ),
+        "/": Told(
+            "not yet in the index: fetched, and nothing is delivered because of test: true",
+            "true",
+            "test",
+            ("set", "test", False),
+        ),
+    }
+
+    told = check(limited, tried)
+
+    with closing(Asking(tmp_path)) as asking:
+        [examined] = asking.edited({**asking.written, "mode": "examine", "test": False}, [f"{www}/"]) or [{}]
+    assert examined["verdict"].endswith("nothing is delivered because of mode: examine")
+    file = tmp_path / FILE
+    written = tomllib.loads(file.read_text("utf-8"))
+    file.write_text(to_toml(with_advice(written, [each["decided_by"] for each in told])), "utf-8")
+    limited.crawl()
+    with closing(Asking(tmp_path)) as asking:
+        after = asking.asked([f"{www}/", f"{www}/forgot.html"])
+    assert [each["in_index"] for each in after] == [True, True]
