@@ -207,6 +207,20 @@ def cuts(passed: dict[str, int], *, first: int = 1, last: bool = True, skip: Seq
     return found
 
 
+def cuts_at_any(passed: dict[str, int], *, first: int, step: int) -> list[Cut]:
+    """Kills at the n-th failpoint of a run, whatever its name, for each n-th of ``step``; each also with another kill after it.
+
+    The second one strikes while the next start recovers, or later.
+    """
+    last = sum(passed.values())
+    found = []
+    for number in range(first, last + 1, step):
+        # Beyond it the start may have ended before: it has less to do.
+        second = random.Random(number).randint(1, max(1, (last - number) // 2))
+        found += [Cut((f"any:{number}",)), Cut((f"any:{number}", f"any:{second}"))]
+    return found
+
+
 def chains(texts: Sequence[str], passed: dict[str, int]) -> list[Cut]:
     """A round for each text: its failpoints by turns, one kill in each start, ``:last`` for the last passing of a run."""
     return [

@@ -93,6 +93,11 @@ class Processes(Starts):
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait()
+        except BaseException:
+            # Ctrl-C, which the process does not get.
+            process.kill()
+            process.wait()
+            raise
         finally:
             with self._lock:
                 self._running.discard(process)

@@ -24,8 +24,8 @@ _BEAT = "lease.renew"
 #: No crawl passes them; the tests of these commands do.
 _OF_COMMANDS = {name for name in failpoints.NAMES if name.startswith(("forget.", "source.", "recrawl.", "repair."))}
 FORGETFUL = {"threshold_mb": 0.1, "preserve": False}
-#: Of hundreds of passings (requests, records) not all are tried, also not in the soak.
-_SOAK_PASSINGS = 25
+#: Tests that share the hundreds of failpoints that a crawl passes.
+_PIECES = 10
 #: Without what has no bearing on the index, which the initial crawl covers.
 _SOLR_MAINTENANCE = ("delete.selected", "delete.sent", "delete.marked", "index.acked", "batch.marked", "commit.sent")
 
@@ -220,15 +220,19 @@ def all_kinds(initial: Kind, maintenance: Kind, forgetful: Kind, forgetful_maint
 
 
 @pytest.mark.soak
-def test_crawls_when_killed_at_all_passings_then_end_as_if_undisturbed(all_kinds: list[Kind]) -> None:
-    lines: list[str] = []
-    for kind in all_kinds:
-        lines += kind.rounds(kill_rounds.cuts(kind.passed, first=_SOAK_PASSINGS, skip=[_BEAT]))
+@pytest.mark.pairs
+@pytest.mark.parametrize("piece", range(_PIECES))
+@pytest.mark.parametrize("kind", ["initial", "maintenance", "forgetful", "forgetful_maintenance", "compacting"])
+def test_crawls_when_killed_at_each_passing_and_again_during_recovery_then_end_as_if_undisturbed(
+    request: pytest.FixtureRequest, kind: str, piece: int
+) -> None:
+    crawls: Kind = request.getfixturevalue(kind)
 
-    assert lines == []
+    assert crawls.rounds(kill_rounds.cuts_at_any(crawls.passed, first=piece + 1, step=_PIECES)) == []
 
 
 @pytest.mark.soak
+@pytest.mark.pairs
 def test_crawls_when_killed_at_many_random_moments_then_end_as_if_undisturbed(all_kinds: list[Kind]) -> None:
     lines: list[str] = []
     for seed, kind in enumerate(all_kinds):

@@ -253,7 +253,7 @@ AT_ONCE: Final = 20
 
 
 @pytest.mark.soak
-@pytest.mark.matrix
+@pytest.mark.pairs
 @pytest.mark.parametrize("number", range(-(-LIVES // AT_ONCE)))
 def test_index_in_many_whole_lives_then_nothing_leaves_it_by_mistake(number: int) -> None:
     live(LongLife, SEED + number, AT_ONCE, phases=(Phase.generate, Phase.shrink))
