@@ -32,14 +32,16 @@ COUNTS: Final[Mapping[str, str]] = {
 #: Kept with the counters of a run and not shown as such: pages that ended with 959, pages that were not asked for as
 #: their host had asked for a pause, by how many URLs the counters and the table differed at the end (an error of the
 #: program), and whether every start URL failed. Of a run that delivers nothing: the removals that wait, and whether they
-#: pass a limit on deleting.
+#: pass a limit on deleting. Documents of the index that were looked at when the run ended, and how many of them differed.
 LOGIN_FAILURES: Final = "login_failures"
 HELD_BACK: Final = "held_back"
 MISCOUNTED: Final = "miscounted"
 NO_START: Final = "no_start"
 UNSENT_REMOVALS: Final = "unsent_removals"
 PAST_LIMITS: Final = "past_limits"
-_HIDDEN: Final = (LOGIN_FAILURES, HELD_BACK, MISCOUNTED, NO_START, UNSENT_REMOVALS, PAST_LIMITS)
+LOOKED_AT: Final = "looked_at"
+DIFFERING: Final = "differing"
+_HIDDEN: Final = (LOGIN_FAILURES, HELD_BACK, MISCOUNTED, NO_START, UNSENT_REMOVALS, PAST_LIMITS, LOOKED_AT, DIFFERING)
 
 
 def sum_up(*counts: Mapping[str, int]) -> Counter[str]:

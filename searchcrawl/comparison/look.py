@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final, NamedTuple
@@ -14,6 +14,7 @@ from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.sources.project import Project
 from searchcrawl.store.documents import comparison_table
+from searchcrawl.store.documents.comparison_table import BelievedDocument
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.runs import run_table
 
@@ -96,18 +97,46 @@ def look_at_sample(index: SearchIndex, database: Database, name: str) -> Finding
     source_id = database.read(partial(run_table.find_source, name=name))
     if source_id is None:
         return None
+    sample = _take_sample(index, database, name, source_id)
+    missing = {row for row in sample.believed if sample.version_of(row) is None}
+    lost = [row for row in sample.differing if (sample.version_of(row) or 0) < row.crawl_version]
+    return _describe(
+        name, len(sample.believed), missing=len(missing.intersection(lost)), lost=len(lost), back=len(sample.back)
+    )
+
+
+def count_differing(index: SearchIndex, database: Database, name: str, source_id: int) -> tuple[int, int]:
+    """Looks at a sample of a source; returns how many documents it has, and how many differ. Raises as above."""
+    sample = _take_sample(index, database, name, source_id)
+    return len(sample.believed) + sample.removed, len(sample.differing) + len(sample.back)
+
+
+class _Sample(NamedTuple):
+    """Documents that an index should have, and what it has of them; ``back`` are ``removed`` ones that it has."""
+
+    believed: Sequence[BelievedDocument]
+    differing: Sequence[BelievedDocument]
+    removed: int
+    back: Collection[BelievedDocument]
+    ids: Mapping[int, str]
+    versions: Mapping[str, int]
+
+    def version_of(self, row: BelievedDocument) -> int | None:
+        return self.versions.get(self.ids[row.url_id])
+
+
+def _take_sample(index: SearchIndex, database: Database, name: str, source_id: int) -> _Sample:
     believed = database.read(partial(comparison_table.sample, source_id=source_id))
     removed = database.read(partial(comparison_table.sample_removed, source_id=source_id))
     ids = {row.url_id: urls.document_id(name, row.url) for row in [*believed, *removed]}
     versions = index.find_versions(ids.values())
-    missing = [row for row in believed if ids[row.url_id] not in versions]
-    older = [row for row in believed if versions.get(ids[row.url_id], row.crawl_version) < row.crawl_version]
+    other = [row for row in believed if versions.get(ids[row.url_id]) != row.crawl_version]
     back = {row for row in removed if ids[row.url_id] in versions}
     # Another process may have changed them meanwhile.
-    lost = database.read(partial(comparison_table.keep_unchanged, rows=[*missing, *older]))
+    differing = database.read(partial(comparison_table.keep_unchanged, rows=other)) if other else other
     if back:
         back &= {*database.read(partial(comparison_table.sample_removed, source_id=source_id))}
-    return _describe(name, len(believed), missing=len(set(lost) & {*missing}), lost=len(lost), back=len(back))
+    return _Sample(believed, differing, len(removed), back, ids, versions)
 
 
 def _describe(name: str, looked: int, *, missing: int, lost: int, back: int) -> Finding | None:

@@ -11,6 +11,7 @@ from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.delivery import delivery_queue, removals, undelivered
 from searchcrawl.delivery.batch_sender import BatchSender
+from searchcrawl.delivery.end_look import look_at_end
 from searchcrawl.delivery.index_retry import IndexRetry
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.index.receiver import Receiver
@@ -141,6 +142,8 @@ class DeliveryThread:
                 self._deliver_nothing()
             if run.shutdown.failure is None and self._completed:
                 purge_old(run, [number for number, _ in self._cache.list_segments()])
+            if run.shutdown.failure is None and run.delivers:
+                look_at_end(run, self._receiver)
         except DeliveryError as error:
             run.delivery_failure = error
             logger.error("documents wait for the index: %s", error)

@@ -11,6 +11,7 @@ from searchcrawl.comparison.bring_together import bring_together, prepare_resend
 from searchcrawl.delivery import delivery_queue
 from searchcrawl.delivery.batch_sender import open_sender
 from searchcrawl.delivery.delivery_queue import Sent
+from searchcrawl.delivery.end_look import forget_end_look
 from searchcrawl.index.receiver import Receiver, SearchIndex
 from searchcrawl.operations.source_lease import check_delivers, lease_source
 from searchcrawl.run import Run
@@ -82,6 +83,8 @@ def resend(
             sent = send_waiting(run, receiver, retry_seconds, on_progress)
             to_fetch = run.read(lambda transaction: comparison_table.count_to_fetch(transaction, run.source_id))
             done = sent._replace(to_fetch=to_fetch)
+            if not (to_fetch or done.failed):
+                forget_end_look(run)
             if to_fetch:
                 logger.warning(
                     "%s: the next run fetches %d documents that the cache does not have", source.name, to_fetch

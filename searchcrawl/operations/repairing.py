@@ -9,6 +9,7 @@ from typing import Final
 from searchcrawl.comparison.second_look import Difference, spool_differences
 from searchcrawl.comparison.spool import Spool
 from searchcrawl.delivery.batch_sender import open_sender
+from searchcrawl.delivery.end_look import forget_end_look
 from searchcrawl.delivery.removals import Limits
 from searchcrawl.exceptions import ConfigurationError, SourceBusy
 from searchcrawl.index.receiver import SearchIndex
@@ -86,6 +87,8 @@ class Repair:
             sender.retry.attempt(self.index.ping)
             mending = Mending(run, self.index, sender, foreign=foreign, beyond_limits=self.beyond_limits)
             mending.mend(differences, done)
+            if all(each.mended for each in done):
+                forget_end_look(run)
         name = run.source.name
         if mending.held_back is not None:
             self.held_back[name] = mending.held_back

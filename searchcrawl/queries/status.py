@@ -12,9 +12,11 @@ from searchcrawl.codes import Code
 from searchcrawl.comparison.look import IndexLook
 from searchcrawl.counters import (
     COUNTS,
+    DIFFERING,
     DISCOVERED,
     HELD_BACK,
     LOGIN_FAILURES,
+    LOOKED_AT,
     MISCOUNTED,
     NO_START,
     PAST_LIMITS,
@@ -41,6 +43,8 @@ from searchcrawl.store.urls.url_classes import UrlClass
 _MOST_PATTERNS: Final = 500
 #: URLs that are named in one warning.
 _MOST_SHOWN: Final = 3
+#: The code of the warning about what the last run saw of the index when it ended.
+INDEX_DIFFERS: Final = "index_differs"
 #: The state of a source whose last run finished, by the exit code of the run; ``failed`` for others.
 _FINISHED_STATES: Final[Mapping[int | None, str]] = {
     Exit.DONE: "finished",
@@ -65,7 +69,8 @@ def describe_status(
     status = database.read(partial(_read_status, source=source, versions=versions, preserve=preserve))
     found = None if index is None else index.find(database, source.name)
     if found is not None:
-        status["warnings"].insert(0, found._asdict())
+        # It says more, and is newer, than what the last run saw.
+        status["warnings"] = [found._asdict(), *(each for each in status["warnings"] if each["code"] != INDEX_DIFFERS)]
     return status
 
 
@@ -99,6 +104,7 @@ def _read_status(
         "warnings": [
             *_warn_of_source(source),
             *_warn_of_counters(run),
+            *_warn_of_end_look(source.name, run),
             *_warn_of_no_delivery(source, run, totals["waiting"], executing=executing),
             *_warn_of_run(source, run, totals["waiting"], resending=resending, executing=executing),
             *_warn_of_documents(source.name, totals["quarantined"], refused=refused, lost=lost),
@@ -200,6 +206,16 @@ def _warn_of_counters(run: RunRow) -> Iterator[dict[str, str]]:
     if wrong := abs(missed) or run.counts.get(MISCOUNTED, 0):
         yield _build_warning(
             "counters", f"the counters of run {run.id} do not add up, by {wrong} URLs: the URL table is right"
+        )
+
+
+def _warn_of_end_look(name: str, run: RunRow) -> Iterator[dict[str, str]]:
+    """Says what the look at the index found when the run ended, as long as nobody mended it."""
+    if differing := run.counts.get(DIFFERING, 0):
+        yield _build_warning(
+            INDEX_DIFFERS,
+            f"when run {run.id} ended {differing} of {run.counts.get(LOOKED_AT, 0)} documents that were looked at differed in "
+            f"the index: searchcrawl verify {name} --repair",
         )
 
 

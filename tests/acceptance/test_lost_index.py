@@ -9,11 +9,15 @@ from typing import Any, Final
 
 import pytest
 
+from searchcrawl import urls
+from searchcrawl.sources.loading import load_project
 from tests import backends
 from tests.acceptance.support_project import CrawlProject, new_project
 from tests.acceptance.support_stories import page, pages, run, source
 from tests.crawl_forks import COMMANDS
 from tests.site.client import SiteProcess, configure, source_toml
+from tests.solr_server import free_port
+from tests.tampering import tamper
 
 HOST: Final = "lost.acme.test"
 NAMES: Final = tuple(f"page{number:02}" for number in range(12))
@@ -258,3 +262,29 @@ def test_resend_when_removals_wait_then_their_documents_go_in_and_still_wait(pro
     assert done == (sent(len(ALL)), 0)
     assert len(waiting) == len(gone)
     assert missing(project) == []
+
+
+@pytest.mark.matrix
+def test_run_when_documents_were_altered_behind_its_back_then_its_end_and_status_say_so_until_they_are_mended(
+    project: CrawlProject,
+) -> None:
+    run(project)
+    good = project.log()
+    url = project.site.url(HOST, "/page03.html")
+    altered = {"url": url, "access_url": url, "source": "demo", "checksum": "00", "crawl_version": 1}
+    tamper(load_project(project.folder), put={urls.document_id("demo", url): altered})
+
+    after = run(project)
+    codes = [warning["code"] for warning in after.ended.status["warnings"]]
+    configure(project.folder, index={"type": "solr", "url": f"http://127.0.0.1:{free_port()}/solr/pages"})
+    away = warned(project)
+    configure(project.folder)
+    mended = project.command("verify", "demo", "--repair")
+
+    assert "13 documents of the index were looked at: it has them as the table says" in good
+    assert (
+        "1 of 13 documents that were looked at differ in the index: searchcrawl verify demo --repair" in project.log()
+    )
+    assert (after.ended.exit_code, codes) == (0, ["index_older"])
+    assert "1 of 13 documents" in away["index_differs"]
+    assert (mended.returncode, warned(project)) == (0, {})
