@@ -78,10 +78,9 @@ def compute_fields_digest(page: Page, *, known: bytes | None = None) -> bytes:
     It is ``known`` where the page still has this digest, made in the way of its version: so a new way of making them
     changes no document, and one that changes for another reason gets a digest of the new version.
     """
-    version = _find_version(known)
-    if version in _WAYS and _mark(version, _WAYS[version](page)) == known:
+    version, newest = _find_version(known), max(_WAYS)
+    if version != newest and version in _WAYS and _mark(version, _WAYS[version](page)) == known:
         return known or b""
-    newest = max(_WAYS)
     return _mark(newest, _WAYS[newest](page))
 
 
