@@ -26,6 +26,7 @@ from searchcrawl.store.urls.replay_table import StoredAnswer
 logger = logging.getLogger(__name__)
 
 _PAGE: Final = 200
+_TEMPORARY: Final = 302
 #: So many pages are read for a request, or so many bytes of them, and one page.
 _GROUP_PAGES: Final = 32
 _GROUP_BYTES: Final = 1 << 20
@@ -37,7 +38,12 @@ _FURTHER: Final = "further_answers"
 class _Expected(NamedTuple):
     place: Place
     hops: tuple[Hop, ...]
+    redirected: bool
     body_bytes: int
+
+    def find_hops(self, claim: Claim) -> tuple[Hop, ...]:
+        """The redirects that led to the page; one to the URL that gave it where no more is known of them."""
+        return self.hops or ((Hop(claim.url, _TEMPORARY),) if self.redirected else ())
 
 
 class Claims(NamedTuple):
@@ -92,7 +98,7 @@ class ReplayMiddleware:
                 fields_bytes=answer.fields_bytes,
             )
             hops = tuple(Hop(hop["url"], hop["code"]) for hop in orjson.loads(answer.redirects or "[]"))
-            self._expected[answer.url_id] = _Expected(place, hops, answer.content_length)
+            self._expected[answer.url_id] = _Expected(place, hops, answer.redirected, answer.content_length)
 
     async def process_request(self, request: Request) -> Response:
         claim = find_claim(request)
@@ -101,7 +107,7 @@ class ReplayMiddleware:
         further = self._take_further(claim)
         first, *others = await asyncio.to_thread(self._read, [claim, *(other for _, other in further)])
         try:
-            answer = self._answer(request, first, self._expected[claim.url_id].hops)
+            answer = self._answer(request, first, self._expected[claim.url_id].find_hops(claim))
         except DamagedRecord as error:
             if self._claims is not None:
                 for host, other in reversed(further):
@@ -114,12 +120,12 @@ class ReplayMiddleware:
         """Claims whose pages are read together with that of ``claim``."""
         further: list[tuple[str, Claim]] = []
         expected, claims = self._expected[claim.url_id], self._claims
-        if claims is None or self._alone or expected.hops:
+        if claims is None or self._alone or expected.find_hops(claim):
             return further
         size = expected.body_bytes
         while size < _GROUP_BYTES and len(further) < _GROUP_PAGES - 1 and (found := claims.take()) is not None:
             host, other = found
-            if self._expected[other.url_id].hops:
+            if self._expected[other.url_id].find_hops(other):
                 claims.put_back(other, host)
                 break
             further.append(found)
@@ -154,6 +160,8 @@ class ReplayMiddleware:
         taken = len(find_redirects(request))
         if hops and page.base_url is None:
             raise DamagedRecord(f"an earlier release stored {page.url} without the URL that it led to")
+        if page.base_url is not None and not hops:
+            raise DamagedRecord(f"an earlier release stored {page.url} without the redirects to {page.base_url}")
         if taken < len(hops):
             target = hops[taken + 1].url if taken + 1 < len(hops) else page.base_url
             location = {b"Location": (target or page.url).encode()}

@@ -24,7 +24,10 @@ _ROWS: Final = urls.outerjoin(documents, documents.c.url_id == urls.c.id)
 
 
 class StoredAnswer(NamedTuple):
-    """A row, the redirects of its last visit as JSON, where its record is (``cache.segment.Place``), and its bytes."""
+    """A row, the redirects of its last visit as JSON, where its record is (``cache.segment.Place``), and its bytes.
+
+    ``redirected``: the page came from another URL, also where the row has been refused since, and does not say how.
+    """
 
     url_id: int
     redirects: str | None
@@ -33,6 +36,7 @@ class StoredAnswer(NamedTuple):
     response_bytes: int
     fields_bytes: int
     content_length: int
+    redirected: bool = False
 
 
 def find(transaction: Transaction, source_id: int, *, after: int, limit: int, horizon_ms: int) -> list[StoredAnswer]:
@@ -43,7 +47,13 @@ def find(transaction: Transaction, source_id: int, *, after: int, limit: int, ho
     """
     columns = documents.c.segment, documents.c.record_offset, documents.c.response_bytes, documents.c.fields_bytes
     query = (
-        select(urls.c.id, urls.c.redirects, *columns, documents.c.content_length)
+        select(
+            urls.c.id,
+            urls.c.redirects,
+            *columns,
+            documents.c.content_length,
+            documents.c.answered_key.is_not(None),
+        )
         .select_from(_ROWS)
         .where(unindexed(urls.c.source_id) == source_id, urls.c.id > after, _has_answer(horizon_ms))
         .order_by(urls.c.id)
@@ -55,7 +65,9 @@ def find(transaction: Transaction, source_id: int, *, after: int, limit: int, ho
 def _has_answer(horizon_ms: int) -> ColumnElement[bool]:
     # A process that died may have claimed it. One that was reopened for a visit (``recrawl``) has no moment.
     claimed = and_(_READ_WELL, urls.c.due_ms > 0)
-    again = and_(_TODO, or_(claimed, urls.c.code.in_(sorted(REFUSED))))
+    # Where redirects led to what was refused, they are none of the record, and may lead to another page now.
+    refused = and_(urls.c.code.in_(sorted(REFUSED)), urls.c.redirects.is_(None))
+    again = and_(_TODO, or_(claimed, refused))
     due = and_(_SETTLED, urls.c.due_ms <= horizon_ms, _READ_WELL)
     has_record = and_(documents.c.segment.is_not(None), documents.c.state != int(DocumentState.RECORD_LOST))
     return and_(or_(again, due), has_record)

@@ -56,7 +56,17 @@ class Waiting:
 @pytest.fixture
 def cache(tmp_path: Path) -> tuple[DocumentCache, list[Place]]:
     """A cache with a hundred pages."""
-    cache = DocumentCache(tmp_path / "cache")
+    return fill(tmp_path, base_url=None)
+
+
+@pytest.fixture
+def led(tmp_path: Path) -> tuple[DocumentCache, list[Place]]:
+    """The same; all pages came from another URL."""
+    return fill(tmp_path, base_url="http://a.test/target")
+
+
+def fill(folder: Path, *, base_url: str | None) -> tuple[DocumentCache, list[Place]]:
+    cache = DocumentCache(folder / "cache")
     writer = cache.open_writer(1, 0)
     places = []
     for number in range(100):
@@ -67,7 +77,7 @@ def cache(tmp_path: Path) -> tuple[DocumentCache, list[Place]]:
             body=b"<p>%d" % number,
             fetched_at=datetime(2026, 1, 1, tzinfo=UTC),
             fields={"content": f"text {number}"},
-            base_url="http://a.test/target",
+            base_url=base_url,
         )
         places.append(writer.append(page))
     writer.close()
@@ -120,8 +130,34 @@ def test_replay_when_a_page_came_by_redirects_then_it_has_a_request_of_its_own(c
 
     assert [number_of(each) for each in ask(middleware)[1]] == [1, 2]
     assert waiting.given_back == [3]
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        ({"redirects": '[{"url": "http://a.test/3", "code": 301}]'}, 301),
+        # The row was refused since: it says nothing of its redirects.
+        ({"redirected": True}, 302),
+    ],
+)
+def test_replay_when_a_page_came_from_another_url_then_a_redirect_leads_there(
+    led: Any, said: dict[str, Any], status: int
+) -> None:
+    waiting = Waiting([4])
+    middleware = make(led, waiting, changed={3: answer_of(3, led[1][3])._replace(**said)})
+
     response, further = ask(middleware, 3)
-    assert (response.status, response.headers["Location"], further) == (301, b"http://a.test/target", [])
+
+    assert (response.status, response.headers["Location"], further) == (status, b"http://a.test/target", [])
+
+
+def test_replay_when_nothing_but_its_record_says_that_a_page_was_redirected_then_it_is_given_up(led: Any) -> None:
+    middleware = make(led, Waiting([]))
+
+    with pytest.raises(VisitEnded):
+        ask(middleware, 3)
+
+    assert middleware.given_up == {3}
 
 
 def test_replay_when_a_record_is_damaged_then_only_its_row_is_given_up(cache: Any) -> None:
