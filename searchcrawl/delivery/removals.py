@@ -14,7 +14,7 @@ from searchcrawl.delivery.evidence import select_with_evidence
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.lifecycle import is_within_limits
 from searchcrawl.run import Run
-from searchcrawl.store.batches import removal_table
+from searchcrawl.store.batches import batch_table, removal_table
 from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.batches.removal_table import RemovalCandidate
 from searchcrawl.store.documents import document_table
@@ -84,6 +84,9 @@ def carry_out(sender: BatchSender, find: Callable[[Transaction], list[RemovalCan
     They do not count towards the limits. Yields, page by page, how many there were and how many the index acknowledged.
     """
     yield from _send_left(sender)
+    for batch in sender.run.read(partial(batch_table.find_emptied, source_id=sender.run.source_id)):
+        # Its receipts are there; the process died before the index made them visible.
+        sender.commit(batch)
     while rows := sender.run.read(find):
         yield len(rows), remove(sender, rows, counted=False)
 

@@ -166,6 +166,20 @@ def test_decided_when_killed_in_the_middle_then_the_next_call_or_run_completes_i
     assert is_verified(project)
 
 
+@pytest.mark.matrix
+def test_approve_when_killed_before_the_index_committed_then_the_next_call_commits(project: CrawlProject) -> None:
+    run(project)
+    delete(project, "alpha", "beta")
+
+    killed = COMMANDS.run(project.folder, "quarantine", "approve", "demo", SEARCHCRAWL_FAILPOINT="delete.marked")
+    again = decide(project, "approve")
+
+    # Its removals have their receipts: nothing is left to be sent.
+    assert (killed.returncode, again["documents"]) == (-signal.SIGKILL, 0)
+    assert left(project) == set(NAMES[2:])
+    assert is_verified(project)
+
+
 @pytest.mark.parametrize("action", ["approve", "restore"])
 def test_decided_when_the_index_is_away_then_exit_6_and_nothing_is_lost(project: CrawlProject, action: str) -> None:
     run(project)

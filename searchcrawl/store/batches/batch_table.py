@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, func, insert, literal, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, exists, func, insert, literal, or_, select, update
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.run_schema import batches
@@ -99,6 +99,17 @@ def find_unfinished(transaction: Transaction, source_id: int) -> list[SealedBatc
     query = (
         select(batches.c.id, batches.c.crawl_version, batches.c.state)
         .where(batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED))
+        .order_by(batches.c.id)
+    )
+    return [SealedBatch(row.id, row.crawl_version, BatchState(row.state)) for row in transaction.execute(query)]
+
+
+def find_emptied(transaction: Transaction, source_id: int) -> list[SealedBatch]:
+    """Batches that are not yet committed by the index, and that no document names: removals with their receipts."""
+    named = exists().where(documents.c.source_id == source_id, documents.c.batch_id == batches.c.id)
+    query = (
+        select(batches.c.id, batches.c.crawl_version, batches.c.state)
+        .where(batches.c.source_id == source_id, batches.c.state < int(BatchState.COMMITTED), ~named)
         .order_by(batches.c.id)
     )
     return [SealedBatch(row.id, row.crawl_version, BatchState(row.state)) for row in transaction.execute(query)]
