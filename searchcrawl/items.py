@@ -126,7 +126,7 @@ class Document:
 
     By the spider: ``base_url`` is the URL that gave the body: the claim's, or where redirects led. ``body`` has its
     content codings undone. ``mimetype`` is the type that the header says, or that the first bytes look like.
-    ``canonical`` is what a Link header names. ``cached`` is the answer where it comes from the cache, and the same text
+    ``answered_url`` is the identity of that URL, None: the claim's. ``canonical`` is what a Link header names. ``cached`` is the answer where it comes from the cache, and the same text
     would be read from it as before.
 
     By the index filter, before the body is read: ``refusal`` is the rule of ``[keep]`` that refuses the document by
@@ -157,6 +157,7 @@ class Document:
     canonical_link: Link | None = None
     display_url: str | None = None
     redirects: tuple[Hop, ...] = ()
+    answered_url: str | None = None
     cached: CachedAnswer | None = None
     etag: str | None = None
     last_modified: str | None = None

@@ -126,7 +126,7 @@ def build_key(url: str | None) -> int | None:
 
 def build_answered_key(document: Document) -> int | None:
     """The key of the URL that gave a page, where redirects led there; None: the page answered itself."""
-    return urls.key(document.base_url) if document.redirects else None
+    return urls.key(document.answered_url or document.base_url) if document.redirects else None
 
 
 def _note_answering_url(document: Document, group: Group) -> None:

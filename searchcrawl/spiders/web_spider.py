@@ -37,6 +37,7 @@ class WebSpider(SourceSpider):
                 # An answer of the cache has the time when it came.
                 fetched_at=response.meta.get("fetched_at") or clock.now(),
                 redirects=redirects,
+                answered_url=self.run.rewriting.identity.strip(response.url) if redirects else None,
                 cached=_find_cached(response, headers),
                 canonical=canonical,
                 # Validators belong to the URL that answered.

@@ -22,6 +22,7 @@ from tests.stored_rows import execute
 HOST: Final = "www.acme.test"
 SOFT: Final = "soft.acme.test"
 AWAY: Final = "elsewhere.test"
+TRAPS: Final = "traps.acme.test"
 WORDS: Final = "barometer " * 30
 PLAIN: Final = ("a", "b", "orphan", "forgot", "aside", "locked", "d1/x", "d2/x", "off", "out", "hop", "old", "noindex")
 NAMING: Final = ("n-outside", "n-old", "n-hop", "n-noindex", "n-missing", "n-header", "one", "two")
@@ -207,7 +208,9 @@ LATER: Final = {
 def check(project: CrawlProject, situations: Mapping[str, Told]) -> list[dict[str, Any]]:
     """Compares what is said with what was made; returns what is said."""
     site = project.site
-    origins = {name: site.url(host, "") for name, host in (("www", HOST), ("soft", SOFT), ("away", AWAY))}
+    origins = {
+        name: site.url(host, "") for name, host in (("www", HOST), ("soft", SOFT), ("away", AWAY), ("traps", TRAPS))
+    }
     with closing(Asking(project.folder)) as asking:
         told = asking.asked([(path if "{" in path else "{www}" + path).format(**origins) for path in situations])
     for expected, found in zip(situations.values(), told, strict=True):
@@ -312,3 +315,54 @@ def test_explain_when_a_run_delivers_nothing_or_is_full_then_the_key_is_named_an
     with closing(Asking(tmp_path)) as asking:
         after = asking.asked([f"{www}/", f"{www}/forgot.html"])
     assert [each["in_index"] for each in after] == [True, True]
+
+
+_PATTERN: Final = "max_urls_per_pattern = 6 of {traps}/n/{{n}}.html"
+BEYOND_LIMITS: Final = {
+    "{traps}/n/8.html": Told(
+        "not in the index: 961, beyond a limit that ends traps",
+        _PATTERN,
+        "scope.max_urls_per_pattern",
+        ("raise", "scope.max_urls_per_pattern", 6),
+    ),
+    "{traps}/n/99.html": Told(
+        "not in the index: never seen, and it would be refused (961", _PATTERN, "scope.max_urls_per_pattern"
+    ),
+    "{traps}/same/99.html": Told(
+        "not in the index: never seen, and it would be refused (961",
+        "{traps}/same/{{n}}.html",
+        "scope.trap_after",
+        ("set", "scope.trap_after", 0),
+    ),
+}
+
+
+def test_explain_when_a_limit_on_traps_refuses_then_it_is_named_and_its_edit_admits(
+    project: CrawlProject, tmp_path: Path
+) -> None:
+    site = project.site
+    paths = [f"/n/{number}.html" for number in range(9)]
+    # Other words each, and the same ones.
+    bodies = {
+        path: page(path, text=" ".join(f"{letter * n}{letter}z" for n in range(1, 60)))
+        for path, letter in zip(paths, "abcdefghi", strict=True)
+    }
+    bodies |= {f"/same/{number}.html": page("same", text=f"{WORDS} {number}") for number in range(6)}
+    site.set_pages(TRAPS, {"/": page("start", *bodies, text=WORDS), **bodies})
+    limited = new_project(
+        tmp_path,
+        site,
+        start={"urls": [site.url(TRAPS)], "sitemaps": "off"},
+        scope={"include_hosts": [TRAPS], "max_urls_per_pattern": 6, "trap_after": 3},
+        fetch={"retries": 0},
+    )
+    limited.crawl()
+    told = check(limited, BEYOND_LIMITS)
+    file = tmp_path / FILE
+    written = tomllib.loads(file.read_text("utf-8"))
+    file.write_text(to_toml(with_advice(written, [each["decided_by"] for each in told])), "utf-8")
+    limited.crawl()
+    with closing(Asking(tmp_path)) as asking:
+        admitted, unlinked = asking.asked([site.url(TRAPS, path) for path in ("/n/8.html", "/same/99.html")])
+    assert admitted["in_index"]
+    assert unlinked["decided_by"]["rule"] == "no link to it was followed"

@@ -167,7 +167,8 @@ def build(site: SiteProcess) -> None:
     site.delete_page(HOST, "/missing.html")
     site.set_page(HOST, "/old.html", "", status=301, headers={"Location": "/new.html"})
     site.set_page(HOST, "/t", "", status=302, headers={"Location": "/target-of-t.html"})
-    site.set_page(HOST, "/hop.html", "", status=302, headers={"Location": "/only-by-hop.html"})
+    site.set_page(HOST, "/hop.html", "", status=302, headers={"Location": "/only-by-hop.html?jsessionid=1"})
+    site.set_page(HOST, "/only-by-hop.html?jsessionid=1", bodies["/only-by-hop.html"])
     site.set_page(HOST, "/sheet.pdf", make_pdf("a sheet"), content_type="application/pdf")
     site.set_page(HOST, "/robots.txt", "User-agent: *\nDisallow: /tmp/\n", content_type="text/plain")
     listed = f"<url><loc>{site.url(HOST, '/listed.html')}</loc></url>"

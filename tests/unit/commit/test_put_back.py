@@ -22,7 +22,8 @@ from searchcrawl.store.batches.batch_table import SealedBatch
 from searchcrawl.store.documents import former_table
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
-from searchcrawl.store.urls import outlink_table, url_table
+from searchcrawl.store.urls import outlink_table, unfollowed_table, url_table
+from searchcrawl.store.urls.unfollowed_table import Nofollow, Unfollowed
 from tests.unit.commit.support_world import SITE, SOURCE, Page, World, some_page
 
 NAMES = "abcdefgh"
@@ -176,3 +177,22 @@ def test_kept_versions_when_documents_change_twice_then_the_first_counts_until_t
         assert len(former_table.load_sketches(transaction, 1, limit=100)) == 3
         assert not former_table.forget(transaction, 1, until_run=1)
         assert former_table.load_sketches(transaction, 1, limit=100) == []
+
+
+def test_documents_when_they_are_put_back_then_what_the_other_text_says_of_links_is_forgotten(
+    database: Database,
+) -> None:
+    world = Watched(database, random.Random(1), site={name: Page(body=name) for name in NAMES})
+    world.add(NAMES)
+    world.crawl()
+    world.now_ms += 1_000_000
+    world.site["a"] = Page(body="turned")
+    world.visit(world._claims())
+    with database.write_once() as transaction:
+        found = [Unfollowed(page, Nofollow.REL, [7]) for page in (1, len(NAMES))]
+        unfollowed_table.add(transaction, 1, found)
+    world.put_back()
+
+    with database.read_once() as transaction:
+        left = transaction.execute(text("SELECT url_id FROM unfollowed_links")).scalars().all()
+    assert left == [len(NAMES)]
