@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.extensions.memusage import MemoryUsage
 from scrapy.http import Response
 from scrapy.logformatter import LogFormatter
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.settings import BaseSettings
+from twisted.python.failure import Failure
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.composition import compose, compose_dry_run, compose_replay
@@ -37,7 +38,7 @@ from searchcrawl.http.redirect_middleware import RedirectMiddleware
 from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.turn_middleware import TurnMiddleware
 from searchcrawl.http.visit_end import OutcomeMiddleware
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import Document, Outcome, VisitEnds
 from searchcrawl.login.login_middleware import LoginMiddleware
 from searchcrawl.robots.robots_middleware import RobotsMiddleware
 from searchcrawl.run import Run
@@ -141,13 +142,30 @@ class StageManager(ItemPipelineManager):
         self._only_ours = all(type(pipeline).__module__.startswith("searchcrawl.") for pipeline in middlewares)
 
     async def process_item_async(self, item: Any) -> Any:
-        if not self._only_ours:
-            return await super().process_item_async(item)
+        if isinstance(item, VisitEnds):
+            for end in item.ends:
+                await self._process_end(end)
+            return item
+        return await self._process(item) if self._only_ours else await super().process_item_async(item)
+
+    async def _process(self, item: Any) -> Any:
         for process_item in self._stages:
             item = process_item(item)
             if not isinstance(item, Document | Outcome):
                 item = await item
         return item
+
+    async def _process_end(self, end: Document | Outcome) -> None:
+        """As Scrapy does with an item of its own."""
+        try:
+            await self._process(end)
+        except Exception as error:
+            logger.exception("%s cannot be processed", end.claim.url)
+            crawler: Any = self.crawler
+            failure = Failure(error)  # type: ignore[no-untyped-call]
+            await crawler.signals.send_catch_log_async(
+                signal=signals.item_error, item=end, response=None, spider=crawler.spider, failure=failure
+            )
 
 
 class SearchcrawlAddon:

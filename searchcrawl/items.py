@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -120,6 +120,18 @@ class CachedAnswer(NamedTuple):
     record_id: str
 
 
+class Answer(NamedTuple):
+    """The answer that a visit brought: the URL that gave it, its headers and decoded body, and the redirects to it."""
+
+    claim: Claim
+    url: str
+    headers: Headers
+    body: bytes
+    fetched_at: datetime
+    redirects: tuple[Hop, ...] = ()
+    cached: CachedAnswer | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A page that was fetched with status 200; each item pipeline fills in its part (``addon.py`` has their order).
@@ -189,6 +201,12 @@ class Outcome:
     last_modified: str | None = None
     stopped_worker: bool = False
     unasked: bool = False
+
+
+class VisitEnds(NamedTuple):
+    """The ends of several visits, which pass the item pipelines one after the other."""
+
+    ends: Sequence[Document | Outcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_redirects
-from searchcrawl.items import CachedAnswer, Claim, Hop, Outcome
+from searchcrawl.items import Answer, CachedAnswer, Claim, Hop, Outcome
 from searchcrawl.stages import stages_of
 from searchcrawl.store.urls.replay_table import StoredAnswer
 
@@ -30,7 +30,7 @@ _TEMPORARY: Final = 302
 #: So many pages are read for a request, or so many bytes of them, and one page.
 _GROUP_PAGES: Final = 32
 _GROUP_BYTES: Final = 1 << 20
-_COMPONENTS: Final = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES")
+_COMPONENTS: Final = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES")
 #: The key of ``Request.meta`` for ``find_further``.
 _FURTHER: Final = "further_answers"
 
@@ -75,7 +75,7 @@ class ReplayMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> ReplayMiddleware:
         middleware = stages_of(crawler).get(cls)
-        # Those of a user's own expect a request for each page.
+        # Those of a user's own expect a request and an item for each page.
         middleware._alone = any(
             not load_object(component).__module__.startswith("searchcrawl.")
             for name in _COMPONENTS
@@ -105,14 +105,16 @@ class ReplayMiddleware:
         if claim is None:
             raise IgnoreRequest("a request of a user's own code: nothing is sent while pages are processed again")
         further = self._take_further(claim)
-        first, *others = await asyncio.to_thread(self._read, [claim, *(other for _, other in further)])
         try:
+            first, *others = await asyncio.to_thread(self._read, [claim, *(other for _, other in further)])
             answer = self._answer(request, first, self._expected[claim.url_id].find_hops(claim))
-        except DamagedRecord as error:
+        except BaseException as error:
             if self._claims is not None:
                 for host, other in reversed(further):
                     self._claims.put_back(other, host)
-            raise VisitEnded(self._give_up(claim, error)) from None
+            if isinstance(error, DamagedRecord):
+                raise VisitEnded(self._give_up(claim, error)) from None
+            raise
         request.meta[_FURTHER] = [self._end(other, page) for (_, other), page in zip(further, others, strict=True)]
         return answer
 
@@ -141,11 +143,13 @@ class ReplayMiddleware:
         except DamagedRecord as error:
             return error
 
-    def _end(self, claim: Claim, page: StoredPage | DamagedRecord) -> Response | Outcome:
+    def _end(self, claim: Claim, page: StoredPage | DamagedRecord) -> Answer | Outcome:
         try:
-            return self._answer(Request(claim.url, meta={"claim": claim, "verbatim_url": True}), page, ())
+            page = _check(page, ())
         except DamagedRecord as error:
             return self._give_up(claim, error)
+        self.pages += page.status == _PAGE
+        return Answer(claim, claim.url, page.headers, page.body, page.fetched_at, cached=self._build_cached(page))
 
     def _give_up(self, claim: Claim, error: DamagedRecord) -> Outcome:
         logger.error("%s; %s is fetched again", error, claim.url)
@@ -155,29 +159,39 @@ class ReplayMiddleware:
 
     def _answer(self, request: Request, page: StoredPage | DamagedRecord, hops: tuple[Hop, ...]) -> Response:
         """The answer of a row; raises DamagedRecord."""
-        if isinstance(page, DamagedRecord):
-            raise page
+        page = _check(page, hops)
         taken = len(find_redirects(request))
-        if hops and page.base_url is None:
-            raise DamagedRecord(f"an earlier release stored {page.url} without the URL that it led to")
-        if page.base_url is not None and not hops:
-            raise DamagedRecord(f"an earlier release stored {page.url} without the redirects to {page.base_url}")
         if taken < len(hops):
             target = hops[taken + 1].url if taken + 1 < len(hops) else page.base_url
             location = {b"Location": (target or page.url).encode()}
             return Response(request.url, status=hops[taken].code, headers=location, request=request)
         self.pages += page.status == _PAGE
         request.meta["fetched_at"] = page.fetched_at
-        text = page.fields.get("content")
-        if self._claims is not None and isinstance(text, str):
-            request.meta["cached"] = CachedAnswer(page.body, page.headers, text, page.record, page.record_id)
+        request.meta["cached"] = self._build_cached(page)
         headers = Headers()
         for name, value in page.headers:
             headers.appendlist(name, value)
         return Response(request.url, status=page.status, headers=headers, body=page.body, request=request)
 
+    def _build_cached(self, page: StoredPage) -> CachedAnswer | None:
+        text = page.fields.get("content")
+        if self._claims is None or not isinstance(text, str):
+            return None
+        return CachedAnswer(page.body, page.headers, text, page.record, page.record_id)
 
-def find_further(response: Response) -> Sequence[Response | Outcome]:
+
+def _check(page: StoredPage | DamagedRecord, hops: tuple[Hop, ...]) -> StoredPage:
+    """A page that was read; raises DamagedRecord where it cannot be replayed after these redirects."""
+    if isinstance(page, DamagedRecord):
+        raise page
+    if hops and page.base_url is None:
+        raise DamagedRecord(f"an earlier release stored {page.url} without the URL that it led to")
+    if page.base_url is not None and not hops:
+        raise DamagedRecord(f"an earlier release stored {page.url} without the redirects to {page.base_url}")
+    return page
+
+
+def find_further(response: Response) -> Sequence[Answer | Outcome]:
     """The answers of further claims that came with one, and the ends of those whose record cannot be read."""
-    further: Sequence[Response | Outcome] = response.meta.get(_FURTHER, ())
+    further: Sequence[Answer | Outcome] = response.meta.get(_FURTHER, ())
     return further

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from searchcrawl.codes import Code
 from searchcrawl.http.visit_end import VisitEnded, find_claim, find_failure, find_redirects, join_lines
-from searchcrawl.items import Outcome
+from searchcrawl.items import Answer, Document, Outcome
 from searchcrawl.run import Run, begin
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import VERSIONS
@@ -55,6 +55,10 @@ class SourceSpider(Spider):
 
     def handle_response(self, response: Response) -> Any:
         """Yields the documents of a response, which the item pipelines read."""
+        raise NotImplementedError
+
+    def build_document(self, answer: Answer) -> Document:
+        """The document of an answer, before it is read."""
         raise NotImplementedError
 
     def handle_failure(self, failure: Failure) -> list[Outcome]:

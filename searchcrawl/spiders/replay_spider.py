@@ -9,7 +9,7 @@ from scrapy.http import Response
 
 from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.http.replay_middleware import ReplayMiddleware, find_further
-from searchcrawl.items import Document, Outcome
+from searchcrawl.items import Document, Outcome, VisitEnds
 from searchcrawl.run import Run
 from searchcrawl.spiders.base_spider import SourceSpider
 from searchcrawl.spiders.spider_loader import find_spider_class
@@ -21,14 +21,13 @@ class ReplaySpider(SourceSpider):
     #: Read by the add-on: what would request is left out.
     replay = True
 
-    def handle_response(self, response: Response) -> Iterator[Document | Outcome]:
-        """Yields the documents of a response, and of those that came with it."""
+    def handle_response(self, response: Response) -> Iterator[Document | VisitEnds]:
+        """Yields the document of a response, and those of the answers that came with it."""
         yield from super().handle_response(response)
-        for further in find_further(response):
-            if isinstance(further, Outcome):
-                yield further
-            else:
-                yield from super().handle_response(further)
+        further = find_further(response)
+        if further:
+            ends = [end if isinstance(end, Outcome) else self.build_document(end) for end in further]
+            yield VisitEnds(ends)
 
 
 def replay_pages(process: AsyncCrawlerProcess, run: Run) -> int:

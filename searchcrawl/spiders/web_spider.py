@@ -8,7 +8,7 @@ from searchcrawl import clock
 from searchcrawl.convert.registry import find_mimetype
 from searchcrawl.html.links import find_header_canonical
 from searchcrawl.http.visit_end import find_redirects
-from searchcrawl.items import CachedAnswer, Document, Headers
+from searchcrawl.items import Answer, CachedAnswer, Document, Headers
 from searchcrawl.spiders.base_spider import SourceSpider
 
 
@@ -18,33 +18,46 @@ class WebSpider(SourceSpider):
     def handle_response(self, response: Response) -> list[Document]:
         """The response as the one document that the item pipelines take."""
         headers = tuple((name, value) for name, values in response.headers.items() for value in values)
-        links = response.headers.getlist(b"Link")
-        canonical = (
-            find_header_canonical([one.decode("latin-1") for one in links], base_url=response.url) if links else None
+        answer = Answer(
+            claim=response.meta["claim"],
+            url=response.url,
+            headers=headers,
+            body=response.body,
+            # An answer of the cache has the time when it came.
+            fetched_at=response.meta.get("fetched_at") or clock.now(),
+            redirects=find_redirects(response.request) if response.request else (),
+            cached=_find_cached(response, headers),
         )
+        return [self.build_document(answer)]
+
+    def build_document(self, answer: Answer) -> Document:
+        """The document of an answer, before it is read."""
+        headers = answer.headers
+        last = {name.lower(): value for name, value in headers}
+        return Document(
+            claim=answer.claim,
+            base_url=answer.url,
+            code=200,
+            headers=headers,
+            body=answer.body,
+            mimetype=find_mimetype(answer.body, headers),
+            fetched_at=answer.fetched_at,
+            redirects=answer.redirects,
+            answered_url=self.run.rewriting.identity.strip(answer.url) if answer.redirects else None,
+            cached=answer.cached,
+            canonical=self._find_canonical(answer) if b"link" in last else None,
+            # Validators belong to the URL that answered.
+            etag=None if answer.redirects else _decode(last.get(b"etag")),
+            last_modified=_decode(last.get(b"last-modified")),
+        )
+
+    def _find_canonical(self, answer: Answer) -> str | None:
+        links = [value.decode("latin-1") for name, value in answer.headers if name.lower() == b"link"]
+        canonical = find_header_canonical(links, base_url=answer.url)
         if canonical is not None and not self.run.rewriting.rewrites:
             # A session id in it may be another one each time.
             canonical = self.run.rewriting.identity.strip(canonical)
-        redirects = find_redirects(response.request) if response.request else ()
-        return [
-            Document(
-                claim=response.meta["claim"],
-                base_url=response.url,
-                code=200,
-                headers=headers,
-                body=response.body,
-                mimetype=find_mimetype(response.body, headers),
-                # An answer of the cache has the time when it came.
-                fetched_at=response.meta.get("fetched_at") or clock.now(),
-                redirects=redirects,
-                answered_url=self.run.rewriting.identity.strip(response.url) if redirects else None,
-                cached=_find_cached(response, headers),
-                canonical=canonical,
-                # Validators belong to the URL that answered.
-                etag=None if redirects else _decode(response.headers.get(b"ETag")),
-                last_modified=_decode(response.headers.get(b"Last-Modified")),
-            )
-        ]
+        return canonical
 
 
 def _find_cached(response: Response, headers: Headers) -> CachedAnswer | None:

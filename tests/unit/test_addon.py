@@ -6,11 +6,12 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.utils.test import get_crawler
 
 from searchcrawl.addon import COMPONENTS, StageManager
-from searchcrawl.items import Outcome
+from searchcrawl.items import Outcome, VisitEnds
 from tests.factories import claim
 
 
@@ -62,3 +63,32 @@ def test_stage_manager_when_pipelines_answer_later_or_drop_then_as_with_scrapys_
     assert found.code == 404
     with pytest.raises(DropItem):
         asyncio.run(StageManager(Dropping(), crawler=get_crawler()).process_item_async(item))
+
+
+class Failing:
+    """A stage that fails at one visit, and notes the others."""
+
+    __module__ = "searchcrawl.tests"
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def process_item(self, item: Outcome) -> object:
+        if item.claim.url_id == 2:
+            raise ValueError("broken")
+        self.seen.append(item.claim.url_id)
+        return item
+
+
+def test_stages_when_one_of_several_visits_fails_then_it_is_reported_and_the_others_go_on() -> None:
+    stage, crawler, failed = Failing(), get_crawler(), list[int]()
+
+    def note(item: Outcome, failure: object) -> None:
+        failed.append(item.claim.url_id)
+
+    crawler.signals.connect(note, signal=signals.item_error)
+    ends = VisitEnds([Outcome(claim=claim(number), code=200) for number in (1, 2, 3)])
+
+    asyncio.run(StageManager(stage, crawler=crawler).process_item_async(ends))
+
+    assert (stage.seen, failed) == ([1, 3], [2])

@@ -19,9 +19,10 @@ from scrapy.settings import BaseSettings
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place, StoredPage
+from searchcrawl.exceptions import CacheError
 from searchcrawl.http.replay_middleware import Claims, ReplayMiddleware, find_further
 from searchcrawl.http.visit_end import VisitEnded
-from searchcrawl.items import Claim, Outcome
+from searchcrawl.items import Answer, Claim, Outcome
 from searchcrawl.stages import Stages
 from searchcrawl.store.urls.replay_table import StoredAnswer
 
@@ -93,14 +94,14 @@ def make(
     return middleware
 
 
-def ask(middleware: ReplayMiddleware, number: int = 0) -> tuple[Response, list[Response | Outcome]]:
+def ask(middleware: ReplayMiddleware, number: int = 0) -> tuple[Response, list[Answer | Outcome]]:
     request = Request(f"http://a.test/{number}", meta={"claim": claim_of(number)})
     response = asyncio.run(middleware.process_request(request))
     return response, list(find_further(response))
 
 
-def number_of(answer: Response | Outcome) -> int:
-    claim = answer.claim if isinstance(answer, Outcome) else answer.meta["claim"]
+def number_of(answer: Response | Answer | Outcome) -> int:
+    claim = answer.meta["claim"] if isinstance(answer, Response) else answer.claim
     return int(claim.url_id)
 
 
@@ -111,8 +112,9 @@ def test_replay_when_pages_are_small_then_many_come_with_one_request(cache: Any)
     response, further = ask(middleware)
 
     assert [number_of(each) for each in (response, *further)] == list(range(32))
-    assert all(isinstance(each, Response) and each.body == b"<p>%d" % number_of(each) for each in further)
-    assert [each.meta["cached"].text for each in further[:2] if isinstance(each, Response)] == ["text 1", "text 2"]
+    assert all(isinstance(each, Answer) and each.body == b"<p>%d" % number_of(each) for each in further)
+    cached = [each.cached for each in further[:2] if isinstance(each, Answer)]
+    assert [each.text for each in cached if each is not None] == ["text 1", "text 2"]
     assert middleware.pages == 32
 
 
@@ -201,3 +203,14 @@ def test_replay_when_a_user_has_middlewares_then_each_page_has_a_request_of_its_
     middleware = ReplayMiddleware.from_crawler(cast(Crawler, crawler))
 
     assert len(ask(middleware)[1]) == further
+
+
+def test_replay_when_the_disk_fails_then_the_others_wait_again(cache: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = Waiting(range(1, 4))
+    middleware = make(cache, waiting)
+    monkeypatch.setattr(cache[0], "read_page", lambda place, *, url: (_ for _ in ()).throw(CacheError(f"{url}: gone")))
+
+    with pytest.raises(CacheError):
+        ask(middleware)
+
+    assert [claim.url_id for claim in waiting.claims] == [1, 2, 3]
