@@ -9,7 +9,7 @@ from searchcrawl import urls
 from searchcrawl.rules.boundary import Boundary
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.urls import unfollowed_table
-from searchcrawl.store.urls.unfollowed_table import MOST_TARGETS, Nofollow, Unfollowed
+from searchcrawl.store.urls.unfollowed_table import BYTES, MOST_TARGETS, Nofollow, Unfollowed
 
 
 class UnfollowedLinks:
@@ -22,8 +22,9 @@ class UnfollowedLinks:
         self._source_id = source_id
         self._boundary = boundary
         self._found: list[Unfollowed] = []
-        #: whether the table may have links of any page; None: it was not asked yet
-        self._any: bool | None = None
+        #: how many bytes the table may still take, None if it was not asked yet; and whether it may have any links
+        self._room: int | None = None
+        self._any = False
 
     def begin(self) -> None:
         """Forgets what was collected: a group begins, or a transaction is repeated."""
@@ -41,9 +42,16 @@ class UnfollowedLinks:
 
     def store(self, transaction: Transaction, pages: Collection[int]) -> None:
         """Writes what was collected, in place of what is known of ``pages``, by id."""
-        if self._any is None:
-            self._any = unfollowed_table.has_any(transaction, self._source_id)
+        if self._room is None:
+            size = unfollowed_table.measure(transaction, self._source_id)
+            self._any, self._room = size is not None, unfollowed_table.MOST_BYTES - (size or 0)
         if self._any and pages:
             unfollowed_table.forget(transaction, list(pages))
-        unfollowed_table.add(transaction, self._source_id, self._found)
-        self._any |= bool(self._found)
+        found = []
+        for one in self._found:
+            size = len(one.keys) * BYTES
+            found.append(one if size <= self._room else one._replace(keys=(), cut=True))
+            # What pages have no longer makes room for the next run.
+            self._room -= size if size <= self._room else 0
+        unfollowed_table.add(transaction, self._source_id, found)
+        self._any |= bool(found)

@@ -306,7 +306,7 @@ def _find_leads(transaction: Transaction, source: Source, source_id: int, url: s
     return {
         "led": redirect_chain.find_redirecting(transaction, source_id, url),
         "unfollowed": unfollowed,
-        "unfollowed_cut": not unfollowed and unfollowed_table.has_any(transaction, source_id, cut=True),
+        "unfollowed_cut": not unfollowed and unfollowed_table.is_cut(transaction, source_id),
     }
 
 

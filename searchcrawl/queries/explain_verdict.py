@@ -20,7 +20,7 @@ from searchcrawl.rules.boundary import refusal_code
 from searchcrawl.rules.decision import Decision
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import EndReason, FetchState
-from searchcrawl.store.urls.unfollowed_table import MOST_TARGETS, Nofollow
+from searchcrawl.store.urls.unfollowed_table import Nofollow
 from searchcrawl.store.urls.url_queries import ListedUrl, UrlFacts
 from searchcrawl.store.urls.url_state import UrlState
 
@@ -130,7 +130,7 @@ def _explain_unfound(context: Context) -> Verdict:
     if unfollowed:
         text += f" ({unfollowed[0].rule})"
     elif context.unfollowed_cut:
-        text += f" (of pages with over {MOST_TARGETS} that may not, the others are not known)"
+        text += " (some pages have so many that may not that not all are known)"
     text += f", and {listed}"
     reasons[:0] = unfollowed or [Reason(step="found", rule="no link to it was followed")]
     if run is not None and run.end_reason not in {None, EndReason.FINISHED}:

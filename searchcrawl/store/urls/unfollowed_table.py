@@ -11,15 +11,19 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, delete, exists, insert, or_, select
+from sqlalchemy import bindparam, delete, exists, func, insert, or_, select
 
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.engine.dialect import dialect_of
 from searchcrawl.store.schema import documents, unfollowed_links, urls
 from searchcrawl.store.statements import split
 
+#: What a target takes.
+BYTES: Final = 8
 #: Of a page with more such links only the first are known: 8 KB of a page.
 MOST_TARGETS: Final = 1_000
+#: The links of a source take so much; of further pages it is known only that they have some.
+MOST_BYTES: Final = 64 << 20
 #: Of a URL to which more pages have such links, so many are named.
 _MOST_PAGES: Final = 10
 
@@ -63,9 +67,16 @@ class UnfollowedLink(NamedTuple):
     kind: Nofollow
 
 
-def has_any(transaction: Transaction, source_id: int, *, cut: bool = False) -> bool:
-    """Whether any page of a source has such links; with ``cut``: more than are known."""
-    here = [unfollowed_links.c.source_id == source_id, *([unfollowed_links.c.cut == 1] if cut else [])]
+def measure(transaction: Transaction, source_id: int) -> int | None:
+    """How many bytes the links of a source take; None if no page of it has any."""
+    query = select(func.sum(func.length(unfollowed_links.c.targets)))
+    size: int | None = transaction.execute(query.where(unfollowed_links.c.source_id == source_id)).scalar()
+    return None if size is None else int(size)
+
+
+def is_cut(transaction: Transaction, source_id: int) -> bool:
+    """Whether any page of a source has more such links than are known."""
+    here = unfollowed_links.c.source_id == source_id, unfollowed_links.c.cut == 1
     return bool(transaction.execute(select(exists().where(*here))).scalar())
 
 

@@ -107,7 +107,22 @@ def test_page_when_it_has_very_many_such_links_then_it_costs_one_row_of_8_kiloby
     assert rows(database) == [(8 * MOST_TARGETS, 1)]
     assert named(database, "n999") == [("page", "rel=nofollow")]
     with database.read_once() as transaction:
-        assert unfollowed_table.has_any(transaction, 1, cut=True)
+        assert unfollowed_table.is_cut(transaction, 1)
+
+
+def test_source_when_its_links_take_too_much_then_further_pages_are_only_known_to_have_some(
+    database: Database, tested: Admission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unfollowed_table, "MOST_BYTES", 24)
+    admit(database, tested, FoundLinks(None, 0, links("second", "third", nofollow=False)))
+    boundary = Boundary(include_hosts=["a.test"])
+    first, later = (Admission(source_id=1, boundary=boundary, max_urls=0, known_urls=0) for _ in range(2))
+
+    admit(database, first, FoundLinks(1, 1, links("a", "b")), FoundLinks(2, 1, links("a", "b")))
+    admit(database, later, FoundLinks(3, 1, links("c")))
+
+    assert sorted(rows(database)) == [(0, 1), (8, 0), (16, 0)]
+    assert (named(database, "a"), named(database, "c")) == ([("page", "rel=nofollow")], [("third", "rel=nofollow")])
 
 
 def test_page_when_such_links_lead_to_hosts_outside_then_they_are_not_kept(
