@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from searchcrawl import urls
+from searchcrawl import failpoints, urls
 from searchcrawl.selftest.final_state import FinalState, differences, inconsistencies
 from searchcrawl.sources.loading import load_project
 from tests import backends
@@ -30,6 +30,12 @@ from tests.site.expected import short
 from tests.solr_server import free_port
 from tests.tampering import tamper
 
+#: What commands alone pass; crawls pass all others (test_kill.py).
+OF_COMMANDS: Final = frozenset(
+    name
+    for name in failpoints.NAMES
+    if name.startswith(("forget.", "source.", "recrawl.")) or name in {*failpoints.OF_REPAIRS, *failpoints.OF_PLANS}
+)
 KILLED: Final = -signal.SIGKILL
 #: Projects at once, on two processors.
 _AT_ONCE: Final = 3

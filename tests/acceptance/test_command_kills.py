@@ -8,20 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 
-from searchcrawl import failpoints
-from tests.acceptance.support_command_kills import SCENARIOS, CommandKills
+from tests.acceptance.support_command_kills import OF_COMMANDS, SCENARIOS, CommandKills
 from tests.site.client import SiteProcess
-
-#: What commands alone pass; crawls pass all others (test_kill.py).
-OF_COMMANDS: Final = {
-    name
-    for name in failpoints.NAMES
-    if name.startswith(("forget.", "source.", "recrawl.", *failpoints.OF_REPAIRS, *failpoints.OF_PLANS))
-}
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import pytest
 
 from searchcrawl import failpoints
 from tests import kill_rounds, kill_site
+from tests.acceptance.support_command_kills import OF_COMMANDS
 from tests.crawl_forks import Forks
 from tests.kill_rounds import Cut, Kind
 from tests.kill_site import HOST
@@ -21,8 +22,6 @@ from tests.site.client import SiteProcess
 
 #: It comes every five seconds: in longer runs only, and not to be counted on. It has a test of its own.
 _BEAT = "lease.renew"
-#: No crawl passes them; the tests of these commands do.
-_OF_COMMANDS = {name for name in failpoints.NAMES if name.startswith(("forget.", "source.", "recrawl.", "repair."))}
 FORGETFUL = {"threshold_mb": 0.1, "preserve": False}
 #: Tests that share the hundreds of failpoints that a crawl passes.
 _PIECES = 10
@@ -128,7 +127,7 @@ def test_failpoints_when_runs_are_counted_then_each_is_passed(
 ) -> None:
     passed = {*initial.passed, *forgetful.passed, *maintenance.passed, *compacting.passed}
 
-    assert set(failpoints.NAMES) - {_BEAT, *_OF_COMMANDS, *failpoints.OF_PLANS} == passed - {_BEAT}
+    assert set(failpoints.NAMES) - {_BEAT, *OF_COMMANDS} == passed - {_BEAT}
 
 
 def test_initial_crawl_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(initial: Kind) -> None:
