@@ -49,6 +49,7 @@ def find_next_visit(
         interval_ms = intervals.adapt(claim.interval_ms, changed=changed, elapsed_ms=elapsed_ms)
         gap_ms = intervals.every_ms if interval_ms is None else interval_ms
     due_ms = recrawl.next_due_ms(visited_ms, interval_ms=gap_ms, failed_runs=failed_runs)
+    due_ms -= recrawl.find_slack_ms(due_ms - visited_ms, into_run_ms=visited_ms - horizon_ms)
     # Even if the clock was set back, a run must not visit a row twice.
     return NextVisit(due_ms=max(due_ms, horizon_ms + 1), interval_ms=interval_ms)
 

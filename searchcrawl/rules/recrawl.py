@@ -57,15 +57,15 @@ class Intervals:
 
         ``interval_ms`` is the one before, None: this page had none. ``changed`` None: the visit told nothing of it, as the
         first one, or one whose page is processed again for another reason. ``elapsed_ms`` is the time since the visit before.
-        A change halves it. It grows by half if the page was the same for at least as long; after a shorter time, or if a
-        clock went back meanwhile, that is no news.
+        A change halves it. It grows by half if the page was the same for as long, less what ``find_slack_ms`` allows; after
+        a shorter time, or if a clock went back meanwhile, that is no news.
         """
         if not self.are_adaptive:
             return None
         now_ms = self._bound(self.every_ms if interval_ms is None else interval_ms)
         if changed:
             return self._bound(now_ms // 2)
-        if changed is False and elapsed_ms is not None and elapsed_ms >= now_ms:
+        if changed is False and elapsed_ms is not None and elapsed_ms >= now_ms - now_ms // 2:
             return self._bound(now_ms + now_ms // 2)
         return now_ms
 
@@ -83,6 +83,15 @@ def next_due_ms(settled_ms: int, *, interval_ms: int, failed_runs: int = 0) -> i
     if gap_ms > 0 and doublings > 0:
         gap_ms = max(gap_ms, min(gap_ms << min(doublings, 64), _MAX_FAILURE_GAP_MS))
     return settled_ms + gap_ms
+
+
+def find_slack_ms(gap_ms: int, *, into_run_ms: int) -> int:
+    """How much earlier than ``gap_ms`` after its visit a page is due: runs at the same time each day visit it in each.
+
+    So the gap is counted from the beginning of the run (``into_run_ms`` before the visit), with a fiftieth of it for runs
+    that begin a little earlier; a page waits for half the gap at least.
+    """
+    return min(max(into_run_ms, 0) + gap_ms // 50, gap_ms // 2)
 
 
 class Word(StrEnum):

@@ -323,23 +323,26 @@ def test_interval_when_a_page_was_visited_then_is_half_after_a_change_and_half_a
     row = {"interval_ms": 24 * HOUR_MS, **values}
     row["visited_ms"] = clock.to_ms(visited) + row.get("visited_ms", -25 * HOUR_MS)
 
-    (settled,) = _ends(decided(document(body, claim=known(**row)), lifecycle=ADAPTIVE))
+    begun_ms = clock.to_ms(visited) - HOUR_MS
+    one = document(body, claim=known(**row))
+    (settled,) = _ends(decide([one], source(lifecycle=ADAPTIVE), horizon_ms=begun_ms))
 
     assert settled.interval_ms == hours * HOUR_MS
-    assert settled.due_ms == clock.to_ms(visited) + hours * HOUR_MS
+    # From the beginning of the run, less a fiftieth.
+    assert settled.due_ms == begun_ms + hours * HOUR_MS * 49 // 50
 
 
 def test_interval_when_the_source_was_edited_or_the_visit_failed_then_it_stays_and_304_is_no_change() -> None:
     row = {"interval_ms": 24 * HOUR_MS, "visited_ms": 0}
 
     edited = decide([document("new", claim=known(**row))], source(lifecycle=ADAPTIVE), edited=("keep.min_bytes",))
-    failed = decided(outcome(503, claim=known(**row)), lifecycle=ADAPTIVE)
+    failed = decide([outcome(503, claim=known(**row))], source(lifecycle=ADAPTIVE), horizon_ms=NOW_MS)
     same = decide([outcome(304, claim=known(**row | {"visited_ms": -25 * HOUR_MS}))], source(lifecycle=ADAPTIVE))
 
     intervals = [_ends(group)[0].interval_ms for group in (edited, failed, same)]
     assert intervals == [24 * HOUR_MS, None, 36 * HOUR_MS]
     # It is tried again soon, whatever its interval.
-    assert _ends(failed)[0].due_ms == NOW_MS + HOUR_MS
+    assert _ends(failed)[0].due_ms == NOW_MS + HOUR_MS * 49 // 50
 
 
 @pytest.mark.parametrize(

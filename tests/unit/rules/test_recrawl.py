@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from searchcrawl.rules.recrawl import DAY_MS, HOUR_MS, Intervals, Word, next_due_ms, read_lastmod, weigh
+from searchcrawl.rules.recrawl import DAY_MS, HOUR_MS, Intervals, Word, find_slack_ms, next_due_ms, read_lastmod, weigh
 
 BOUNDS = Intervals.of_hours(24, 1, 100)
 ANY_MS = st.integers(min_value=-(10**13), max_value=10**13)
@@ -75,12 +75,26 @@ def test_interval_when_no_change_is_seen_then_grows_to_the_longest_and_changes_s
     assert (grown, shrunk) == (100 * HOUR_MS, HOUR_MS)
 
 
-@pytest.mark.parametrize("elapsed_ms", [None, -DAY_MS, 0, 47 * HOUR_MS])
+@pytest.mark.parametrize("elapsed_ms", [None, -DAY_MS, 0, 23 * HOUR_MS])
 def test_interval_when_a_visit_came_early_or_the_clock_went_back_then_an_unchanged_page_keeps_it(
     elapsed_ms: int | None,
 ) -> None:
     assert BOUNDS.adapt(48 * HOUR_MS, changed=False, elapsed_ms=elapsed_ms) == 48 * HOUR_MS
     assert BOUNDS.adapt(48 * HOUR_MS, changed=False, elapsed_ms=3650 * DAY_MS) == 72 * HOUR_MS
+
+
+@pytest.mark.parametrize("begins_ms", [0, -30_000, 30_000])
+def test_pages_when_a_run_of_hours_begins_each_day_then_each_run_visits_them(begins_ms: int) -> None:
+    visited_ms, interval_ms = 5 * HOUR_MS, DAY_MS
+
+    due_ms = next_due_ms(visited_ms, interval_ms=interval_ms) - find_slack_ms(interval_ms, into_run_ms=visited_ms)
+
+    assert visited_ms + interval_ms // 2 <= due_ms < DAY_MS + begins_ms
+
+
+@given(gap=ANY_MS, into=ANY_MS)
+def test_slack_when_a_run_takes_long_then_pages_wait_for_half_the_gap(gap: int, into: int) -> None:
+    assert 0 <= find_slack_ms(abs(gap), into_run_ms=into) <= abs(gap) // 2
 
 
 @pytest.mark.parametrize(
