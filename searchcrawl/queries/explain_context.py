@@ -17,7 +17,6 @@ from searchcrawl.robots.parser import RobotsFile
 from searchcrawl.rules.boundary import MAX_URLS, NO_LIMITS, Boundary, is_trap_limit
 from searchcrawl.rules.decision import NO_INCLUDE, Decision
 from searchcrawl.rules.index_filter import META_ROBOTS_KEY, FetchedFacts, read_last_modified
-from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.rules.rewriting import NormalisedUrl, Rewriting
 from searchcrawl.sources.config import Origin, Source
 from searchcrawl.sources.effective import BUILT_IN, list_layers
@@ -281,13 +280,10 @@ def build_context(transaction: Transaction, inputs: SourceInputs, url: str) -> C
         full=_find_full(transaction, source, source_id) if facts is None else None,
         block=host_table.find_block(transaction, urls.host_and_port(url), clock.now_ms()),
         canonical_chain=_follow_canonicals(transaction, source_id, facts),
-        **_find_leads(transaction, source, source_id, url) if source_id is not None and not _is_named(facts) else {},
+        **_find_leads(transaction, source, source_id, url)
+        if source_id is not None and (facts is None or facts.is_orphan)
+        else {},
     )
-
-
-def _is_named(facts: UrlFacts | None) -> bool:
-    """Whether something is known to lead to a URL: it has a row, and is no orphan."""
-    return facts is not None and facts.evidence != ORPHAN and facts.listed.rule != ORPHAN_RULE
 
 
 def _follow_canonicals(

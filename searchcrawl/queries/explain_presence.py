@@ -14,6 +14,8 @@ from searchcrawl.store.states import DocumentState, Leaving
 from searchcrawl.store.urls.url_queries import UrlFacts
 
 IN: Final = "in the index"
+#: What is said of an orphan.
+NAMED_BY_NOTHING: Final = "no page, sitemap or start list names it any more"
 NOT_IN: Final = "not in the index"
 
 
@@ -45,17 +47,18 @@ def describe_presence(context: Context, facts: UrlFacts) -> str:
 
 def explain_orphan(context: Context, facts: UrlFacts) -> Verdict | None:
     """The verdict on a page that was fetched well, and that nothing names any more; None for all others."""
-    if facts.evidence != ORPHAN and facts.listed.rule != ORPHAN_RULE:
+    if not facts.is_orphan:
         return None
-    said = "no page, sitemap or start list names it any more"
     mode = context.source.lifecycle.orphans
     if mode == "check" and facts.quarantine_run is None:
         presence = f"{IN}, and stays" if context.in_index else f"{NOT_IN} as yet"
-        return Verdict(f"{presence}: {said}, and the next run visits it all the same", context.list_includes())
+        return Verdict(
+            f"{presence}: {NAMED_BY_NOTHING}, and the next run visits it all the same", context.list_includes()
+        )
     presence = describe_presence(context, facts)
     if context.in_index and facts.listed.rule == ORPHAN_RULE and facts.evidence != ORPHAN:
         presence = f"{IN}, and not visited any more"
     elif not context.in_index:
         presence = f"{NOT_IN}: removed"
     reason = build_reason("found", Decision(False, mode, key="lifecycle.orphans"), context.source)
-    return Verdict(f"{presence}: {said}", [reason, *context.list_unfollowed()])
+    return Verdict(f"{presence}: {NAMED_BY_NOTHING}", [reason, *context.list_unfollowed()])

@@ -19,6 +19,7 @@ from searchcrawl.items import Document, Outcome
 from searchcrawl.politeness.backoff import explain_block
 from searchcrawl.queries import explain_canonical, explain_visit
 from searchcrawl.queries.explain_context import Context, leads_outside
+from searchcrawl.queries.explain_presence import NAMED_BY_NOTHING
 from searchcrawl.rules.failures import Failures
 from searchcrawl.rules.redirects import read_target
 from searchcrawl.store.states import Leaving
@@ -154,7 +155,8 @@ def _describe_discovery(context: Context) -> Step:
         lastmod = f" (lastmod {clock.iso(facts.lastmod_ms)})" if facts.lastmod_ms is not None else ""
         places.append(f"in the sitemap {facts.sitemap}{lastmod}")
     where = ", and ".join(places) or "by no page that is still known"
-    return Step("found", "seen", f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}")
+    detail = f"{where}, at depth {listed.depth}, first seen {clock.iso(listed.first_seen_ms)}"
+    return Step("found", "seen", f"once {detail}; {NAMED_BY_NOTHING}" if facts.is_orphan else detail)
 
 
 def _describe_referrer(facts: UrlFacts, referrer: str) -> str:

@@ -180,7 +180,7 @@ IN_QUARANTINE: Final = {
         "delete",
         "lifecycle.orphans",
         ("set", "lifecycle.orphans", "check"),
-        ("removal", "run 2 would have removed more than the limits on deleting allow (orphan)"),
+        ("found", "once on {www}/, at depth 1"),
     )
 }
 #: After two more, of which the first was rejected.

@@ -14,7 +14,7 @@ from searchcrawl.queries.explain import explain_url
 from searchcrawl.queries.explain_context import build_inputs
 from searchcrawl.sources.config import Source
 from searchcrawl.store.documents import duplicate_key_table
-from searchcrawl.store.urls import unfollowed_table
+from searchcrawl.store.urls import orphan_table, unfollowed_table
 from searchcrawl.store.urls.unfollowed_table import Nofollow, Unfollowed
 from tests.filled_store import SITE, FilledStore
 
@@ -126,3 +126,30 @@ def test_explain_when_canonical_links_count_for_nothing_then_the_step_says_why(f
         "/other": f"it names {SITE}/failed",
         "/c11": f"it names {SITE}/c12",
     }
+
+
+def test_explain_when_nothing_names_a_document_any_more_then_it_says_so_and_which_links_are_not_followed(
+    filled: FilledStore,
+) -> None:
+    filled.fetch("/page", "/kept", "/leaving")
+    filled.send()
+    refuse(filled, "/page", Nofollow.META, "/kept")
+    with filled.database.write_once() as transaction:
+        orphan_table.park(transaction, [filled.ids["/kept"]])
+        orphan_table.mark(transaction, [filled.ids["/leaving"]])
+
+    def orphans(mode: str) -> Source:
+        lifecycle = filled.source.lifecycle.model_copy(update={"orphans": mode})
+        return filled.source.model_copy(update={"lifecycle": lifecycle})
+
+    kept, leaving = ask(filled, f"{SITE}/kept", orphans("keep")), ask(filled, f"{SITE}/leaving", orphans("delete"))
+    lifted = ask(filled, f"{SITE}/kept", orphans("check"))
+
+    said = "no page, sitemap or start list names it any more"
+    assert kept["verdict"] == f"in the index, and not visited any more: {said}"
+    assert (kept["decided_by"]["rule"], kept["decided_by"]["key"]) == ("keep", "lifecycle.orphans")
+    assert kept["decided_by"]["proposal"]["value"] == "check"
+    assert [reason["rule"] for reason in kept["also"]] == [f"meta robots nofollow on {SITE}/page"]
+    assert leaving["verdict"] == f"in the index, and leaves at the end of a run: {said}"
+    assert lifted["verdict"] == f"in the index, and stays: {said}, and the next run visits it all the same"
+    assert [step["detail"].endswith(said) for step in kept["steps"] if step["step"] == "found"] == [True]

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Row, RowMapping, Select, and_, bindparam, func, or_, select
 
 from searchcrawl.codes import WARNED, Code
+from searchcrawl.rules.lifecycle import ORPHAN, ORPHAN_RULE
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.host_schema import hosts
 from searchcrawl.store.run_schema import batches
@@ -271,6 +272,11 @@ class UrlFacts:
     rejected_run: int | None
     removed_run: int | None
     evidence: str | None
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether it was noted after a completed run that no page, sitemap or start list names it any more."""
+        return self.evidence == ORPHAN or self.listed.rule == ORPHAN_RULE
 
 
 def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts | None:

@@ -328,3 +328,21 @@ def _write_twice(database: Database) -> None:
     with database.write_once() as transaction:
         for _ in range(2):
             transaction.execute(text("INSERT INTO sources (name) VALUES ('demo')"))
+
+
+def test_older_store_when_pages_came_by_redirects_then_their_documents_say_so(
+    empty_store_url: str, tmp_path: Path
+) -> None:
+    newer, hops = "sqlite:///var/newer.db", '[{"url":"http://a.test:80/b","code":302}]'
+    with closing(Database(newer, tmp_path)) as database:
+        with database.write_once() as transaction:
+            run_table.find_or_add_source(transaction, "demo")
+        ids = add(database, ["direct", "redirected", "copy", "failed"])
+        store(database, ids)
+        for url_id, code, redirects in zip(ids, (200, 200, 909, 503), (None, hops, hops, hops), strict=True):
+            settle(database, [url_id], code=code, redirects=redirects)
+    copy_to_older(newer, empty_store_url, tmp_path, "0015")
+
+    with closing(Database(empty_store_url, tmp_path)) as database:
+        # To which URL is not known; and what a failed visit was led to says nothing of the document.
+        assert [document(database, url_id).answered_key for url_id in ids] == [None, 0, 0, None]
