@@ -34,6 +34,8 @@ def main() -> int:
         ("drop.json", "drop {}", _DROP_FIGURES),
         ("hosts.json", "hosts {}", _HOST_FIGURES),
         ("retention.json", "retention {}", _RETENTION_FIGURES),
+        ("verify-local.json", "verify local {}", _VERIFY_FIGURES),
+        ("verify-solr.json", "verify solr {}", _VERIFY_FIGURES),
     ):
         if (scale := OUT / name).exists():
             tables = json.loads(scale.read_text(encoding="utf-8"))["tables"]
@@ -170,6 +172,19 @@ _RETENTION_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
     ("the longest of them, s", _seconds("longest_write_seconds")),
     ("the longest that reads, s", _seconds("longest_read_seconds")),
     ("peak RSS, MB", _megabytes("peak_rss_bytes")),
+    ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
+)
+
+
+_OF_COMMANDS: Final = (
+    ("seconds", "s", _seconds),
+    ("cpu_seconds", "CPU s", _seconds),
+    ("peak_rss_bytes", "peak RSS MB", _megabytes),
+)
+_VERIFY_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
+    *((f"`verify`, 3,000 differ, {unit}", cell(f"verify_{figure}")) for figure, unit, cell in _OF_COMMANDS),
+    *((f"`verify --repair`, {unit}", cell(f"repair_{figure}")) for figure, unit, cell in _OF_COMMANDS),
+    *((f"`verify` afterwards, {unit}", cell(f"again_{figure}")) for figure, unit, cell in _OF_COMMANDS),
     ("load of the machine before", lambda figures: f"{figures['load_before']:.1f}"),
 )
 

@@ -1,6 +1,6 @@
 """What the store costs with 10^4 to 10^7 URLs, on SQLite and PostgreSQL; `make scale`.
 
-python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--drop | --hosts | --retention] [--out FILE]
+python -m benchmarks.scale --sizes 1e4,1e5,1e6 [--store sqlite|postgresql] [--drop | --hosts | --retention | --verify INDEX] [--out FILE]
 
 Each table is filled in bulk (scale_table.py) and then measured through the real modules (scale_measure.py), each in
 a process of its own, so that the peak memory is that of the measured one. The result is added to
@@ -8,7 +8,9 @@ benchmarks/out/scale.json; `make results` puts it into RESULTS.md. 10^7 URLs tak
 files, and half an hour. With ``--drop`` all rows are documents, and what is measured is the edit of a scope that drops
 them (scale_drop.py); the result is added to drop.json. With ``--hosts`` each URL has a host of its own
 (scale_hosts.py); the result is added to hosts.json. With ``--retention`` all rows are older than
-``store.retention_days`` (scale_retention.py); the result is added to retention.json.
+``store.retention_days`` (scale_retention.py); the result is added to retention.json. With ``--verify local`` or ``--verify solr``
+all rows are documents of such an index, 3,000 of which are spoilt and mended (scale_verify.py); the result is added to
+verify-local.json or verify-solr.json.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks import scale_verify
 from benchmarks.machine import machine
 from benchmarks.measured import PYTHON, run_measured
-from tests import postgres_server
+from tests import postgres_server, solr_server
 
 OUT: Final = Path(__file__).resolve().parent / "out"
 STORES: Final = ("sqlite", "postgresql")
@@ -45,11 +48,14 @@ def main() -> int:
     kinds.add_argument("--drop", action="store_true", help="an edit that drops all documents, and nothing else")
     kinds.add_argument("--hosts", action="store_true", help="as many hosts as URLs, and nothing else")
     kinds.add_argument("--retention", action="store_true", help="rows that are to be forgotten, and nothing else")
+    kinds.add_argument("--verify", choices=("local", "solr"), help="compare and mend such an index, and nothing else")
     parser.add_argument("--out", type=Path, help="where the result goes")
     arguments = parser.parse_args()
     measures: dict[str, Measure] = {"drop": dropped, "hosts": of_hosts, "retention": of_retention}
     name = next((kind for kind in measures if getattr(arguments, kind)), "scale")
     measure = measures.get(name, measured)
+    if arguments.verify:
+        name, measure = f"verify-{arguments.verify}", of_local_index if arguments.verify == "local" else of_solr
     out = arguments.out or OUT / f"{name}.json"
     sizes = [int(float(size)) for size in arguments.sizes.split(",")]
     wanted = [arguments.store] if arguments.store else list(STORES)
@@ -99,6 +105,34 @@ def of_hosts(place: Place, size: int) -> dict[str, Any]:
 def of_retention(place: Place, size: int) -> dict[str, Any]:
     """The figures of a table of old rows, which is gone afterwards."""
     return _filled_and_measured("scale_retention", place, size)
+
+
+def of_local_index(place: Place, size: int) -> dict[str, Any]:
+    """The figures of ``verify`` over an embedded index with so many documents, which is gone afterwards."""
+    return _verified(place, size, lambda _: {"type": "local"})
+
+
+def of_solr(place: Place, size: int) -> dict[str, Any]:
+    """The same of a core of a Solr of its own."""
+    return _verified(place, size, _start_core)
+
+
+def _start_core(stack: ExitStack) -> dict[str, str]:
+    folder = stack.enter_context(_folder())
+    solr = stack.enter_context(solr_server.start_solr(folder, memory="1g"))
+    solr.create_core("pages")
+    return {"type": "solr", "url": solr.core_url("pages")}
+
+
+def _verified(place: Place, size: int, open_index: Callable[[ExitStack], dict[str, str]]) -> dict[str, Any]:
+    with _folder() as folder, ExitStack() as stack:
+        url, _ = place(folder)
+        (folder / scale_verify.INDEX_FILE).write_text(json.dumps(open_index(stack)), "utf-8")
+        _child("scale_verify", "fill", url, size, folder)
+        _child("scale_verify", "spoil", url, size, folder)
+        load = os.getloadavg()[0]
+        expected = json.loads((folder / scale_verify.EXPECTED_FILE).read_text("utf-8"))
+        return {**scale_verify.measure(folder, expected), "load_before": load}
 
 
 def _filled_and_measured(module: str, place: Place, size: int) -> dict[str, Any]:

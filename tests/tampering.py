@@ -13,11 +13,18 @@ from searchcrawl.sources.project import Project
 
 
 def tamper(
-    project: Project, *, removed: Iterable[str] = (), put: Mapping[str, Mapping[str, Any]] | None = None
+    project: Project,
+    *,
+    removed: Iterable[str] = (),
+    put: Mapping[str, Mapping[str, Any]] | None = None,
+    is_new: bool = False,
 ) -> None:
-    """Removes ids from the index of a project, and puts documents into it (fields by id, with source and version)."""
+    """Removes ids from the index of a project, and puts documents into it (fields by id, with source and version).
+
+    ``is_new``: the index has none of those ids yet.
+    """
     put = put or {}
-    gone = [*removed, *put]
+    gone = [*removed, *(() if is_new else put)]
     if project.index.type == "solr":
         _tamper_solr(str(project.index.url), gone, put)
     else:
@@ -25,7 +32,8 @@ def tamper(
 
 
 def _tamper_local(folder: Path, gone: list[str], put: Mapping[str, Mapping[str, Any]]) -> None:
-    writer = schema.open_index(folder).writer(30_000_000, num_threads=1)
+    folder.mkdir(parents=True, exist_ok=True)
+    writer = schema.open_index(folder).writer(100_000_000, num_threads=1)
     for document_id in gone:
         writer.delete_documents_by_term("id", document_id)
     for document_id, fields in put.items():
