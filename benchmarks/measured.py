@@ -19,13 +19,15 @@ PYTHON = sys.executable
 class Cost:
     """Of one process from start to end; ``cpu_seconds`` is user and system time, children included.
 
-    ``peak_rss_bytes`` is the main process alone, as the kernel's VmHWM.
+    ``peak_rss_bytes`` is the main process alone, as the kernel's VmHWM; ``peak_own_bytes`` without mapped files, as seen ten
+    times a second.
     """
 
     exit_code: int
     wall_seconds: float
     cpu_seconds: float
     peak_rss_bytes: int
+    peak_own_bytes: int = 0
 
 
 def run_measured(command: Sequence[str], *, cwd: Path, output: Path, env: Mapping[str, str] | None = None) -> Cost:
@@ -44,6 +46,7 @@ def run_measured(command: Sequence[str], *, cwd: Path, output: Path, env: Mappin
         wall_seconds=wall_seconds,
         cpu_seconds=usage.ru_utime + usage.ru_stime,
         peak_rss_bytes=watch.finish(),
+        peak_own_bytes=watch.own_bytes,
     )
 
 
@@ -55,6 +58,7 @@ class _PeakWatch(threading.Thread):
         self._status = Path(f"/proc/{pid}/status")
         self._over = threading.Event()
         self._peak_bytes = 0
+        self.own_bytes = 0
 
     def run(self) -> None:
         while not self._over.wait(0.1):
@@ -65,6 +69,8 @@ class _PeakWatch(threading.Thread):
             for line in lines:
                 if line.startswith("VmHWM:"):
                     self._peak_bytes = max(self._peak_bytes, int(line.split()[1]) * 1024)
+                elif line.startswith("RssAnon:"):
+                    self.own_bytes = max(self.own_bytes, int(line.split()[1]) * 1024)
 
     def finish(self) -> int:
         self._over.set()

@@ -180,6 +180,7 @@ _OF_COMMANDS: Final = (
     ("seconds", "s", _seconds),
     ("cpu_seconds", "CPU s", _seconds),
     ("peak_rss_bytes", "peak RSS MB", _megabytes),
+    ("peak_own_bytes", "without mapped files MB", _megabytes),
 )
 _VERIFY_FIGURES: Final[Sequence[tuple[str, Cell]]] = (
     *((f"`verify`, 3,000 differ, {unit}", cell(f"verify_{figure}")) for figure, unit, cell in _OF_COMMANDS),

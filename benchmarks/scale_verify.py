@@ -168,7 +168,7 @@ def measure(folder: Path, expected: dict[str, list[str]]) -> dict[str, Any]:
                 f"verify: {name}: {[(kind, len(ids)) for kind, ids in named.items()]}, {found['repaired']}"
             )
         figures |= {f"{name}_seconds": cost.wall_seconds, f"{name}_cpu_seconds": cost.cpu_seconds}
-        figures[f"{name}_peak_rss_bytes"] = cost.peak_rss_bytes
+        figures |= {f"{name}_peak_rss_bytes": cost.peak_rss_bytes, f"{name}_peak_own_bytes": cost.peak_own_bytes}
     return figures
 
 

@@ -41,6 +41,8 @@ from searchcrawl.store.states import BatchState, DocumentState
 #: Documents of one delivery, and removals.
 _SENT_ROWS: Final = 5000
 _REMOVED_ROWS: Final = 1000
+#: Versions of which it is remembered whether the store sent them.
+_KNOWN_VERSIONS: Final = 10_000
 VISITED: Final = "its page is visited by the next run, which decides"
 _D = DocumentState
 
@@ -242,6 +244,8 @@ class Mending:
         """Whether the store may have sent this version."""
         if not self._newer:
             return True
+        if len(self._known) > _KNOWN_VERSIONS:
+            self._known.clear()
         if version not in self._known:
             know = partial(comparison_table.knows_version, source_id=self.run.source_id, version=version)
             self._known[version] = self.run.read(know)
