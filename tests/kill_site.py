@@ -67,7 +67,8 @@ def fill(site: SiteProcess) -> None:
     site.set_page(HOST, "/sitemap.xml", sitemap(site, range(1, 7)), content_type="application/xml")
     for number in range(1, 8):
         site.set_page(HOST, f"/listed/{number}.html", page(f"Listed {number}", f"/below/{number}.html"))
-    site.set_page(HOST, "/below/3.html", page("Below the third"))
+    unfollowed = '<a rel="nofollow" href="/nobody-goes-there.html">x</a></body>'
+    site.set_page(HOST, "/below/3.html", page("Below the third").replace("</body>", unfollowed))
     roots = (*REDIRECTS, "/slow.html", "/chain/1.html", "/copies/first.html", "/copies/second.html", "/gone.html")
     more = ("/withdrawn.html", "/hidden.html", "/empty.html", "/missing.html", "/refused.html", "/unindexed.html")
     twins = ("/twin.html", "/twins/second.html", "/refreshing.html", "/moving.html", "/elsewhere/x/y/z/a/b/c.html")

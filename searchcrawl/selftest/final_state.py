@@ -23,7 +23,9 @@ from searchcrawl.store.states import PENDING, DocumentState, FetchState
 _ROWS: Final = """
     SELECT urls.url, urls.fetch_state, urls.code, urls.depth, urls.rule, urls.redirects,
            documents.indexed_version IS NOT NULL AS in_index, documents.state AS document_state,
-           survivor.url AS copy_of, listing.url AS sitemap, urls.lastmod_ms
+           survivor.url AS copy_of, listing.url AS sitemap, urls.lastmod_ms,
+           CASE WHEN documents.answered_key IS NULL THEN 0 ELSE 1 END AS from_another_url,
+           (SELECT sum(length(targets)) FROM unfollowed_links WHERE url_id = urls.id) AS unfollowed_bytes
     FROM urls LEFT JOIN documents ON documents.url_id = urls.id
     LEFT JOIN urls AS survivor ON survivor.id = documents.duplicate_of
     LEFT JOIN sitemaps AS listing ON listing.id = urls.sitemap_id
