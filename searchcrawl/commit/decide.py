@@ -115,8 +115,12 @@ def _collect_links(document: Document, page: Page, source: Source) -> FoundLinks
     # What a link says itself holds also if an edit has the page's word ignored.
     by_themselves = [link for link in page.links if link.nofollow]
     by_page = [link for link in page.links if not link.nofollow]
-    kind = Nofollow.HEADER if page.nofollow_by_header else Nofollow.META
-    return found._replace(links=by_themselves, unfollowed=by_page, nofollow=kind)
+    return found._replace(links=by_themselves, unfollowed=by_page, nofollow=find_nofollow(page))
+
+
+def find_nofollow(page: Page) -> Nofollow:
+    """What says that no link of a page is to be followed."""
+    return Nofollow.HEADER if page.nofollow_by_header else Nofollow.META
 
 
 def build_key(url: str | None) -> int | None:

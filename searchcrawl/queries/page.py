@@ -7,12 +7,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl import clock
+from searchcrawl.commit.decide import find_nofollow
 from searchcrawl.commit.document_rows import build_record
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.index_fields import LANGUAGE_PREFIXES
 from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.rules.index_filter import META_ROBOTS_KEY
 from searchcrawl.run import Run
 from searchcrawl.store.batches.batch_table import BatchDocument
+from searchcrawl.store.urls.unfollowed_table import Nofollow
 
 #: Fields that are shown as ``text``, or that are not known before the page is stored.
 _LEFT_OUT: Final = frozenset({"content", "first_seen"})
@@ -76,7 +79,8 @@ def _decide_links(document: Document, page: Page, run: Run) -> Iterator[dict[str
         decision = run.boundary.decide(link.url, depth)
         allowed, rule = decision.allowed, decision.text
         if link.nofollow or (page.nofollow and run.source.keep.meta_robots):
-            allowed, rule = False, "rel=nofollow" if link.nofollow else "robots nofollow of the page"
+            by_page = f"{META_ROBOTS_KEY}: {find_nofollow(page).title}"
+            allowed, rule = False, Nofollow.REL.title if link.nofollow else by_page
         elif not run.source.finds_urls:
             allowed, rule = False, f"mode: {run.source.mode}"
         elif not run.source.scope.follow_links:

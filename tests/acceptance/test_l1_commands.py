@@ -42,7 +42,8 @@ def site() -> Iterator[SiteProcess]:
         site.set_page(HOST, "/", page("start", *paths, *outside))
         head = '<meta name="description" content="what it is"><meta name="robots" content="noindex">'
         site.set_page(HOST, "/good.html", page("good", "/more.html", "/x.zip", text="barometer and rain"))
-        site.set_page(HOST, "/noindex.html", page("hidden", text="not for all", head=head))
+        site.set_page(HOST, "/noindex.html", page("hidden", "/more.html", text="not for all", head=head))
+        site.set_page(HOST, "/noindex.html", headers={"X-Robots-Tag": "nofollow"})
         site.set_page(HOST, "/manual.pdf", make_pdf("quicksilver"), content_type="application/pdf")
         site.set_page(HOST, "/hop", "", status=302, headers={"Location": "/landing.html"})
         site.set_page(HOST, "/landing.html", page("landing", "/more.html", "/x.zip", text="barometer and wind"))
@@ -229,6 +230,14 @@ def test_test_when_a_page_is_of_any_kind_then_its_code_rule_and_text(
     assert (view["code"], view["rule"]) == (code, rule)
     assert view["text"].startswith(text)
     assert bool(view["fields"]) == (code == 200)
+
+
+def test_test_when_a_header_says_nofollow_then_it_is_named_at_each_link(site: SiteProcess, ask: Any) -> None:
+    view = ask("test", site.url(HOST, "/noindex.html"), "--source", "demo", "--json").object
+
+    assert view["links"] == [
+        {"url": site.url(HOST, "/more.html"), "allowed": False, "rule": "keep.meta_robots: X-Robots-Tag nofollow"}
+    ]
 
 
 def test_test_when_shown_to_people_then_code_fields_text_and_links(site: SiteProcess, ask: Any) -> None:
