@@ -148,7 +148,7 @@ class ReplayMiddleware:
             page = _check(page, ())
         except DamagedRecord as error:
             return self._give_up(claim, error)
-        self.pages += page.status == _PAGE
+        self._note_read(claim, page)
         return Answer(claim, claim.url, page.headers, page.body, page.fetched_at, cached=self._build_cached(page))
 
     def _give_up(self, claim: Claim, error: DamagedRecord) -> Outcome:
@@ -165,13 +165,19 @@ class ReplayMiddleware:
             target = hops[taken + 1].url if taken + 1 < len(hops) else page.base_url
             location = {b"Location": (target or page.url).encode()}
             return Response(request.url, status=hops[taken].code, headers=location, request=request)
-        self.pages += page.status == _PAGE
+        self._note_read(request.meta["claim"], page)
         request.meta["fetched_at"] = page.fetched_at
         request.meta["cached"] = self._build_cached(page)
         headers = Headers()
         for name, value in page.headers:
             headers.appendlist(name, value)
         return Response(request.url, status=page.status, headers=headers, body=page.body, request=request)
+
+    def _note_read(self, claim: Claim, page: StoredPage) -> None:
+        self.pages += page.status == _PAGE
+        if not self._alone:
+            # A component of a user's own may ask once more. There may be millions.
+            del self._expected[claim.url_id]
 
     def _build_cached(self, page: StoredPage) -> CachedAnswer | None:
         text = page.fields.get("content")
