@@ -56,13 +56,18 @@ def prepare_resend(run: Run) -> None:
     """Makes due what a resend under way cannot send; does nothing without one. Raises StoreError, LeaseLost."""
     if run.read(partial(resend_table.find_version, source_id=run.source_id)) is None:
         return
+    forget_lost_segments(run)
+    after: int | None = 0
+    while after is not None:
+        after = run.write(partial(resend_table.prepare, source_id=run.source_id, after=after))
+
+
+def forget_lost_segments(run: Run) -> None:
+    """Notes which segments the cache does not have any more; raises StoreError, LeaseLost."""
     cached = {number for number, _ in DocumentCache(run.project.cache_dir / run.source.name).list_segments()}
     for number in run.read(partial(comparison_table.find_segments, source_id=run.source_id)) - cached:
         logger.warning("%s: segment %d of the cache is gone: its pages are fetched again", run.source.name, number)
         run.write(partial(batch_table.forget_segment, source_id=run.source_id, number=number))
-    after: int | None = 0
-    while after is not None:
-        after = run.write(partial(resend_table.prepare, source_id=run.source_id, after=after))
 
 
 def bring_together(run: Run, index: SearchIndex, *, resending: bool = False) -> bool:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from searchcrawl import clock
-from searchcrawl.comparison.bring_together import Changes
+from searchcrawl.comparison.bring_together import Changes, forget_lost_segments
 from searchcrawl.comparison.look import is_newer
 from searchcrawl.comparison.second_look import (
     GROUP,
@@ -85,6 +85,8 @@ class Mending:
         """
         run = self.run
         self._newer = self.sender.retry.attempt(lambda: is_newer(self.index, run.database, run.source.name))
+        # Else each document of such a segment would be sealed, and its record looked for in vain.
+        forget_lost_segments(run)
         with spool_differences() as rest:
             self._have_pages_decide(differences, rest, done)
             left = self._end_left_removals()

@@ -245,6 +245,21 @@ def test_repair_when_the_cache_has_lost_a_record_then_its_page_is_visited(filled
     assert sorted(contents(filled)) == ["/2", "/3"]
 
 
+def test_repair_when_the_cache_is_gone_then_pages_are_visited_and_no_record_is_looked_for(
+    filled: CachedStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = fill(filled, 4)
+    shutil.rmtree(filled.project.cache_dir / "demo")
+    tamper(filled.project, removed=map(id_of, paths))
+
+    found, doing = repair(filled)
+
+    assert (found["repaired"], doing.to_visit) == (0, {"demo": 4})
+    assert [record.getMessage() for record in caplog.records if "segment" in record.getMessage()] == [
+        "demo: segment 1 of the cache is gone: its pages are fetched again"
+    ]
+
+
 def test_repair_when_documents_may_not_be_indexed_or_wait_then_each_is_treated_as_what_it_is(
     filled: CachedStore,
 ) -> None:
