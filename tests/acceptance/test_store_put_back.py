@@ -312,3 +312,28 @@ def test_store_when_put_back_with_removals_under_way_then_a_page_that_came_back_
     assert (after.ended.exit_code, after.counts["deleted"]) == (0, 0)
     assert wrong(project, site) == []
     assert verified(project) == GOOD
+
+
+@pytest.mark.matrix
+def test_repair_when_the_store_was_put_back_then_no_newer_text_is_removed_or_overwritten_and_nothing_comes_back(
+    project: CrawlProject, site: Site
+) -> None:
+    run(project)
+    saved = copy(project)
+    live_a_week(project, site)
+    backends.current.put_back("store", saved, project.folder)
+    before = project.versions()
+
+    mended = project.command("verify", "demo", "--repair", "--yes", "--json")
+    kept = project.versions()
+    shown = project.found(word("page01", 2))
+    after = run(project)
+
+    assert (mended.returncode, "searchcrawl crawl demo" in mended.stderr) == (1, True)
+    # It changed and changed back: the index has the text that the store knows.
+    same = f"{HOST}/page02.html"
+    assert kept.pop(same) > before.pop(same)
+    assert kept == before
+    assert shown == [f"{HOST}/page01.html"]
+    assert (after.ended.exit_code, wrong(project, site)) == (0, [])
+    assert verified(project) == GOOD

@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from searchcrawl import urls
 from searchcrawl.exceptions import IndexUnavailable
 from searchcrawl.index.local.receiver import LocalReceiver
-from searchcrawl.index.receiver import Batch, IndexEntry
+from searchcrawl.index.receiver import Batch
 from searchcrawl.items import Removal
 from searchcrawl.operations.repairing import Repair
 from searchcrawl.run import begin
@@ -25,7 +25,7 @@ from searchcrawl.store.schema import documents
 from searchcrawl.store.schema import urls as url_rows
 from searchcrawl.store.states import DocumentState
 from tests.filled_store import SITE, CachedStore
-from tests.redelivering import Solid, flush, states
+from tests.redelivering import Doubtful, Solid, flush, states
 from tests.tampering import tamper
 from tests.verifying import verify
 
@@ -318,21 +318,6 @@ def test_repair_when_the_index_has_documents_of_others_then_they_are_left_alone(
 
     assert (found["repaired"], {each["id"] for each in found["foreign"]}) == (0, set(theirs))
     assert len(filled.indexed_urls()) == 7
-
-
-class Doubtful(Solid):
-    """An index that lists ``part`` of its documents, and finds those with ``finds`` by their ids."""
-
-    def __init__(self, filled: CachedStore, part: slice, *, finds: bool) -> None:
-        super().__init__(filled)
-        self._part = part
-        self._finds = finds
-
-    def scan(self, source: str | None) -> Iterator[IndexEntry]:
-        return iter(list(super().scan(source))[self._part])
-
-    def find_versions(self, ids: Any) -> Any:
-        return super().find_versions(ids) if self._finds else {}
 
 
 @pytest.mark.parametrize(
