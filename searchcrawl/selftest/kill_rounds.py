@@ -31,7 +31,7 @@ from searchcrawl.selftest.final_state import (
     last_counts,
     read_state,
 )
-from searchcrawl.selftest.project import KILLED, SOURCE, Starts
+from searchcrawl.selftest.project import KILLED, SOURCE, KillLater, Starts
 from searchcrawl.selftest.site import FIRST, LATER, BuiltInSite
 from searchcrawl.selftest.stored import Select
 
@@ -44,8 +44,6 @@ _MORE_ROUNDS: Final = 5
 _UNDISTURBED: Final = "undisturbed"
 #: It comes every five seconds, in longer crawls only.
 _NOT_COUNTED_ON: Final = frozenset({"lease.renew"})
-#: The part of the time of an undisturbed crawl in which kills strike: before it Python is still loading.
-_MOMENTS: Final = (0.3, 0.95)
 #: Counts that neither the order of visits nor documents sent once more can change.
 EXACT_COUNTS: Final = (
     "fetched",
@@ -61,7 +59,7 @@ EXACT_COUNTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """How a start is killed: at the n-th passing of a failpoint, or after seconds."""
+    """How a start is killed: at the n-th passing of a failpoint, or so many seconds after its first request."""
 
     at: str | float
 
@@ -140,9 +138,8 @@ class KillRounds:
         for age in (FIRST, LATER):
             self.site.show(_UNDISTURBED, age)
             passed = self.folder / f"{age}.json"
-            begun = time.monotonic()
             code = self.start(folder, {"SEARCHCRAWL_FAILPOINT_COUNT": str(passed)})
-            seconds = time.monotonic() - begun
+            ended = time.monotonic()
             state = self._read(folder)
             crawl = Crawl(_UNDISTURBED, age, urls=len(state.rows), documents=len(state.index))
             crawl.differences = inconsistencies(state) + find_wrong_counters(self._select(folder))
@@ -156,7 +153,7 @@ class KillRounds:
                 asked=self.site.requests(_UNDISTURBED),
                 counts=last_counts(self._select(folder)),
                 passed=json.loads(passed.read_text("utf-8")),
-                seconds=seconds,
+                seconds=ended - self.site.find_first_request(_UNDISTURBED),
             )
 
     def _plan(self, kills: int, chance: random.Random) -> list[list[list[Kill]]]:
@@ -173,7 +170,7 @@ class KillRounds:
     @staticmethod
     def _choose(expected: _Expected, chance: random.Random) -> Kill:
         if chance.random() < 0.5:
-            return Kill(round(expected.seconds * chance.uniform(*_MOMENTS), 2))
+            return Kill(round(expected.seconds * chance.random(), 2))
         name = chance.choice(sorted(expected.passed.keys() - _NOT_COUNTED_ON))
         # Of hundreds of passings the first one would never be chosen.
         return Kill(f"{name}:{chance.choice([1, chance.randint(1, expected.passed[name])])}")
@@ -184,7 +181,7 @@ class KillRounds:
         folder = self._begin(name)
         for age, kills in zip((FIRST, LATER), planned, strict=True):
             crawl = Crawl(name, age)
-            self.site.show(_visitor(name), age)
+            self.site.show(folder.name, age)
             runs = ended_runs(self._select(folder))
             held = self._kill(folder, crawl, kills)
             code = 0 if ended_runs(self._select(folder)) > runs else self.start(folder, {})
@@ -216,7 +213,7 @@ class KillRounds:
 
     def _strike(self, folder: Path, kill: Kill) -> int:
         if isinstance(kill.at, float):
-            return self.start(folder, {}, kill_after_seconds=kill.at)
+            return self.start(folder, {}, KillLater(self.site.expect(folder.name), kill.at))
         return self.start(folder, {"SEARCHCRAWL_FAILPOINT": kill.at})
 
     def _compare(self, folder: Path, crawl: Crawl, held: set[str], code: int) -> list[str]:
@@ -232,14 +229,15 @@ class KillRounds:
             for name in EXACT_COUNTS
             if counts.get(name) != expected.counts[name]
         ]
-        again = self.site.requests(_visitor(crawl.round)) - expected.asked
+        again = self.site.requests(folder.name) - expected.asked
         crawl.asked_again = again.total()
         beyond = again.keys() - self.site.with_targets(held)
         return lines + [f"{url} was asked for again, and no killed process had it in hand" for url in sorted(beyond)]
 
     def _begin(self, name: str) -> Path:
+        """A new project; the site knows it by the name of its folder."""
         folder = self.folder / (name if name == _UNDISTURBED else f"round-{name}")
-        project.write_project(folder, _visitor(name), self.site.origin)
+        project.write_project(folder, folder.name, self.site.origin)
         return folder
 
     def _read(self, folder: Path) -> FinalState:
@@ -248,10 +246,6 @@ class KillRounds:
     @staticmethod
     def _select(folder: Path) -> Select:
         return partial(project.select, folder)
-
-
-def _visitor(name: str) -> str:
-    return name if name == _UNDISTURBED else f"round-{name}"
 
 
 def _tell_code(code: int, folder: Path) -> str:

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, NamedTuple, Protocol
 
 import searchcrawl
 from searchcrawl.selftest.site import ADDRESS
@@ -21,19 +21,25 @@ SOURCE: Final = "selftest"
 KILLED: Final = -signal.SIGKILL
 #: A process that takes longer hangs.
 _MOST_SECONDS: Final = 120.0
+#: How often it is looked at whether a process has ended before it did anything.
+_LOOK_SECONDS: Final = 0.1
 _OUTPUT: Final = "output.txt"
 #: Of the end of what a process said.
 _SHOWN_LINES: Final = 3
 
 
+class KillLater(NamedTuple):
+    """SIGKILL, so many seconds after ``begun`` was set, if the process has not ended before."""
+
+    begun: threading.Event
+    seconds: float
+
+
 class Starts(Protocol):
     """Starts crawls; any thread may call it."""
 
-    def __call__(self, folder: Path, variables: Mapping[str, str], *, kill_after_seconds: float | None = None) -> int:
-        """Crawls the project in ``folder``, with these variables; the exit code, negative for a signal.
-
-        After so many seconds it gets SIGKILL, if it has not ended before.
-        """
+    def __call__(self, folder: Path, variables: Mapping[str, str], kill: KillLater | None = None) -> int:
+        """Crawls the project in ``folder``, with these variables; the exit code, negative for a signal."""
 
     def stop(self) -> None:
         """Ends all crawls that run, and lets none begin."""
@@ -85,11 +91,13 @@ class Processes(Starts):
         self._lock = threading.Lock()
         self._stopped = False
 
-    def __call__(self, folder: Path, variables: Mapping[str, str], *, kill_after_seconds: float | None = None) -> int:
+    def __call__(self, folder: Path, variables: Mapping[str, str], kill: KillLater | None = None) -> int:
         with (folder / _OUTPUT).open("ab") as output:
             process = self._start(folder, variables, output)
         try:
-            return process.wait(_MOST_SECONDS if kill_after_seconds is None else kill_after_seconds)
+            while kill is not None and process.poll() is None and not kill.begun.wait(_LOOK_SECONDS):
+                pass
+            return process.wait(_MOST_SECONDS if kill is None else kill.seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait()

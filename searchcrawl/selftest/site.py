@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -146,6 +147,9 @@ class _Visitor:
 
     pages: Mapping[str, _Page]
     asked: list[str] = field(default_factory=list)
+    #: set by each request
+    asks: threading.Event = field(default_factory=threading.Event)
+    since: float = 0.0
 
 
 class BuiltInSite:
@@ -171,6 +175,15 @@ class BuiltInSite:
         """Shows a project the pages of that age from now on; nothing was asked for yet."""
         self._visitors[visitor] = _Visitor(self._ages[age])
 
+    def expect(self, visitor: str) -> threading.Event:
+        """What the next request of a project sets."""
+        asks = self._visitors[visitor].asks = threading.Event()
+        return asks
+
+    def find_first_request(self, visitor: str) -> float:
+        """When a project asked for something first, by the monotonic clock, since it is shown what it is shown."""
+        return self._visitors[visitor].since
+
     def requests(self, visitor: str) -> Counter[str]:
         """How often a project asked for each URL, since it is shown what it is shown; without robots.txt and sitemap."""
         known = {*self._ages[FIRST], *self._ages[LATER], *_MISSING} - {_ROBOTS, _SITEMAP}
@@ -193,7 +206,9 @@ class BuiltInSite:
         known = self._visitors.get(visitor)
         if known is None:
             return _Page(status=HTTPStatus.NOT_FOUND)
+        known.since = known.since or time.monotonic()
         known.asked.append(path)
+        known.asks.set()
         if path == _SLOW:
             threading.Event().wait(_SLOW_SECONDS)
         return known.pages.get(path, _Page(body=b"Not here.", status=HTTPStatus.NOT_FOUND))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +60,22 @@ def test_selftest_when_crawls_are_killed_then_all_is_equal_and_nothing_is_left(t
     assert {crawl["kind"] for crawl in crawls} == {"initial", "maintenance"}
     assert [crawl["differences"] for crawl in crawls] == [[]] * len(crawls)
     assert all(crawl["urls"] > crawl["documents"] > 50 for crawl in crawls)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_selftest_when_it_is_ended_then_nothing_of_it_is_left(tmp_path: Path, how: signal.Signals) -> None:
+    command = [sys.executable, "-m", "searchcrawl", "selftest", "--kill9"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(TMPDIR=str(tmp_path))) as process:
+        # Its first crawl is under way.
+        for _ in range(600):
+            if found := list(tmp_path.glob("searchcrawl-*/undisturbed/var/searchcrawl.db")):
+                break
+            time.sleep(0.05)
+        process.send_signal(how)
+        code = process.wait(LIMIT_SECONDS)
+
+    assert (code, len(found), [*tmp_path.iterdir()]) == (3, 1, [])
 
 
 @pytest.mark.few(1)

@@ -29,6 +29,8 @@ _CHAIN: Final = (
 _FORGETFUL_CHAIN: Final = "cache.freed batch.marked commit.sent"
 #: Of hundreds of passings (requests, records) not all are tried.
 _SOAK_PASSINGS: Final = 10
+#: Tests that share the rounds of a way: together they take hours.
+_PIECES: Final = 6
 
 
 @pytest.fixture(scope="module")
@@ -86,19 +88,24 @@ def test_initial_crawl_when_the_power_fails_at_each_failpoint_then_ends_as_if_un
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("piece", range(_PIECES))
 @pytest.mark.parametrize("way", power_loss.WAYS)
-def test_crawls_when_the_power_fails_at_all_passings_then_end_as_if_undisturbed(rounds: Rounds, way: str) -> None:
-    kind = rounds(f"undisturbed-{way}", pages=40, ways=(way,))
+def test_crawls_when_the_power_fails_at_all_passings_then_end_as_if_undisturbed(
+    rounds: Rounds, way: str, piece: int
+) -> None:
+    kind = rounds(f"undisturbed-{way}-{piece}", pages=40, ways=(way,))
+    cuts = kill_rounds.cuts(kind.passed, first=_SOAK_PASSINGS, skip=[_BEAT])
 
-    assert kind.rounds(kill_rounds.cuts(kind.passed, first=_SOAK_PASSINGS, skip=[_BEAT])) == []
+    assert kind.rounds(cuts[piece::_PIECES]) == []
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("piece", range(_PIECES))
 @pytest.mark.parametrize("way", power_loss.WAYS)
-def test_crawls_when_the_power_fails_at_syncs_then_end_as_if_undisturbed(rounds: Rounds, way: str) -> None:
-    kind = rounds(f"undisturbed-{way}-syncs", pages=40, ways=(way,))
+def test_crawls_when_the_power_fails_at_syncs_then_end_as_if_undisturbed(rounds: Rounds, way: str, piece: int) -> None:
+    kind = rounds(f"undisturbed-{way}-syncs-{piece}", pages=40, ways=(way,))
 
-    assert kind.rounds(power_rounds.sync_cuts(range(1, int(kind.count_syncs() * 0.9), 3))) == []
+    assert kind.rounds(power_rounds.sync_cuts(range(1 + 3 * piece, int(kind.count_syncs() * 0.9), 3 * _PIECES))) == []
 
 
 @pytest.mark.soak
