@@ -14,6 +14,9 @@ import pytest
 from tests.acceptance.support_command_kills import OF_COMMANDS, SCENARIOS, CommandKills
 from tests.site.client import SiteProcess
 
+#: Tests that share the kills of a command.
+_PIECES = 3
+
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[SiteProcess]:
@@ -41,25 +44,26 @@ def test_command_when_killed_at_a_few_failpoints_and_again_then_ends_as_if_undis
 
 @pytest.mark.soak
 @pytest.mark.pairs
+@pytest.mark.parametrize("piece", range(_PIECES))
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_command_when_killed_at_each_failpoint_then_ends_as_if_undisturbed(
-    site: SiteProcess, tmp_path: Path, name: str
+    site: SiteProcess, tmp_path: Path, name: str, piece: int
 ) -> None:
     kills = kills_of(name, site, tmp_path)
 
-    assert kills.rounds(kills.choose(twice=False)) == []
+    assert kills.rounds(kills.choose(twice=False)[piece::_PIECES]) == []
 
 
 @pytest.mark.soak
 @pytest.mark.pairs
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("piece", range(_PIECES))
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_command_when_killed_again_during_recovery_then_ends_as_if_undisturbed(
-    site: SiteProcess, tmp_path: Path, name: str, seed: int
+    site: SiteProcess, tmp_path: Path, name: str, piece: int
 ) -> None:
     kills = kills_of(name, site, tmp_path)
 
-    assert kills.rounds(kills.choose(twice=True, seed=seed)) == []
+    assert kills.rounds(kills.choose(twice=True, seed=piece)[piece::_PIECES]) == []
 
 
 @pytest.mark.soak

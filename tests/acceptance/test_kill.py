@@ -24,7 +24,7 @@ from tests.site.client import SiteProcess
 _BEAT = "lease.renew"
 FORGETFUL = {"threshold_mb": 0.1, "preserve": False}
 #: Tests that share the hundreds of failpoints that a crawl passes.
-_PIECES = 10
+_PIECES = 40
 #: Without what has no bearing on the index, which the initial crawl covers.
 _SOLR_MAINTENANCE = ("delete.selected", "delete.sent", "delete.marked", "index.acked", "batch.marked", "commit.sent")
 
