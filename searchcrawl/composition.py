@@ -48,6 +48,8 @@ from searchcrawl.stages import Stages
 
 #: So many pages of the cache are under way.
 _REPLAYED_AT_ONCE: Final = 64
+#: What a crash loses of a replay costs no request, and a transaction of many pages costs less for each.
+_REPLAYED_IN_GROUP: Final = 256
 
 
 def compose(crawler: Crawler, run: Run) -> Stages:
@@ -103,7 +105,7 @@ def compose_replay(crawler: Crawler, run: Run) -> Stages:
     """The stages of a replay, which processes again what the cache holds (``plan``, ``apply``): nothing is requested."""
     stages = Stages()
     stages.add(run, Run)
-    traps, waiting = stages.add(_build_traps(run)), WriterQueue()
+    traps, waiting = stages.add(_build_traps(run)), WriterQueue(group_pages=_REPLAYED_IN_GROUP)
     delivery = _add_delivery(stages, crawler, run)
     cache = DocumentCache(run.project.cache_dir / run.source.name)
     answers = stages.add(ReplayMiddleware(cache))

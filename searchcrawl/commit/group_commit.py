@@ -38,11 +38,10 @@ from searchcrawl.store.urls import url_table
 
 logger = logging.getLogger(__name__)
 
+#: The most pages of a group: so many pages, and those in flight, may be fetched again after a crash.
 GROUP_PAGES: Final = 64
 GROUP_SECONDS: Final = 0.2
 _LOOK_SECONDS: Final = 0.01
-#: The most pages of a group: so many pages, and those in flight, may be fetched again after a crash.
-MAX_BACKLOG: Final = 64
 #: So many bytes of bodies and texts may be in a group, and wait for the next one, or one item that is larger.
 _MOST_BYTES: Final = 16 << 20
 
@@ -52,9 +51,13 @@ Item = Document | Outcome | SitemapPart
 
 
 class WriterQueue:
-    """The items that wait for the writer thread. Any thread may call ``submit``; the writer calls the rest."""
+    """The items that wait for the writer thread. Any thread may call ``submit``; the writer calls the rest.
 
-    def __init__(self) -> None:
+    The writer takes ``group_pages`` at once; no more should wait.
+    """
+
+    def __init__(self, *, group_pages: int = GROUP_PAGES) -> None:
+        self.group_pages = group_pages
         self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
         self._is_open = False
         self._submitted = self._taken = 0
@@ -62,7 +65,7 @@ class WriterQueue:
     @property
     def is_full(self) -> bool:
         """Whether so many items or bytes wait that no more should come."""
-        return self._items.qsize() > MAX_BACKLOG or self._submitted - self._taken > _MOST_BYTES
+        return self._items.qsize() > self.group_pages or self._submitted - self._taken > _MOST_BYTES
 
     def submit(self, item: Item) -> bool:
         """Adds the end of a visit, or a part of a sitemap; False before ``open`` and after ``close``."""
@@ -200,7 +203,7 @@ class GroupCommit:
         room = self._run.project.cache.threshold_bytes - self._unsent_bytes - _count_bytes(first)
         held = _count_held(first)
         deadline = clock.monotonic() + GROUP_SECONDS
-        while len(group) < GROUP_PAGES and room > 0 and held < _MOST_BYTES:
+        while len(group) < self._queue.group_pages and room > 0 and held < _MOST_BYTES:
             try:
                 item = self._queue.take_nowait()
             except queue.Empty:

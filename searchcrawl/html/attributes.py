@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -18,16 +18,17 @@ FoundTexts = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def read_attributes(
-    metas: Sequence[LexborNode], scripts: Sequence[LexborNode], attribute_origins: frozenset[str]
+    metas: Sequence[Mapping[str, str | None]], scripts: Sequence[LexborNode], attribute_origins: frozenset[str]
 ) -> FoundTexts:
-    """The texts of each of ``attribute_origins`` on a page; of ``scripts``, elements other than scripts are passed over.
+    """The texts of each of ``attribute_origins`` on a page.
 
-    The name of a meta element is its ``name``, ``property`` or ``http-equiv``.
+    ``metas`` are the attributes of its meta elements; of ``scripts``, elements other than scripts are passed over. The name
+    of a meta element is its ``name``, ``property`` or ``http-equiv``.
     """
     found: dict[str, list[str]] = {}
-    for node in metas:
-        for origin, text in _read_meta(node):
-            if origin in attribute_origins and text:
+    for attributes in metas:
+        for origin in _list_origins(attributes):
+            if origin in attribute_origins and (text := collapse(attributes.get("content") or "")):
                 found.setdefault(origin, []).append(text)
     if any(origin.startswith("jsonld:") for origin in attribute_origins):
         for node in scripts:
@@ -38,14 +39,11 @@ def read_attributes(
     return tuple((origin, tuple(texts)) for origin, texts in found.items())
 
 
-def _read_meta(node: LexborNode) -> Iterator[tuple[str, str]]:
-    attributes = node.attributes
+def _list_origins(attributes: Mapping[str, str | None]) -> list[str]:
     names = f"{attributes.get('property') or ''} {attributes.get('http-equiv') or ''}".lower().split()
     # A name may have blanks in it; the other attributes are lists of words.
     names.append(" ".join((attributes.get("name") or "").lower().split()))
-    text = collapse(attributes.get("content") or "")
-    for name in dict.fromkeys(names):
-        yield f"meta:{name}", text
+    return [f"meta:{name}" for name in dict.fromkeys(names)]
 
 
 def _read_script(node: LexborNode) -> Iterator[tuple[str, Any]]:

@@ -230,7 +230,8 @@ class _FieldsReader(NamedTuple):
 
     def read(self, parser: LexborHTMLParser, found: _Elements, resolver: Resolver) -> tuple[Page, str | None]:
         """The page without text and links, and the target of a refresh that comes too late to be a redirect."""
-        metas, refresh, later = _read_metas(found.metas, resolver, self.url)
+        attributes = [node.attributes for node in found.metas]
+        metas, refresh, later = _read_metas(attributes, resolver, self.url)
         robots = read_robots_directives(
             metas=metas, headers=self.robots_headers, user_agent=self.user_agent, now=clock.now()
         )
@@ -238,7 +239,7 @@ class _FieldsReader(NamedTuple):
         origins = self.attribute_origins
         page = Page(
             title=collapse(found.title or ""),
-            found=read_attributes(found.metas, found.silent, origins) if origins else (),
+            found=read_attributes(attributes, found.silent, origins) if origins else (),
             description=collapse(fields.get("description", "")),
             author=collapse(fields.get("author") or fields.get("dc.creator", "")),
             subject=collapse(fields.get("subject") or fields.get("dc.subject", "")),
@@ -262,13 +263,15 @@ def _read_noscripts(contents: list[str]) -> list[Reference]:
 
 
 def _read_metas(
-    nodes: list[LexborNode], resolver: Resolver, url: str
+    elements: Sequence[Mapping[str, str | None]], resolver: Resolver, url: str
 ) -> tuple[list[tuple[str, str]], str | None, str | None]:
-    """Names and contents; the target of a refresh; the target of a refresh that comes too late to be a redirect."""
+    """Names and contents; the target of a refresh; the target of a refresh that comes too late to be a redirect.
+
+    ``elements`` are the attributes of the meta elements.
+    """
     metas: list[tuple[str, str]] = []
     refresh = later = None
-    for node in nodes:
-        attributes = node.attributes
+    for attributes in elements:
         content = attributes.get("content") or ""
         name = attributes.get("name")
         if name:
