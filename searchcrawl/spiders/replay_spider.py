@@ -12,6 +12,7 @@ from searchcrawl.http.replay_middleware import ReplayMiddleware, find_further
 from searchcrawl.items import Document, Outcome, VisitEnds
 from searchcrawl.run import Run
 from searchcrawl.spiders.base_spider import SourceSpider
+from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import find_spider_class
 
 
@@ -38,9 +39,7 @@ def replay_pages(process: AsyncCrawlerProcess, run: Run) -> int:
     """
     values = {"name": run.source.name, "source": run.source, "project": run.project, "__module__": __name__}
     spider = type("ReplaySpiderOfSource", (ReplaySpider, find_spider_class(run.source)), values)
-    crawler = process.create_crawler(spider)
-    process.crawl(crawler, run=run)
-    process.start()
+    crawler = run_spider(process, spider, run=run)
     if process.bootstrap_failed or not isinstance(crawler.spider, ReplaySpider):
         message = f"the pages cannot be processed: the log of {run.source.name} says why"
         raise ConfigurationError(run.source.file, "settings", message)

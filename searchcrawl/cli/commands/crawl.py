@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import logging
 import os
-import sys
 from itertools import islice
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -34,6 +32,7 @@ from searchcrawl.sources.privacy import Privacy, is_credential
 from searchcrawl.sources.refused_settings import find_changed_promise, find_refusal_on_command_line
 from searchcrawl.sources.secrets import Concealed, hide
 from searchcrawl.spiders.base_spider import SourceSpider
+from searchcrawl.spiders.running import run_spider
 from searchcrawl.spiders.spider_loader import SourceSpiderLoader
 from searchcrawl.store.engine.database import Database
 
@@ -41,9 +40,6 @@ _STARTS_SHOWN: Final = 3
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 #: The argument with which scrapyd names each of its jobs.
 _JOB: Final = "_job"
-#: Native calls of a page let another thread run in between. This is the longest time that the other thread then runs
-#: before the reactor can go on.
-_SWITCH_SECONDS: Final = 0.001
 
 
 class CrawlCommand(Command):
@@ -128,15 +124,7 @@ class CrawlCommand(Command):
         process = self.crawler_process
         if not isinstance(process, AsyncCrawlerProcess):
             raise ConfigurationError("settings", "TWISTED_REACTOR", "must be the asyncio reactor")
-        # Everything loaded by now lives as long as the process: the garbage collector need not look at it.
-        gc.disable()
-        crawler = process.create_crawler(spider)
-        process.crawl(crawler, **arguments)
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
-        gc.enable()
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        process.start()
+        crawler = run_spider(process, spider, **arguments)
         # In this order, because a crawler that did not begin has no engine.
         return not process.bootstrap_failed and crawler.engine is not None
 
