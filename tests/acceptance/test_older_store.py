@@ -69,6 +69,11 @@ def older(killed: Path, tmp_path: Path, empty_store_url: str) -> Path:
     return folder
 
 
+def lasting_differences(undisturbed: FinalState, state: FinalState) -> list[str]:
+    """All but the links that may not be followed: that release kept none, and they are known once a page is read anew."""
+    return [each for each in differences(undisturbed, state) if "unfollowed_bytes" not in each]
+
+
 def test_older_store_when_its_crawl_was_killed_then_it_is_migrated_and_ends_as_if_undisturbed(
     forks: Forks, older: Path, undisturbed: FinalState
 ) -> None:
@@ -77,7 +82,7 @@ def test_older_store_when_its_crawl_was_killed_then_it_is_migrated_and_ends_as_i
     again = forks.run(older, "crawl", "demo")
 
     assert (code, again, revision_of(store_url(older), older)) == (0, 0, HEAD)
-    assert differences(undisturbed, state) == []
+    assert lasting_differences(undisturbed, state) == []
     assert inconsistencies(state) == []
     assert last_counts(older)["indexed"] == 0
 
@@ -94,7 +99,7 @@ def test_older_store_when_killed_in_the_middle_of_its_migration_then_the_next_st
 
     assert (killed, between) == (KILLED, ("0001", before))
     assert (code, revision_of(url, older)) == (0, HEAD)
-    assert differences(undisturbed, read_state(older, "demo")) == []
+    assert lasting_differences(undisturbed, read_state(older, "demo")) == []
 
 
 def test_newer_store_when_a_command_opens_it_then_exit_7_and_it_is_untouched(forks: Forks, older: Path) -> None:
