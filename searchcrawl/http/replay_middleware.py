@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
@@ -106,9 +105,10 @@ class ReplayMiddleware:
             raise IgnoreRequest("a request of a user's own code: nothing is sent while pages are processed again")
         further = self._take_further(claim)
         try:
-            first, *others = await asyncio.to_thread(self._read, [claim, *(other for _, other in further)])
+            # In the reactor, which has nothing else to do: threads that read would take turns with it all the time.
+            first, *others = [self._read(each) for each in (claim, *(other for _, other in further))]
             answer = self._answer(request, first, self._expected[claim.url_id].find_hops(claim))
-        except BaseException as error:
+        except Exception as error:
             if self._claims is not None:
                 for host, other in reversed(further):
                     self._claims.put_back(other, host)
@@ -134,10 +134,7 @@ class ReplayMiddleware:
             size += self._expected[other.url_id].body_bytes
         return further
 
-    def _read(self, claims: Sequence[Claim]) -> list[StoredPage | DamagedRecord]:
-        return [self._read_page(claim) for claim in claims]
-
-    def _read_page(self, claim: Claim) -> StoredPage | DamagedRecord:
+    def _read(self, claim: Claim) -> StoredPage | DamagedRecord:
         try:
             return self._cache.read_page(self._expected[claim.url_id].place, url=claim.url)
         except DamagedRecord as error:
