@@ -176,6 +176,14 @@ class Document:
     body_digest: bytes = b""
     fields_digest: bytes = b""
 
+    @property
+    def same_answer(self) -> CachedAnswer | None:
+        """The answer of the cache, if no component of a user's own has changed the body or the headers since."""
+        cached = self.cached
+        if cached is None or cached.body is not self.body or cached.headers != self.headers:
+            return None
+        return cached
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

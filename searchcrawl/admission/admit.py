@@ -39,8 +39,8 @@ class FoundLinks(NamedTuple):
     ``canonicals`` are canonical links: they get the depth of the page itself, one less. ``discarded`` are the links
     that a rewriter discards (K1). ``is_normalised`` tells whether the ``links`` were rewritten already. ``referrer_id``
     is the row that led to the links, if that is not the page. With ``only_counted`` those of the ``links`` that lead to
-    hosts outside, or are refused for ``scope.max_urls``, get no row. ``unfollowed`` are links that the page says are not to be
-    followed, by ``nofollow``; those of ``links`` say so themselves.
+    hosts outside, or are refused for ``scope.max_urls``, get no row. ``unfollowed`` are links that the page says are not
+    to be followed, by ``nofollow``; those of ``links`` say so themselves.
     """
 
     page_id: int | None

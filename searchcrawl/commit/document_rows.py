@@ -170,7 +170,7 @@ def _fetch_again(transaction: Transaction, group: Group, lost: set[int]) -> None
 
 def build_record(document: Document) -> StoredPage:
     """Builds the record of a document for the cache."""
-    page, cached = document.page or Page(), document.cached
+    page, cached = document.page or Page(), document.same_answer
     # An attribute is one value, or a list.
     attributes = {name: values[0] if len(values) == 1 else list(values) for name, values in page.attributes}
     return StoredPage(

@@ -27,10 +27,10 @@ class Group:
 
     ``stored`` documents are new or changed. ``unchanged`` are rows whose document is as before: they keep the code of
     the document. For unchanged documents, ``canonicals`` and ``displays`` are new keys by row id, ``new_bodies`` are
-    rows whose body may have other bytes, ``answered`` are the URLs, by key, that gave the pages of rows which redirect now or
-    did before, None: the rows' own, and ``recovered`` are rows that came back. ``with_evidence`` are rows with evidence against their document, ``hidden``
-    those that failed in too many runs, with what is held against them. ``unread`` are rows whose visit brought no text.
-    ``released`` are claims that were given back without a visit.
+    rows whose body may have other bytes, ``answered`` are the URLs, by key, that gave the pages of rows which redirect
+    now or did before, None: the rows' own, and ``recovered`` are rows that came back. ``with_evidence`` are rows with
+    evidence against their document, ``hidden`` those that failed in too many runs, with what is held against them.
+    ``unread`` are rows whose visit brought no text. ``released`` are claims that were given back without a visit.
     ``back`` are rows whose documents are put back as they were before this run, ``readable`` those of them whose old
     record is there, and ``restored`` what became of them. ``proofs`` are what visits showed of the dates of sitemaps.
     """

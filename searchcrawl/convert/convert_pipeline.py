@@ -77,9 +77,10 @@ class ConvertPipeline:
 
     def _convert_again(self, document: Document, converter: Converter) -> Page | None:
         """The page of an answer of the cache, if its text need not be read once more."""
-        if document.cached is None or converter.convert_again is None:
+        cached = document.same_answer
+        if cached is None or converter.convert_again is None:
             return None
-        return converter.convert_again(document.body, self._build_context(document), document.cached.text)
+        return converter.convert_again(document.body, self._build_context(document), cached.text)
 
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._pool.close)

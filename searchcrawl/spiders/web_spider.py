@@ -8,7 +8,7 @@ from searchcrawl import clock
 from searchcrawl.convert.registry import find_mimetype
 from searchcrawl.html.links import find_header_canonical
 from searchcrawl.http.visit_end import find_redirects
-from searchcrawl.items import Answer, CachedAnswer, Document, Headers
+from searchcrawl.items import Answer, Document
 from searchcrawl.spiders.base_spider import SourceSpider
 
 
@@ -26,7 +26,7 @@ class WebSpider(SourceSpider):
             # An answer of the cache has the time when it came.
             fetched_at=response.meta.get("fetched_at") or clock.now(),
             redirects=find_redirects(response.request) if response.request else (),
-            cached=_find_cached(response, headers),
+            cached=response.meta.get("cached"),
         )
         return [self.build_document(answer)]
 
@@ -58,14 +58,6 @@ class WebSpider(SourceSpider):
             # A session id in it may be another one each time.
             canonical = self.run.rewriting.identity.strip(canonical)
         return canonical
-
-
-def _find_cached(response: Response, headers: Headers) -> CachedAnswer | None:
-    """The answer of the cache, if no component of a user's own has changed it."""
-    cached: CachedAnswer | None = response.meta.get("cached")
-    if cached is None or cached.body is not response.body or cached.headers != headers:
-        return None
-    return cached
 
 
 def _decode(value: bytes | None) -> str | None:

@@ -123,6 +123,28 @@ def test_append_when_the_file_is_read_as_an_archive_then_a_foreign_reader_finds_
     )
 
 
+def test_append_when_a_page_has_its_record_then_these_bytes_are_written_and_its_fields_refer_to_them(
+    path: Path, tmp_path: Path
+) -> None:
+    writer = SegmentWriter(path, committed_bytes=0)
+    place = writer.append(page())
+    writer.close()
+    known = read(path, place)
+    other = tmp_path / "demo" / "00000008.warc.gz"
+
+    writer = SegmentWriter(other, committed_bytes=0)
+    place = writer.append(replace(known, fields={"title": "another"}))
+    writer.close()
+
+    again = read(other, place)
+    assert (again.record, again.record_id) == (known.record, known.record_id)
+    assert (again.body, again.fields) == (known.body, {"title": "another"})
+    records = ArchiveIterator(GzipReader(str(other)), verify_digests=True)
+    ids = [(record.headers["WARC-Record-ID"], record.headers.get("WARC-Refers-To")) for record in records]
+    assert ids[0] == (known.record_id, None)
+    assert ids[1][1] == known.record_id != ids[1][0]
+
+
 def test_open_when_a_crash_left_more_than_was_committed_then_the_rest_is_cut_off(path: Path) -> None:
     first = SegmentWriter(path, committed_bytes=0)
     kept = first.append(page(1))

@@ -14,12 +14,13 @@ from scrapy.statscollectors import StatsCollector
 from scrapy.utils.test import get_crawler
 
 from searchcrawl.codes import Code
+from searchcrawl.commit.document_rows import build_record
 from searchcrawl.convert import registry
 from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
 from searchcrawl.exceptions import WorkersUnavailable
-from searchcrawl.items import Document, Outcome, Page
+from searchcrawl.items import CachedAnswer, Document, Outcome, Page
 from searchcrawl.run import Shutdown
 from tests import factories
 
@@ -131,3 +132,28 @@ def test_item_when_it_is_no_document_then_passes(pipeline: ConvertPipeline) -> N
     outcome = factories.outcome(304)
 
     assert pipeline.process_item(outcome) is outcome
+
+
+@pytest.mark.parametrize("changed", ["", "body", "headers"])
+def test_document_when_a_component_changed_an_answer_of_the_cache_then_it_is_converted_whole(
+    pipeline: ConvertPipeline, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    shouts = Converter(
+        name="shouts",
+        mime_types=("text/x-shout",),
+        convert=shout,
+        choose_place=lambda body: RunsIn.REACTOR,
+        convert_again=lambda body, context, text: Page(text=text),
+    )
+    monkeypatch.setattr(registry, "_BY_MIME_TYPE", {"text/x-shout": shouts})
+    document = unread("words")
+    cached = CachedAnswer(document.body, document.headers, "known", b"record", "id")
+    values = {"": {}, "body": {"body": b"others"}, "headers": {"headers": ((b"X-Other", b"1"),)}}
+
+    document = process(pipeline, replace(document, cached=cached, **values[changed]))
+
+    text = {"": "known", "body": "OTHERS", "headers": "WORDS"}[changed]
+    assert document.page == Page(text=text)
+    record = build_record(document)
+    assert (record.record, record.record_id) == ((b"", "") if changed else (b"record", "id"))
+    assert (record.body, record.fields["content"]) == (document.body, text)
