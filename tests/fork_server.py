@@ -31,7 +31,7 @@ _LATE: Final = (
     "psycopg",
     "pydantic.v1",
     "queuelib",
-    "resiliparse.parse.lang",
+    "pycld2",
     "rich.console",
     "rich.table",
     "scrapy.cmdline",

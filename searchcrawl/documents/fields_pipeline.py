@@ -6,10 +6,12 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scrapy.crawler import Crawler
 
+from searchcrawl import urls
+from searchcrawl.documents.language import find_language
 from searchcrawl.index_fields import SUFFIXES
 from searchcrawl.items import Document, Headers, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Value
@@ -31,55 +33,63 @@ _LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,8}(?:-[a-z0-9]{1,8})*")
 _MAX_DESCRIPTION_CHARS: Final = 250
 _MAX_SHOWN_CHARS: Final = 100
 
-#: The part of a text from which its language is detected.
-_DETECTED_CHARS: Final = 1_500
-#: A text with fewer letters is names and numbers, which are of no language.
-_MIN_LETTERS: Final = 24
-#: For shorter texts chardet is right more often.
-_SHORT_CHARS: Final = 300
 
-_KANA: Final = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
-_HANGUL: Final = re.compile("[\uac00-\ud7a3]")
-_IDEOGRAPH: Final = re.compile("[\u4e00-\u9fff]")
-#: The part of a text in which characters are counted to find its script.
-_SCRIPT_CHARS: Final = 400
-_CJK_LETTERS: Final = 8
-_MIN_CJK_SHARE: Final = 0.2
-_MIN_KANA_SHARE: Final = 0.1
+class Languages(NamedTuple):
+    """What a source says about the language of a page: the one of all, that of what tells none, the usual one."""
+
+    forced: str = ""
+    default: str = ""
+    usual: str = ""
+
+
+#: Of a source that says nothing.
+NO_LANGUAGES: Final = Languages()
 
 
 class FieldsPipeline:
     """Completes the fields of each page from its headers and the settings of its source (``complete_page``)."""
 
-    def __init__(self, attributes: AttributeMap | None, *, default_language: str) -> None:
+    def __init__(
+        self, attributes: AttributeMap | None, languages: Languages, usual: Mapping[str, str] | None = None
+    ) -> None:
+        """``usual`` are the languages that most documents of a host have, by the host; they must not change in a run."""
         self._attributes = attributes
-        self._default_language = default_language
+        self._languages = languages
+        self._usual = usual or {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FieldsPipeline:
         run = stages_of(crawler).get(Run)
-        return cls(run.attributes, default_language=run.source.fetch.default_language.lower())
+        content, fetch = run.source.content, run.source.fetch
+        return cls(run.attributes, Languages(content.language.lower(), fetch.default_language.lower()))
 
     def process_item(self, item: object) -> object:
         if not isinstance(item, Document) or item.page is None:
             return item
-        page = complete_page(item.page, item, self._attributes, default_language=self._default_language)
+        languages = self._languages
+        if self._usual:
+            languages = languages._replace(usual=self._usual.get(urls.host(item.base_url), ""))
+        page = complete_page(item.page, item, self._attributes, languages)
         return item if page is item.page else replace(item, page=page)
 
 
 def complete_page(
-    page: Page, document: Document, attributes: AttributeMap | None, *, default_language: str = ""
+    page: Page, document: Document, attributes: AttributeMap | None, languages: Languages = NO_LANGUAGES
 ) -> Page:
     """The page with its mapped attributes, and with a language if one can be found.
 
-    The page's own language goes before that of Content-Language, and this before the detected one. The beginning of the
-    text becomes the description, if the source asks for it.
+    The page's own language goes before that of Content-Language, and both before what its text tells
+    (``find_language``). The beginning of the text becomes the description, if the source asks for it.
     """
     if attributes is not None:
         page = _add_attributes(page, document, attributes)
-    if not page.language:
-        language = _read_content_language(document.headers) or detect_language(page.text) or default_language
-        page = replace(page, language=language) if language else page
+    language = languages.forced or find_language(
+        page.text,
+        declared=(page.language, _read_content_language(document.headers)),
+        usual=languages.usual,
+        default=languages.default,
+    )
+    page = page if language == page.language else replace(page, language=language)
     if attributes is not None and attributes.desc_fallback and not page.description and page.text:
         page = replace(page, description=_cut_beginning(page.text))
     return page
@@ -138,37 +148,3 @@ def _cut_beginning(text: str) -> str:
         return line
     cut = line.rfind(" ", _MAX_DESCRIPTION_CHARS // 2, _MAX_DESCRIPTION_CHARS)
     return line[: cut if cut > 0 else _MAX_DESCRIPTION_CHARS].rstrip() + "…"
-
-
-def detect_language(text: str) -> str:
-    """The code of a text's language (ISO 639-1, lower case); empty where it cannot be told.
-
-    Japanese, Korean and Chinese are told by their scripts. For the others resiliparse compares the text with
-    profiles of a hundred languages, which takes about 20 µs; it is right for a few sentences. For a single sentence
-    chardet, which takes ten times as long, is right more often.
-    """
-    head = text[:_DETECTED_CHARS]
-    if not head.isascii() and (language := _detect_by_script(head[:_SCRIPT_CHARS])):
-        return language
-    if len(head) < _SHORT_CHARS and sum(map(str.isalpha, head)) < _MIN_LETTERS:
-        return ""
-    # Both libraries are loaded for the first page that does not name its language.
-    if len(head) < _SHORT_CHARS:
-        import chardet  # noqa: PLC0415  # heavy
-
-        return chardet.detect(head.encode("utf-8", "replace"))["language"] or ""
-    from resiliparse.parse.lang import detect_fast  # noqa: PLC0415  # heavy
-
-    language, _ = detect_fast(head)
-    return "" if language == "unknown" else language
-
-
-def _detect_by_script(head: str) -> str:
-    """ja, ko or zh if a good part of the text is in their characters; empty for other scripts."""
-    kana, hangul, ideographs = (len(script.findall(head)) for script in (_KANA, _HANGUL, _IDEOGRAPH))
-    together = kana + hangul + ideographs
-    if together < _CJK_LETTERS or together < len(head) * _MIN_CJK_SHARE:
-        return ""
-    if hangul > kana + ideographs:
-        return "ko"
-    return "ja" if kana >= together * _MIN_KANA_SHARE else "zh"

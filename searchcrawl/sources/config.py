@@ -15,6 +15,7 @@ from searchcrawl import urls
 from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.sources.attribute_table import Attributes
+from searchcrawl.sources.content_table import Content
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.privacy import Privacy
@@ -291,6 +292,7 @@ class Tables(Table):
     keep: Keep = Field(
         default_factory=Keep, description="What of the fetched pages is indexed; the links of all of them are followed."
     )
+    content: Content = Field(default_factory=Content, description="What of a page is its content.")
     attributes: Attributes = Field(
         default_factory=Attributes,
         description='Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '
@@ -368,7 +370,8 @@ class Source(SourceFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "groups", "collection", "receiver", "document_service", "cache", "spider", "tests", "feeds", "content",
+    "groups", "collection", "receiver", "document_service", "cache", "spider", "tests", "feeds",
+    "content.mode", "content.keep", "content.drop",
     "fetch.dns_per_second", "login.steps",
     "render", "attributes.values", "file", "table", "mail", "agent",
 })  # fmt: skip

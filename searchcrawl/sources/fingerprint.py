@@ -27,6 +27,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "fetch": ("default_charset", "default_language", "headers", "headers_to"),
     # Another user may see other pages.
     "login": ("type", "url", "username"),
+    "content": (),
     "attributes": (),
 }
 #: Scrapy settings that put users' own components where documents pass.
@@ -40,6 +41,8 @@ VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``documents.checksum_pipeline`` cannot make digests of an earlier version any more, so that it gives the
     # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,
+    # Rises when ``documents.language`` would find another language in the same text.
+    "language": 1,
 }
 #: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.
 _OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER_MIDDLEWARES")
@@ -50,7 +53,10 @@ _OF_ADMISSION: Final = (*_OF_LINKS, "keep.meta_robots", "fetch.default_charset",
 #: Those of the keys that the digest of a body covers: the same digest has the same result.
 _OF_DIGESTS: Final = "keep."
 #: Those of the keys that change the fields of documents, and not which documents there are.
-_OF_FIELDS: Final = ("attributes.", "change.", "display", "fetch.default_language", "version.checksum")
+_OF_FIELDS: Final = (
+    "attributes.", "change.", "content.language", "display", "fetch.default_language", "version.checksum",
+    "version.language",
+)  # fmt: skip
 _DIGEST_BYTES: Final = 8
 _MODE: Final = "mode"
 #: The value in place of a digest.

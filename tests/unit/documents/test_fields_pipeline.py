@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from searchcrawl.documents.fields_pipeline import complete_page
-from searchcrawl.items import Page
+from searchcrawl.documents.fields_pipeline import NO_LANGUAGES, FieldsPipeline, Languages, complete_page
+from searchcrawl.items import Document, Page
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from tests import factories
 
@@ -20,10 +20,10 @@ def complete(
     attributes: AttributeMap | None = None,
     *,
     headers: tuple[tuple[bytes, bytes], ...] = (),
-    default: str = "",
+    languages: Languages = NO_LANGUAGES,
 ) -> Page:
     document = replace(factories.document(), headers=headers)
-    return complete_page(page, document, attributes, default_language=default.lower())
+    return complete_page(page, document, attributes, languages)
 
 
 def mapping(*mapped: tuple[str, str, str], desc_fallback: bool = False) -> AttributeMap:
@@ -99,14 +99,35 @@ def test_attributes_when_values_cannot_be_read_then_left_out_counted_and_said_on
         (Page(text=GERMAN), ((b"Content-Language", b"it, fr"),), "en", "de"),
         (Page(text=GERMAN), ((b"Content-Language", b"it"), (b"Content-Language", b"fr")), "en", "de"),
         (Page(text=GERMAN), (), "en", "de"),
-        (Page(text="4711"), (), "pt-BR", "pt-br"),
+        (Page(text="4711"), (), "pt-br", "pt-br"),
         (Page(text="4711"), (), "", ""),
+        (Page(language="en", text="Библиотека открывается в девять часов утра"), (), "", "ru"),
     ],
 )
 def test_language_when_told_in_several_ways_then_declared_before_detected_before_default(
     page: Page, headers: tuple[tuple[bytes, bytes], ...], default: str, expected: str
 ) -> None:
-    assert complete(page, headers=headers, default=default).language == expected
+    assert complete(page, headers=headers, languages=Languages(default=default)).language == expected
+
+
+def test_language_when_the_source_forces_one_then_no_other_counts() -> None:
+    page = Page(language="fr", text=GERMAN, found=(("meta:l", ("es",)),))
+
+    made = complete(page, mapping(("meta:l", "language", "string")), languages=Languages(forced="nl", default="en"))
+
+    assert made.language == "nl"
+
+
+@pytest.mark.parametrize(("host", "expected"), [("a.test", "de"), ("b.test", "")])
+def test_language_when_a_text_is_of_none_then_that_of_most_documents_of_its_host(host: str, expected: str) -> None:
+    pipeline = FieldsPipeline(None, Languages(), usual={"a.test": "de"})
+    document = replace(factories.document(), base_url=f"http://{host}/", page=Page(text="ls -la | grep foo; cd /tmp"))
+
+    made = pipeline.process_item(document)
+
+    assert isinstance(made, Document)
+    assert made.page is not None
+    assert made.page.language == expected
 
 
 def test_description_when_there_is_no_tag_then_the_beginning_of_the_text_only_where_asked_for() -> None:

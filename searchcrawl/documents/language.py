@@ -1,0 +1,147 @@
+"""The language of a document, from what declares it, what its host usually has, and its text (C9).
+
+``find_language`` is a function of its arguments alone: the same document has the same language in each run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+#: The part of a text from which its language is detected: its beginning, and as much from its middle.
+_PART_CHARS: Final = 2_000
+#: A text with fewer letters is names and numbers, which are of no language.
+_MIN_LETTERS: Final = 24
+#: A text with fewer letters has another language than its host only where that is beyond doubt.
+_FEW_LETTERS: Final = 200
+#: The share of the letters that one language has at least in a text of this language.
+_MIN_PERCENT: Final = 50
+#: What CLD2 calls otherwise than ISO 639-1.
+_OTHER_CODES: Final = {"iw": "he", "in": "id", "jw": "jv", "ji": "yi", "mo": "ro", "zh-Hant": "zh", "nb": "no"}
+#: A result such as xx-Copt names a script.
+_CODE: Final = re.compile(r"(?!xx|un)[a-z]{2,3}")
+#: A longer text has letters enough, if it has any words.
+_SHORT_CHARS: Final = 1_000
+#: Control characters and others that the library refuses.
+_NO_TEXT: Final = re.compile(r"[^\w!-~ ]+")
+
+_KANA: Final = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+_HANGUL: Final = re.compile("[\uac00-\ud7a3]")
+_IDEOGRAPH: Final = re.compile("[\u4e00-\u9fff]")
+#: The part of a text in which characters are counted to find its script.
+_SCRIPT_CHARS: Final = 400
+_CJK_LETTERS: Final = 8
+_MIN_CJK_SHARE: Final = 0.2
+_MIN_KANA_SHARE: Final = 0.1
+
+#: The languages that are written in scripts other than the Latin one, by a character class of each script.
+_SCRIPTS: Final[Mapping[re.Pattern[str], frozenset[str]]] = {
+    re.compile(f"[{characters}]"): frozenset(languages.split())
+    for characters, languages in {
+        "\u0370-\u03ff\u1f00-\u1fff": "el",
+        "\u0400-\u052f": "ru uk be bg mk sr",
+        "\u0530-\u058f": "hy",
+        "\u0590-\u05ff": "he yi",
+        "\u0600-\u06ff\u0750-\u077f": "ar fa ur ps",
+        "\u0900-\u097f": "hi mr ne sa",
+        "\u0980-\u09ff": "bn as",
+        "\u0b80-\u0bff": "ta",
+        "\u0c00-\u0c7f": "te",
+        "\u0e00-\u0e7f": "th",
+        "\u10a0-\u10ff": "ka",
+        "\u3041-\u30ff": "ja",
+        "\u3400-\u9fff": "zh ja",
+        "\uac00-\ud7a3": "ko",
+    }.items()
+}
+_LATIN: Final = frozenset({
+    "ca", "cs", "da", "de", "en", "es", "et", "eu", "fi", "fr", "ga", "gl", "hr", "hu", "is", "it", "lt",
+    "lv", "nb", "nl", "nn", "no", "pl", "pt", "ro", "sk", "sl", "sv", "tr", "vi",
+})  # fmt: skip
+#: Languages that have one script; of others nothing is known.
+_OF_ONE_SCRIPT: Final = _LATIN.union(*_SCRIPTS.values())
+#: With fewer letters a text of another script may be a name in it.
+_MIN_OTHER_LETTERS: Final = 12
+_MIN_OTHER_SHARE: Final = 0.6
+
+
+def find_language(text: str, *, declared: Iterable[str] = (), usual: str = "", default: str = "") -> str:
+    """The tag of a text's language, in lower case; empty where nothing tells it.
+
+    ``declared`` are the tags that the document declares, the best first: the first one counts that is written in the
+    script of the text. Then the text decides where it is sure; ``usual``, the language that most documents of its host
+    have, decides where it is not, and ``default`` where that is unknown, too.
+    """
+    for tag in declared:
+        if tag and _can_write(tag.partition("-")[0], text):
+            return tag
+    detected = detect_language(text, usual=usual)
+    if detected:
+        return detected
+    return usual if usual and _can_write(usual.partition("-")[0], text) else default
+
+
+def detect_language(text: str, *, usual: str = "") -> str:
+    """The code of a text's language (ISO 639-1, lower case); empty where it cannot be told for sure.
+
+    Japanese, Korean and Chinese are told by their scripts, the others by CLD2, which takes about 0.1 ms. A short text
+    in another language than ``usual`` is not sure.
+    """
+    if not text.isascii() and (language := _detect_by_script(text[:_SCRIPT_CHARS])):
+        return language
+    letters = sum(map(str.isalpha, text)) if len(text) < _SHORT_CHARS else _SHORT_CHARS
+    if letters < _MIN_LETTERS:
+        return ""
+    usual = usual.partition("-")[0]
+    detected = _ask_cld2(_cut_parts(text), usual)
+    return "" if usual and letters < _FEW_LETTERS and detected != usual else detected
+
+
+def _cut_parts(text: str) -> str:
+    """The beginning of a text, often menus, and a part of its middle."""
+    if len(text) <= 2 * _PART_CHARS:
+        return text
+    middle = len(text) // 2
+    return f"{text[:_PART_CHARS]} {text[middle : middle + _PART_CHARS]}"
+
+
+def _ask_cld2(text: str, usual: str) -> str:
+    # Loaded for the first document that does not name its language.
+    import pycld2  # noqa: PLC0415  # heavy
+
+    hint = {"hintLanguage": usual} if usual else {}
+    try:
+        found = pycld2.detect(text.encode("utf-8", "replace"), isPlainText=True, **hint)
+    except pycld2.error:
+        found = pycld2.detect(_NO_TEXT.sub(" ", text).encode("utf-8", "replace"), isPlainText=True)
+    is_reliable, _, languages = found
+    _, code, percent, _ = languages[0]
+    code = _OTHER_CODES.get(code, code)
+    return code if is_reliable and percent >= _MIN_PERCENT and _CODE.fullmatch(code) else ""
+
+
+def _can_write(language: str, text: str) -> bool:
+    """Whether a text may be of a language: not if nearly all of it is in a script that the language does not have.
+
+    Latin letters say nothing: each language has them in code and names.
+    """
+    if text.isascii() or language not in _OF_ONE_SCRIPT:
+        return True
+    head = text[:_SCRIPT_CHARS]
+    least = max(_MIN_OTHER_LETTERS, _MIN_OTHER_SHARE * sum(map(str.isalpha, head)))
+    if sum(1 for character in head if character > "\u036f" and character.isalpha()) < least:
+        return True
+    known = [(len(script.findall(head)), languages) for script, languages in _SCRIPTS.items()]
+    return sum(count for count, languages in known if language not in languages) < least
+
+
+def _detect_by_script(head: str) -> str:
+    """ja, ko or zh if a good part of the text is in their characters; empty for other scripts."""
+    kana, hangul, ideographs = (len(script.findall(head)) for script in (_KANA, _HANGUL, _IDEOGRAPH))
+    together = kana + hangul + ideographs
+    if together < _CJK_LETTERS or together < len(head) * _MIN_CJK_SHARE:
+        return ""
+    if hangul > kana + ideographs:
+        return "ko"
+    return "ja" if kana >= together * _MIN_KANA_SHARE else "zh"
