@@ -129,16 +129,28 @@ ATTRIBUTE_FIELDS: Final[Mapping[str, IndexField]] = {
     "date": IndexField("*_dt", Kind.DATE, "an attribute of type date", is_multi_valued=True),
 }
 
-#: Fields of Solr only; the ``*`` is the language's code of two or three letters.
+#: The languages whose words are found by their stems, with the names that the stemmers have.
+STEMMED: Final[Mapping[str, str]] = {
+    "da": "danish", "de": "german", "en": "english", "es": "spanish", "fi": "finnish", "fr": "french",
+    "hu": "hungarian", "it": "italian", "nl": "dutch", "no": "norwegian", "pt": "portuguese", "ro": "romanian",
+    "ru": "russian", "sv": "swedish",
+}  # fmt: skip
+#: The languages whose words are found by pairs of characters, or by a dictionary of the index.
+PAIRED: Final = ("ja", "ko", "zh")
+#: All languages whose words are found in other forms than the typed one.
+LANGUAGES: Final = (*STEMMED, *PAIRED)
+
+#: The fields for these languages; the ``*`` is the code of the language.
 LANGUAGE_FIELDS: Final = tuple(
     IndexField(
         f"{name}_txt_*",
         Kind.TEXT,
-        f"the {name}, analysed by its language; not in the embedded index",
+        f"the {name}, analysed by its language",
+        weight=weight,
         has_whole_values=False,
         is_returned=False,
     )
-    for name in ("title", "content")
+    for name, weight in (("title", 1.0), ("content", 0.4))
 )
 
 NAMES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NAME)
@@ -160,6 +172,9 @@ SUFFIXES: Final = {kind: field.name.removeprefix("*") for kind, field in ATTRIBU
 #: How the fields for the analysis by language begin.
 LANGUAGE_PREFIXES: Final = tuple(field.name.removesuffix("*") for field in LANGUAGE_FIELDS)
 
+#: Field → how much a hit in another form counts there, by the beginning of the name for each language.
+FORMS: Final = {field.name.removesuffix("_txt_*"): field.weight or 0.0 for field in LANGUAGE_FIELDS}
+
 _TYPES: Final = {suffix: kind for kind, suffix in SUFFIXES.items()}
 _ATTRIBUTE_FIELD: Final = re.compile(f"([A-Za-z][A-Za-z0-9_.-]*)({'|'.join(_TYPES)})", re.ASCII)
 
@@ -174,6 +189,11 @@ def attribute_type(field: str) -> str | None:
     """``string``, ``text``, ``number`` or ``date`` for the field of an attribute, None for another field."""
     parts = split_attribute_field(field)
     return None if parts is None else parts[1]
+
+
+def find_language_field(name: str, language: str) -> str:
+    """The field with the words of ``title`` or ``content`` in a language of LANGUAGES."""
+    return f"{name}_txt_{language}"
 
 
 def is_text_field(name: str) -> bool:

@@ -30,7 +30,7 @@ ONLY_IN = {
     "sqlalchemy": r"store/.*",
     "alembic": r"store/.*",
     "pysolr": r"index/solr/\w+\.py",
-    "tantivy": r"index/local/\w+\.py",
+    "tantivy": r"index/(local/\w+|stems)\.py",
 }
 
 #: What can run code when it is read back.

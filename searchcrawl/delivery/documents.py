@@ -6,7 +6,6 @@ Each part is read while the index works on the part before it.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -18,6 +17,7 @@ from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
 from searchcrawl.exceptions import DamagedRecord
+from searchcrawl.index_fields import FORMS, LANGUAGES, find_language_field
 from searchcrawl.items import IndexedDocument
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.run import Run
@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 #: How much text a request to the index has (5 to 10 MB in all).
 _CHARACTERS: Final = 5_000_000
 _ROWS: Final = 500
-_PLAIN_LANGUAGE: Final = re.compile("[a-z]{2,3}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +154,4 @@ def _show_copies(duplicates: Sequence[Copy], display: DisplayMap | None) -> list
 def _copy_for_language(record: Mapping[str, Any]) -> dict[str, Any]:
     """Title and content once more, for the analysis by their language, if it is known."""
     language = str(record.get("language") or "").partition("-")[0]
-    if not _PLAIN_LANGUAGE.fullmatch(language):
-        return {}
-    return {f"title_txt_{language}": record.get("title"), f"content_txt_{language}": record.get("content")}
+    return {find_language_field(name, language): record.get(name) for name in FORMS} if language in LANGUAGES else {}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import tantivy
 
 from searchcrawl import urls
 from searchcrawl.sources.loading import load_project
@@ -42,6 +44,17 @@ def lose(project: CrawlProject) -> None:
 
 def empty(project: CrawlProject) -> None:
     backends.current.empty_index(project.folder, project.name)
+
+
+def make_earlier_index(folder: Path) -> None:
+    """An embedded index with a field less than those of this release."""
+    folder.mkdir()
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("id", stored=True, fast=True, tokenizer_name="raw", index_option="basic")
+    writer = tantivy.Index(builder.build(), path=str(folder)).writer(15_000_000, 1)
+    writer.add_document(tantivy.Document(id="demo:1"))
+    writer.commit()
+    writer.wait_merging_threads()
 
 
 LOSSES: Final = pytest.mark.parametrize("happens", [lose, empty], ids=["gone", "emptied"])
@@ -112,6 +125,32 @@ def test_resend_when_the_index_has_nothing_then_all_is_found_and_nobody_warns(
     assert missing(project) == []
     assert warned(project) == {}
     assert project.command("verify", "demo").returncode == 0
+
+
+def test_index_when_an_earlier_release_made_it_then_each_command_says_what_mends_it_and_nothing_is_lost(
+    project: CrawlProject,
+) -> None:
+    run(project)
+    index = project.folder / "var" / "index"
+    shutil.rmtree(index)
+    make_earlier_index(index)
+
+    searched = project.command("search", "*")
+    crawled, code = answer(project, "crawl", "demo")
+    refused = project.command("resend", "demo")
+    index.rename(index.with_name("earlier"))
+    done = resend(project)
+
+    for ended in (searched, refused):
+        assert (ended.returncode, str(index) in ended.stderr) == (6, True), ended.stderr
+        assert "the index of another release" in ended.stderr
+        assert "searchcrawl resend NAME" in ended.stderr
+    assert (code, crawled["counts"]["deleted"], crawled["documents"]) == (0, 0, len(ALL))
+    assert done == (sent(len(ALL)), 0)
+    assert missing(project) == []
+    assert [
+        entry["name"] for entry in json.loads((index.with_name("earlier") / "meta.json").read_text())["schema"]
+    ] == ["id"]
 
 
 @pytest.mark.few(2)

@@ -9,7 +9,7 @@ import pytest
 from searchcrawl.delivery.documents import build_indexed_document
 from searchcrawl.index.receiver import Batch
 from searchcrawl.index.solr.receiver import SolrReceiver
-from searchcrawl.store.batches.batch_table import BatchDocument
+from tests.batch_rows import row
 from tests.languages import TEXTS
 from tests.solr_documents import answer
 
@@ -31,24 +31,6 @@ FORMS = {
     "ko": "공휴일을",
     "fi": "Kirjasto",
 }
-
-
-def row(number: int) -> BatchDocument:
-    return BatchDocument(
-        url_id=number,
-        url=f"http://site.test/{number}",
-        depth=0,
-        segment=1,
-        record_offset=0,
-        response_bytes=0,
-        fields_bytes=0,
-        fields_digest=bytes(32),
-        mimetype="text/html",
-        content_length=1,
-        last_modified=None,
-        first_seen_ms=0,
-        last_fetched_ms=0,
-    )
 
 
 def test_language_fields_when_a_word_has_another_form_then_it_is_found_in_the_language_of_its_page(

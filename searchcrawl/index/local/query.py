@@ -11,11 +11,25 @@ import tantivy
 from tantivy import Occur
 
 from searchcrawl.exceptions import UnsupportedByIndex
+from searchcrawl.index.forms import find_stemmed, is_cjk, read_pairs, require_pairs
 from searchcrawl.index.local import schema
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Term, parse
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.index.sanitising import format_number, parse_number
-from searchcrawl.index_fields import DATES, FIELDS, NUMBERS, TEXTS, WHOLE_VALUES, WORDS, Kind, attribute_type
+from searchcrawl.index.stems import build_stemmer, find_optional, find_stems
+from searchcrawl.index_fields import (
+    DATES,
+    FIELDS,
+    FORMS,
+    NUMBERS,
+    STEMMED,
+    TEXTS,
+    WHOLE_VALUES,
+    WORDS,
+    Kind,
+    attribute_type,
+    find_language_field,
+)
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 #: Many documents have the same value of these fields; then the id decides the order, as in Solr.
@@ -32,11 +46,14 @@ class QueryBuilder:
 
     def __init__(self) -> None:
         self._schema = schema.build_schema()
-        self._analyzer = schema.build_analyzer()
+        self._analyzer = build_stemmer("")
 
-    def build(self, query: SearchQuery) -> tantivy.Query:
-        """The documents with the words of a query, within its filters, without tombstones."""
-        words = self._clause(parse(query.words, query.attributes))
+    def build(self, query: SearchQuery, languages: Sequence[str] = ()) -> tantivy.Query:
+        """The documents with the words of a query, within its filters, without tombstones.
+
+        ``languages`` are those of LANGUAGES that the index holds: words are looked for in their forms, too.
+        """
+        words = self._clause(parse(query.words, query.attributes), languages)
         if words is None:
             return tantivy.Query.empty_query()
         parts = [(Occur.Must, words), *((Occur.Must, _without_score(each)) for each in self._filters(query))]
@@ -76,18 +93,23 @@ class QueryBuilder:
         found = self._analyzer.pre_tokenize(schema.prepare_text(text)).tokens
         return [(token.position - found[0].position, token.text) for token in found]
 
-    def _clause(self, node: Query) -> tantivy.Query | None:
+    def _clause(self, node: Query, languages: Sequence[str]) -> tantivy.Query | None:
         """The query of a node, or None where analysis leaves nothing of it."""
         match node:
             case Everything():
                 return _without_score(tantivy.Query.all_query())
             case Term():
-                return self._words(node)
+                return self._words(node, languages)
             case AnyOf(clauses=clauses):
-                kept = [query for clause in clauses if (query := self._clause(clause)) is not None]
+                kept = [query for clause in clauses if (query := self._clause(clause, languages)) is not None]
                 return tantivy.Query.boolean_query([(Occur.Should, query) for query in kept]) if kept else None
             case AllOf(required=required, excluded=excluded):
-                wanted = [query for clause in required if (query := self._clause(clause)) is not None]
+                optional = find_optional([each for each in required if isinstance(each, Term)], languages)
+                wanted = [
+                    self._not_in(query, optional[clause]) if isinstance(clause, Term) and clause in optional else query
+                    for clause in required
+                    if (query := self._clause(clause, languages)) is not None
+                ]
                 unwanted = [query for term in excluded if (query := self._words(term)) is not None]
                 if not wanted:
                     return None
@@ -97,7 +119,15 @@ class QueryBuilder:
             case _:
                 return None
 
-    def _words(self, term: Term) -> tantivy.Query | None:
+    def _not_in(self, query: tantivy.Query, languages: Sequence[str]) -> tantivy.Query:
+        """What ``query`` finds, and all documents in some languages, in which it is a stop word."""
+        tags = [tantivy.Query.regex_query(self._schema, "language", f"{each}(-.*)?") for each in languages]
+        return tantivy.Query.boolean_query(
+            [(Occur.Should, query), *((Occur.Should, _without_score(each)) for each in tags)]
+        )
+
+    def _words(self, term: Term, languages: Sequence[str] = ()) -> tantivy.Query | None:
+        """The documents with a term; without ``languages`` only as it was typed."""
         field = term.field
         if field == "source":
             return self._term("source", term.text)
@@ -109,9 +139,37 @@ class QueryBuilder:
             return None
         if field is not None:
             path = WORDS.get(field, field) if kind is None else schema.attribute_path(field, words=True)
-            return self._phrase(path, tokens)
-        each = [tantivy.Query.boost_query(self._phrase(name, tokens), weight) for name, weight in TEXTS.items()]
-        return tantivy.Query.disjunction_max_query(each, tie_breaker=0.1)
+            each = [self._phrase(path, tokens)]
+        else:
+            each = [tantivy.Query.boost_query(self._phrase(name, tokens), weight) for name, weight in TEXTS.items()]
+        each += self._forms(term, [name for name in FORMS if field in {None, name}], languages)
+        return each[0] if len(each) == 1 else tantivy.Query.disjunction_max_query(each, tie_breaker=0.1)
+
+    def _forms(self, term: Term, names: Sequence[str], languages: Sequence[str]) -> Iterator[tantivy.Query]:
+        """The documents with another form of a word in one of the fields ``names``, for each field of a language."""
+        if term.phrase or not names:
+            return
+        for language in languages:
+            wanted = self._read_forms(term.text, language)
+            for name in names if wanted else ():
+                path = find_language_field(name, language)
+                parts = [(Occur.Must, self._any_term(path, each)) for each in wanted]
+                yield tantivy.Query.boost_query(tantivy.Query.boolean_query(parts), FORMS[name])
+
+    def _read_forms(self, text: str, language: str) -> list[tuple[str, ...]]:
+        """What a document must have of a word's forms in a language, one of each tuple; empty where there are none."""
+        if language in STEMMED:
+            word = find_stemmed(text)
+            return [] if word is None or not (stems := find_stems(word, language)) else [stems]
+        normal = schema.normalise(text)
+        if not is_cjk(normal):
+            return []
+        return [each for pairs in read_pairs(normal, language) for each in require_pairs(pairs)]
+
+    def _any_term(self, path: str, terms: Sequence[str]) -> tantivy.Query:
+        if len(terms) == 1:
+            return self._term(path, terms[0])
+        return tantivy.Query.boolean_query([(Occur.Should, self._term(path, term)) for term in terms])
 
     def _phrase(self, path: str, tokens: Sequence[tuple[int, str]]) -> tantivy.Query:
         if len(tokens) == 1:

@@ -5,6 +5,7 @@ A document's fields are kept whole, as JSON, in ``stored``. All other fields are
 - texts (``title``, ``content`` …) split into words;
 - the same values whole (``title_exact`` …) and names (``source``, ``mimetype`` …), for exact filters,
   facets and sorting;
+- title and content once more in the field of the document's language: stems, or pairs of characters (``index.forms``);
 - some names once more split into words (``url_words`` …), for ``url:docs`` or ``host:example.com``;
 - ``attribute_words``, a JSON object of the texts among the attributes, split into words;
 - ``attributes``, a JSON object of the attributes of the source (``NAME_s``, ``NAME_l`` …). A text in it
@@ -24,16 +25,23 @@ from typing import Any, Final
 import orjson
 import tantivy
 
+from searchcrawl.index.forms import CJK, read_pairs
 from searchcrawl.index.sanitising import clean_fields
+from searchcrawl.index.stems import build_stemmer
 from searchcrawl.index_fields import (
     DATES,
+    FORMS,
     LANGUAGE_PREFIXES,
+    LANGUAGES,
     NAMES,
     NUMBERS,
+    PAIRED,
+    STEMMED,
     TEXTS,
     WHOLE_VALUES,
     WORDS,
     attribute_type,
+    find_language_field,
 )
 
 #: The mark before each text among the attributes.
@@ -42,7 +50,7 @@ TEXT_MARK: Final = "="
 _NAMES: Final = tuple(name for name in NAMES if name != "id")
 _EXACT: Final = {name: WHOLE_VALUES[name] for name in TEXTS if name in WHOLE_VALUES}
 _ANALYZER: Final = "words"
-_MAX_WORD_BYTES: Final = 255
+_PAIRS: Final = "pairs"
 #: As much as Solr's copyField takes.
 _MAX_EXACT_CHARS: Final = 8000
 _SIGN: Final = 1 << 63
@@ -50,14 +58,7 @@ _ALL: Final = (1 << 64) - 1
 # Moments are kept as nanoseconds since 1970 in 64 bits.
 _FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
 _LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
-# Scripts that are written without blanks, and Hangul, whose words carry endings: Hangul Jamo, CJK
-# radicals, kana, Bopomofo, ideographs with their extensions, Hangul syllables, half-width kana.
-_CJK = (
-    "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
-    "\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
-    "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-)
-_CJK_CHARACTER = re.compile(f"([{_CJK}])")
+_CJK_CHARACTER = re.compile(f"([{CJK}])")
 #: No language has so many marks on a letter (UAX 15, stream-safe text).
 _MOST_MARKS: Final = 30
 _LONG_MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_MOST_MARKS + 1},}}")
@@ -68,21 +69,6 @@ _UNCOMMON_LEADS = frozenset({0xCC, 0xCD, 0xE1, 0xEF})
 _CJK_LEADS = frozenset({0xE1, *range(0xE3, 0xF0)})
 _RARE_IDEOGRAPH = re.compile(rb"\xf0[\xa0-\xbf]")
 _OTHER_BYTES = bytes(set(range(256)) - _UNCOMMON_LEADS - _CJK_LEADS)
-CJK_RUN: Final = re.compile(f"([{_CJK}]+)")
-
-
-def build_analyzer() -> tantivy.TextAnalyzer:
-    """Builds the analysis of text: lower case, no accents, no English stop words; positions stay (G2)."""
-    filters = (
-        tantivy.Filter.remove_long(_MAX_WORD_BYTES),
-        tantivy.Filter.lowercase(),
-        tantivy.Filter.stopword("english"),
-        tantivy.Filter.ascii_fold(),
-    )
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    for each in filters:
-        builder = builder.filter(each)
-    return builder.build()
 
 
 def build_schema() -> tantivy.Schema:
@@ -94,6 +80,12 @@ def build_schema() -> tantivy.Schema:
     # The shortest come first: in this order the words of names were declared in existing indexes.
     for name in (*TEXTS, *sorted(WORDS.values(), key=len)):
         builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="position")
+    for language in LANGUAGES:
+        tokenizer = _PAIRS if language in PAIRED else f"{_ANALYZER}_{language}"
+        for name in FORMS:
+            # Without positions, which would double its size: phrases are looked for in the fields above.
+            field = find_language_field(name, language)
+            builder.add_text_field(field, tokenizer_name=tokenizer, index_option="freq")
     for name in (*_NAMES, *_EXACT.values()):
         builder.add_text_field(name, fast=True, tokenizer_name="raw", index_option="basic")
     for name in NUMBERS:
@@ -108,7 +100,10 @@ def build_schema() -> tantivy.Schema:
 def open_index(path: Path) -> tantivy.Index:
     """Opens the index of a folder or creates it there; ValueError where it has another schema."""
     index = tantivy.Index(build_schema(), path=str(path))
-    index.register_tokenizer(_ANALYZER, build_analyzer())
+    index.register_tokenizer(_ANALYZER, build_stemmer(""))
+    for language in STEMMED:
+        index.register_tokenizer(f"{_ANALYZER}_{language}", build_stemmer(language))
+    index.register_tokenizer(_PAIRS, tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
     # Readers look for commits when they get a query, instead of twice a second in a thread.
     index.config_reader("manual")
     return index
@@ -116,15 +111,32 @@ def open_index(path: Path) -> tantivy.Index:
 
 def prepare_text(text: str) -> str:
     """The text as it is analysed: each CJK character a word of its own, full-width letters as plain ones."""
-    if text.isascii():
+    text, has_cjk = _normalise(text)
+    return _CJK_CHARACTER.sub(r" \1 ", text) if has_cjk else text
+
+
+def prepare_forms(text: str, language: str) -> str:
+    """The text as it is analysed for a language of LANGUAGES."""
+    text, has_cjk = _normalise(text)
+    if language in STEMMED:
         return text
+    return " ".join(pair for pairs in read_pairs(text, language) for pair in pairs) if has_cjk else ""
+
+
+def normalise(text: str) -> str:
+    """The text with plain letters for full-width ones."""
+    return _normalise(text)[0]
+
+
+def _normalise(text: str) -> tuple[str, bool]:
+    """The text with plain letters for full-width ones, and whether it may have CJK characters."""
+    if text.isascii():
+        return text, False
     encoded = text.encode("utf-8", "replace")
     leads = frozenset(encoded.translate(None, _OTHER_BYTES))
     if leads & _UNCOMMON_LEADS:
         text = unicodedata.normalize("NFKC", _LONG_MARKS.sub(_cut_marks, text))
-    if leads & _CJK_LEADS or _RARE_IDEOGRAPH.search(encoded):
-        text = _CJK_CHARACTER.sub(r" \1 ", text)
-    return text
+    return text, bool(leads & _CJK_LEADS or _RARE_IDEOGRAPH.search(encoded))
 
 
 def _cut_marks(match: re.Match[str]) -> str:
@@ -139,7 +151,7 @@ def _cut_marks(match: re.Match[str]) -> str:
 
 def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, crawl_version: int) -> tantivy.Document:
     """A document to be added; ValueError, TypeError or OverflowError with the reason where a field cannot be taken."""
-    # Words are not analysed by language here.
+    # What is analysed by language is the same text again: it is taken from the text itself.
     stored = clean_fields({name: value for name, value in fields.items() if not name.startswith(LANGUAGE_PREFIXES)})
     stored |= {"source": source, "crawl_version": crawl_version}
     made = tantivy.Document()
@@ -160,6 +172,11 @@ def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, 
     if attributes:
         made.add_json("attributes", attributes)
         made.add_json("attribute_words", words)
+    language = str(stored.get("language", "")).partition("-")[0]
+    if language in LANGUAGES:
+        for name in FORMS:
+            if name in stored:
+                made.add_text(find_language_field(name, language), prepare_forms(str(stored[name]), language))
     return made
 
 

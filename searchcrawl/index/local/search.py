@@ -10,18 +10,20 @@ without a value come last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import orjson
 import tantivy
 from tantivy import Occur
 
+from searchcrawl.index.forms import CJK_RUN
 from searchcrawl.index.local.query import QueryBuilder, find_column, find_sort_field, format_facet_value, has_ties
-from searchcrawl.index.local.schema import CJK_RUN
 from searchcrawl.index.local.snippet import build_hit_pattern, cut_snippet
 from searchcrawl.index.query import parse, positive_terms
 from searchcrawl.index.receiver import Hit, SearchAnswer, SearchQuery
+from searchcrawl.index.stems import find_beginnings
+from searchcrawl.index_fields import LANGUAGES
 
 #: The most values that the library counts at once.
 _MAX_VALUES: Final = 60_000
@@ -37,10 +39,17 @@ def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: Sear
     columns = {name: find_column(name) for name in query.facets}
     if searcher is None:
         return SearchAnswer(total=0, facets={name: {} for name in columns})
-    wanted = queries.build(query)
+    languages = find_languages(searcher)
+    wanted = queries.build(query, languages)
     total, found = _find(searcher, queries, wanted, query, order_by)
     facets = {name: _count_values(searcher, wanted, name, path) for name, path in columns.items()}
-    return SearchAnswer(total=total, hits=_read_hits(searcher, queries, found, query), facets=facets)
+    return SearchAnswer(total=total, hits=_read_hits(searcher, queries, found, query, languages), facets=facets)
+
+
+def find_languages(searcher: tantivy.Searcher) -> list[str]:
+    """The languages of LANGUAGES that documents of the index have."""
+    tags = {str(tag).partition("-")[0] for tag, _ in searcher.terms_with_prefix("language", "")}
+    return sorted(tags.intersection(LANGUAGES))
 
 
 def count_documents(searcher: tantivy.Searcher, wanted: tantivy.Query) -> int:
@@ -157,10 +166,18 @@ def _count_values(searcher: tantivy.Searcher, wanted: tantivy.Query, name: str, 
 
 
 def _read_hits(
-    searcher: tantivy.Searcher, queries: QueryBuilder, found: list[tuple[float, tantivy.DocAddress]], query: SearchQuery
+    searcher: tantivy.Searcher,
+    queries: QueryBuilder,
+    found: list[tuple[float, tantivy.DocAddress]],
+    query: SearchQuery,
+    languages: Sequence[str],
 ) -> list[Hit]:
-    terms = positive_terms(parse(query.words, query.attributes))
-    pattern = build_hit_pattern(terms, is_stop_word=lambda word: not queries.tokens(word), cjk=CJK_RUN)
+    pattern = build_hit_pattern(
+        positive_terms(parse(query.words, query.attributes)),
+        is_stop_word=lambda word: not queries.tokens(word),
+        cjk=CJK_RUN,
+        find_beginnings=lambda word: find_beginnings(word, languages),
+    )
     hits = []
     for score, address in found:
         document = searcher.doc(address)

@@ -6,9 +6,15 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from searchcrawl.index.forms import fold, most_added
 from searchcrawl.index.query import Term
 from searchcrawl.index.receiver import HIT_END, HIT_START
 
+#: Each letter with its forms that have accents.
+_ACCENTED: Final = {
+    base: "".join(letter for letter in map(chr, range(0xC0, 0x250)) if fold(letter) == base) + base
+    for base in "abcdefghijklmnopqrstuvwxyz"
+}
 _WIDTH_CHARS: Final = 240
 _LEAD_CHARS: Final = 60
 _MAX_SEARCHED_CHARS: Final = 500_000
@@ -18,23 +24,31 @@ _MARKS: Final = str.maketrans(dict.fromkeys((HIT_START, HIT_END)))
 
 
 def build_hit_pattern(
-    terms: Iterable[Term], *, is_stop_word: Callable[[str], bool], cjk: re.Pattern[str]
+    terms: Iterable[Term],
+    *,
+    is_stop_word: Callable[[str], bool],
+    cjk: re.Pattern[str],
+    find_beginnings: Callable[[str], Iterable[str]] = lambda _: (),
 ) -> re.Pattern[str] | None:
     """A pattern that finds the terms in a text: phrases as a whole, then words. None without words.
 
-    What begins or ends with a character of ``cjk`` matches there also within a longer word.
+    What begins or ends with a character of ``cjk`` matches there also within a longer word. ``find_beginnings`` gives
+    the beginnings of a word's forms; accents make no difference.
     """
     phrases: list[str] = []
     words: list[str] = []
+    forms: list[str] = []
     for term in terms:
         found = re.findall(r"[^\W_]+", term.text)
         if len(found) > 1:
             phrases.append(r"[\W_]+".join(_with_edges(word, cjk) for word in found))
         words += [_with_edges(word, cjk) for word in found if not is_stop_word(word)]
+        if not term.phrase:
+            forms += [_begin_with(beginning, cjk) for beginning in find_beginnings(term.text)]
     if not words:
         return None
     longest_first = sorted(dict.fromkeys(words), key=len, reverse=True)
-    return re.compile("|".join([*phrases, *longest_first]), re.IGNORECASE)
+    return re.compile("|".join([*phrases, *longest_first, *dict.fromkeys(forms)]), re.IGNORECASE)
 
 
 def cut_snippet(text: str, pattern: re.Pattern[str] | None) -> str:
@@ -58,7 +72,19 @@ def cut_snippet(text: str, pattern: re.Pattern[str] | None) -> str:
 def _with_edges(word: str, cjk: re.Pattern[str]) -> str:
     before = "" if cjk.match(word[0]) else r"(?<![^\W_])"
     after = "" if cjk.match(word[-1]) else r"(?![^\W_])"
-    return before + re.escape(word) + after
+    return before + _ignore_accents(word) + after
+
+
+def _begin_with(beginning: str, cjk: re.Pattern[str]) -> str:
+    if cjk.match(beginning):
+        return re.escape(beginning)
+    return rf"(?<![^\W_]){_ignore_accents(beginning)}[^\W_]{{0,{most_added(beginning)}}}(?![^\W_])"
+
+
+def _ignore_accents(word: str) -> str:
+    """A pattern of the word with and without accents."""
+    return "".join(f"[{letter}{_ACCENTED[base]}]" if (base := fold(letter)) in _ACCENTED else re.escape(letter)
+                   for letter in word)  # fmt: skip
 
 
 def _find_spans(text: str, pattern: re.Pattern[str]) -> list[tuple[int, int]]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
-from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, parse
+from searchcrawl.index.forms import find_stemmed, fold, is_cjk, most_added, read_pairs, require_pairs
+from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, parse, positive_terms
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.index.sanitising import iso_utc, parse_number
+from searchcrawl.index.stems import find_beginnings, find_optional
 from searchcrawl.index_fields import (
     ATTRIBUTE_FIELDS,
     DATES,
     FIELDS,
+    FORMS,
     NUMBERS,
+    STEMMED,
     TEXTS,
     WHOLE_VALUES,
     WORDS,
     attribute_type,
+    find_language_field,
     split_attribute_field,
 )
 
@@ -28,12 +34,17 @@ _RETURNED: Final = ",".join(
 )
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _NOTHING: Final = "-*:*"
+#: Lucene takes 1,024 clauses, and MAX_TERMS words have 768 in the fields of all languages.
+_MOST_FORMS: Final = 240
 #: The same as a clause among others, where a lone negative one would count as everything.
 _NO_DOCUMENT: Final = "(*:* -*:*)"
 
 
-def build_parameters(query: SearchQuery) -> dict[str, Any]:
-    """The parameters of /select; raises UnsupportedByIndex for a field that cannot be a filter, facet or order."""
+def build_parameters(query: SearchQuery, languages: Sequence[str] = ()) -> dict[str, Any]:
+    """The parameters of /select; raises UnsupportedByIndex for a field that cannot be a filter, facet or order.
+
+    ``languages`` are those of LANGUAGES that the index holds: words are looked for in their forms, too.
+    """
     positive, exclusions = _split(parse(query.words, query.attributes))
     filters = [f"{{!lucene q.op=OR cache=false}}*:* -{render(term)}" for term in exclusions]
     if query.source is not None:
@@ -42,31 +53,84 @@ def build_parameters(query: SearchQuery) -> dict[str, Any]:
         filters.append("{!lucene q.op=OR}groups:(" + " ".join(_quote(group) for group in query.groups) + ")")
     filters += [_filter(name, value) for name, value in query.filters]
     return {
-        "q": render(positive),
+        "q": render(positive, Forms(languages)),
         "defType": "lucene",
-        "q.op": "OR",
+        # What analysis makes of one word in a field of a language is all required.
+        "q.op": "AND",
         "fq": filters,
         "fl": _RETURNED,
         "rows": query.rows,
         "start": query.start,
         "sort": _order(query.sort),
         **_facets(query),
-        **_highlighting(),
+        **_highlighting(positive, languages),
     }
 
 
-def render(query: Query) -> str:
+class Forms:
+    """Which fields of languages are asked; Solr takes so many clauses, and the first words have them."""
+
+    def __init__(self, languages: Sequence[str]) -> None:
+        self.languages = languages
+        self._left = _MOST_FORMS
+
+    def find(self, term: Term) -> Iterator[str]:
+        """The clauses for other forms of a word."""
+        names = [] if term.phrase else [name for name in FORMS if term.field in {None, name}]
+        for language in self.languages if names else ():
+            wanted = _read_forms(term.text, language)
+            if wanted and self._left >= len(names):
+                self._left -= len(names) * wanted.count(":")
+                yield from (wanted.format(find_language_field(name, language)) + f"^{FORMS[name]}" for name in names)
+
+
+#: Of a query in which words are looked for only as they were typed.
+NO_FORMS: Final = Forms(())
+
+
+def _read_forms(text: str, language: str) -> str:
+    """The form of the clause for other forms of a word in a language, with ``{0}`` for the field; empty without any.
+
+    It has no quotes, because these fields have no positions for a phrase.
+    """
+    if language in STEMMED:
+        return "" if (word := find_stemmed(text)) is None else f"{{0}}:{word}"
+    if not is_cjk(text):
+        return ""
+    if language != "zh":
+        return f"{{0}}:{text}"
+    wanted = [each for pairs in read_pairs(text, language) for each in require_pairs(pairs)]
+    return "(" + " ".join(_join_or([f"{{0}}:{pair}" for pair in each]) for each in wanted) + ")" if wanted else ""
+
+
+def _join_or(clauses: Sequence[str]) -> str:
+    return clauses[0] if len(clauses) == 1 else "(" + " OR ".join(clauses) + ")"
+
+
+def render(query: Query, forms: Forms = NO_FORMS) -> str:
     """The query in Lucene's syntax; Solr drops a clause of which analysis leaves nothing, as the language wants it."""
     if isinstance(query, Nothing):
         return _NOTHING
     if isinstance(query, Everything):
         return "*:*"
     if isinstance(query, Term):
-        return _term(query)
+        return _term(query, forms)
     if isinstance(query, AnyOf):
-        return "(" + " ".join(render(clause) for clause in query.clauses) + ")"
-    required = " ".join(f"+{render(clause)}" for clause in query.required)
+        return "(" + " OR ".join(render(clause, forms) for clause in query.clauses) + ")"
+    optional = find_optional([each for each in query.required if isinstance(each, Term)], forms.languages)
+    required = " ".join(
+        f"+{_not_in(render(clause, forms), optional[clause])}"
+        if isinstance(clause, Term) and clause in optional
+        else f"+{render(clause, forms)}"
+        for clause in query.required
+    )
     return f"({required}{''.join(f' -{render(term)}' for term in query.excluded)})"
+
+
+def _not_in(clause: str, languages: Sequence[str]) -> str:
+    """What a clause finds, and all documents in some languages, in which it is a stop word."""
+    tags = [f"language:{tag}^=0" for each in languages for tag in (each, f"{each}-*")]
+    return _join_or([clause, *tags])
 
 
 def find_value_field(name: str) -> str:
@@ -114,15 +178,17 @@ def _split(query: Query) -> tuple[Query, tuple[Term, ...]]:
     return query, ()
 
 
-def _term(term: Term) -> str:
+def _term(term: Term, forms: Forms) -> str:
     # Always a phrase, so that the parts of a word that analysis splits (e-mail, 東京都) must be neighbours.
     quoted = _quote(term.text)
+    attribute = None if term.field is None else split_attribute_field(term.field)
     if term.field is None:
-        return "(" + " ".join(f"{name}:{quoted}^{weight}" for name, weight in TEXTS.items()) + ")"
-    attribute = split_attribute_field(term.field)
-    if attribute is not None:
+        clauses = [f"{name}:{quoted}^{weight}" for name, weight in TEXTS.items()]
+    elif attribute is not None:
         return _attribute_term(term.field, *attribute, term.text)
-    return f"{WORDS.get(term.field, term.field)}:{quoted}"
+    else:
+        clauses = [f"{WORDS.get(term.field, term.field)}:{quoted}"]
+    return _join_or([*clauses, *forms.find(term)])
 
 
 def _attribute_term(field: str, name: str, kind: str, text: str) -> str:
@@ -160,8 +226,24 @@ def _facets(query: SearchQuery) -> dict[str, Any]:
     }
 
 
-def _highlighting() -> dict[str, Any]:
+def _find_hits(query: Query, languages: Sequence[str]) -> str:
+    """The words that snippets mark: those of the query and their forms, as they are in ``content``."""
+    terms = list(positive_terms(query))
+    wanted = [f"content:{_quote(term.text)}" for term in terms]
+    for term in terms:
+        for beginning in () if term.phrase else dict.fromkeys(find_beginnings(term.text, languages)):
+            folded = "".join(map(fold, beginning))
+            wanted.append(
+                f"content:{_quote(beginning)}"
+                if is_cjk(beginning)
+                else f"content:/{folded}.{{0,{most_added(beginning)}}}/"
+            )
+    return " OR ".join(wanted[:_MOST_FORMS]) or "*:*"
+
+
+def _highlighting(query: Query, languages: Sequence[str]) -> dict[str, Any]:
     return {
+        "hl.q": _find_hits(query, languages),
         "hl": "true",
         "hl.method": "unified",
         "hl.fl": "content",

@@ -10,13 +10,14 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import pysolr
 
+from searchcrawl import clock
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import format_number
 from searchcrawl.index.solr.query import build_parameters, find_value_field
 from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
-from searchcrawl.index_fields import FIELDS, attribute_type
+from searchcrawl.index_fields import FIELDS, LANGUAGES, attribute_type
 from searchcrawl.sources.project import Project
 
 #: What the schema of a core must have; ``tombstone_b`` marks a removed document.
@@ -25,6 +26,9 @@ _SCAN_ROWS: Final = 1000
 _ENTRY_FIELDS: Final = "id,crawl_version,checksum,url,access_url,depth"
 #: The versions of documents that are asked for by their ids.
 _OF_VERSIONS: Final = {"fl": "id,crawl_version", "rows": _SCAN_ROWS, "omitHeader": "false"}
+_OF_LANGUAGES: Final = {"facet": "true", "facet.field": "language", "facet.mincount": 1, "facet.limit": -1}
+#: For so long an answer to which languages the index holds is used again.
+_LANGUAGES_SECONDS: Final = 60.0
 _PROBE_SECONDS: Final = 5.0
 # The ordinal of UpdateLog.State.REPLAYING.
 _REPLAYING: Final = 0
@@ -59,6 +63,8 @@ class SolrReceiver:
         self._session.auth = auth
         self._updates = SolrUpdates(self._session, address)
         self._warned = False
+        self._languages: list[str] | None = None
+        self._languages_end = 0.0
         self._solr = pysolr.Solr(address, session=self._session, timeout=timeout_seconds, auth=auth)
 
     def begin(self, source: str, run: int) -> None:
@@ -143,7 +149,7 @@ class SolrReceiver:
 
     def search(self, query: SearchQuery) -> SearchAnswer:
         """Answers a query; raises UnsupportedByIndex for a field, filter or order that Solr refuses."""
-        wanted = build_parameters(query)
+        wanted = build_parameters(query, self._find_languages())
         try:
             found = self._select(wanted.pop("q"), **wanted)
         except Refused as refused:
@@ -154,6 +160,16 @@ class SolrReceiver:
             hits=[_build_hit(stored, found.highlighting) for stored in found.docs],
             facets={name: _read_counts(name, counts.get(find_value_field(name), ())) for name in query.facets},
         )
+
+    def _find_languages(self) -> list[str]:
+        """The languages of LANGUAGES that documents of the index have, as of a minute ago at most."""
+        now = clock.monotonic()
+        if self._languages is None or now >= self._languages_end:
+            found = self._select("*:*", rows=0, **_OF_LANGUAGES).facets.get("facet_fields", {}).get("language", ())
+            tags = {str(tag).partition("-")[0] for tag in found[::2]}
+            self._languages = sorted(tags.intersection(LANGUAGES))
+            self._languages_end = now + _LANGUAGES_SECONDS
+        return self._languages
 
     def purge(self) -> int:
         """Commits, and removes tombstones and deleted documents for good; returns the number of tombstones (G3)."""

@@ -7,7 +7,8 @@ import pytest
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.query import parse
 from searchcrawl.index.receiver import SearchQuery
-from searchcrawl.index.solr.query import build_parameters, render
+from searchcrawl.index.solr.query import Forms, build_parameters, render
+from searchcrawl.index_fields import LANGUAGES
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ from searchcrawl.index.solr.query import build_parameters, render
         ("title:oracle", 'title:"oracle"'),
         ('author:"Ann Lee"', 'author:"Ann Lee"'),
         ("host:example.com", 'host_words:"example.com"'),
-        ("title:a OR title:b", '(title:"a" title:"b")'),
+        ("title:a OR title:b", '(title:"a" OR title:"b")'),
         ("title:a title:b", '(+title:"a" +title:"b")'),
     ],
 )
@@ -35,13 +36,15 @@ def test_render_when_parsed_then_is_lucenes_syntax(words: str, expected: str) ->
         'title:x^9/.*/[a\\"TO',
         "title:_query_:x",
         "title:\\u0022)OR(id:x",
+        "NOT l'AND OR:TO OR d'OR",
+        "東京*:*都 (漢字) 漢字",
     ],
 )
 def test_render_when_the_text_has_syntax_then_it_stays_within_quotes(typed: str) -> None:
-    rendered = render(parse(typed))
+    rendered = render(parse(typed), Forms(["en", "fr", "ja", "zh"]))
 
     outside = re.sub(r'"(?:[^"\\]|\\.)*"', "", rendered)
-    assert re.fullmatch(r"[a-z:()+^0-9. ]*", outside)
+    assert re.fullmatch(r"(?:[a-z_:()+^0-9. 東京都漢字]| OR )*", outside)
 
 
 def test_parameters_when_words_are_excluded_then_they_are_filters() -> None:
@@ -110,3 +113,19 @@ def test_parameters_when_a_name_is_no_field_then_unsupported(name: str) -> None:
 )
 def test_parameters_when_sorted_then_the_id_breaks_ties(sort: str | None, expected: str) -> None:
     assert build_parameters(SearchQuery(words="*", sort=sort))["sort"] == expected
+
+
+def test_render_when_the_index_holds_languages_then_words_are_asked_for_in_their_forms_and_phrases_are_not() -> None:
+    words = 'title:Barometers content:"two words" author:Smith'
+
+    assert render(parse(words), Forms(["de", "en"])) == (
+        '(+(title:"Barometers" OR title_txt_de:barometers^1.0 OR title_txt_en:barometers^1.0)'
+        ' +content:"two words" +author:"Smith")'
+    )
+
+
+def test_render_when_there_are_many_words_and_languages_then_solr_takes_the_clauses() -> None:
+    rendered = render(parse(" ".join(f"word{number}" for number in range(128))), Forms(LANGUAGES))
+
+    assert rendered.count(":") < 1024
+    assert rendered.index("content_txt_sv:word0^") < rendered.index('"word1"')

@@ -1,0 +1,155 @@
+"""Queries in the languages of the index, in other forms than the text has, on both indexes (G1, G2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchcrawl.delivery.documents import build_indexed_document
+from searchcrawl.index.local.receiver import LocalReceiver
+from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, SearchIndex, SearchQuery
+from searchcrawl.index_fields import LANGUAGES
+from searchcrawl.items import IndexedDocument
+from tests.batch_rows import row
+from tests.languages import TEXTS
+
+pytestmark = pytest.mark.solr
+
+#: Words of queries by language: each finds the page in the language, although most stand there in another form.
+FORMS = {
+    "en": "opening library bridges months LIBRARIES",
+    "de": "Bibliotheken Feiertag Brücken Verträge Vertrags Flüsse bibliothek",
+    "fr": "bibliothèques férié contrats l'heure ponts bibliotheque",
+    "es": "bibliotecas contratos festivo puentes",
+    "it": "biblioteche contratti giorno festivo dell'automobile",
+    "pt": "bibliotecas contratos feriado pontes",
+    "nl": "bibliotheken feestdag contracten dagen",
+    "ru": "библиотеку праздничный договоры мосты",
+    "ja": "図書館 図書館で 契約書は 署名する 祝日",
+    "zh": "图书馆 节假日 图书馆开门 我们新桥",
+    "ko": "도서관에서 공휴일을 계약서가 다리를 도서관",
+}
+#: What the snippet of some of them marks.
+MARKED = {"en bridges": "bridge", "de Verträge": "Vertrag", "de bibliothek": "Bibliothek", "fr bibliotheque": "bibliothèque",
+          "ru договоры": "договор", "ja 図書館で": "図書館", "ko 도서관에서": "도서관"}  # fmt: skip
+
+
+def made(number: int, language: str, title: str, content: str) -> IndexedDocument:
+    record = {"title": title, "content": content, "language": language}
+    return build_indexed_document(row(number), record, source="site", duplicates=())
+
+
+def languages() -> list[IndexedDocument]:
+    return [
+        made(number, f"{language}-xx", texts[0], "\n".join(texts))
+        for number, (language, texts) in enumerate(TEXTS.items())
+        if language in LANGUAGES
+    ]
+
+
+def phrases() -> list[IndexedDocument]:
+    """The sentences of G2, each labelled with every language."""
+    texts = ("Oracle on demand", "oracle demand", "Oracle technology on demand")
+    pairs = [(language, text) for language in LANGUAGES for text in texts]
+    return [made(number, language, "", text) for number, (language, text) in enumerate(pairs)]
+
+
+@pytest.fixture(params=["local", "solr"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchIndex]:
+    if request.param == "solr":
+        yield request.getfixturevalue("solr_receiver")
+        return
+    receiver = LocalReceiver(tmp_path / "index")
+    yield receiver
+    receiver.close()
+
+
+def tell(index: SearchIndex, documents: list[IndexedDocument]) -> None:
+    batch = Batch(number=1, source="site", crawl_version=1, documents=documents)
+    assert all(receipt.accepted for receipt in index.deliver(batch))
+    index.commit()
+
+
+def find(index: SearchIndex, words: str) -> list[dict[str, Any]]:
+    hits = index.search(SearchQuery(words=words, rows=100)).hits
+    return [{**hit.fields, "snippet": hit.snippet} for hit in hits]
+
+
+def test_search_when_a_word_has_another_form_then_the_page_in_its_language_is_found(index: SearchIndex) -> None:
+    tell(index, languages())
+    asked = [(language, word) for language, words in FORMS.items() for word in words.split()]
+
+    answers = {(language, word): find(index, word) for language, word in asked}
+
+    found = {key: {hit["language"] for hit in hits} for key, hits in answers.items()}
+    assert [key for key, tags in found.items() if f"{key[0]}-xx" not in tags] == []
+    # Related languages share words; a page in a language of another family has none of them.
+    assert max(map(len, found.values())) <= 4
+    marked = {
+        f"{language} {word}": next(
+            hit["snippet"].partition(HIT_START)[2].partition(HIT_END)[0]
+            for hit in answers[language, word]
+            if hit["language"] == f"{language}-xx"
+        )
+        for language, word in asked
+        if f"{language} {word}" in MARKED
+    }
+    assert marked == MARKED
+
+
+def test_search_when_all_words_are_required_then_each_may_be_found_in_another_form(index: SearchIndex) -> None:
+    tell(index, languages())
+
+    assert [hit["language"] for hit in find(index, "libraries opening on the holiday")] == ["en-xx"]
+    assert [hit["language"] for hit in find(index, "der Vertrag die Brücken Feiertag")] == ["de-xx"]
+    assert find(index, "libraries opening tomorrow") == []
+    # A stop word of its language is not required of a page, but of those in others, and where there is nothing else.
+    assert [hit["language"] for hit in find(index, "les horaires OR heures du pont au")] == ["fr-xx"]
+    assert find(index, "der library") == []
+    assert find(index, "der durch") == []
+    # A phrase, and a word that is excluded, are meant as they are typed.
+    assert find(index, '"libraries open"') == []
+    assert [hit["language"] for hit in find(index, "bridge -opening")] == ["en-xx"]
+    assert find(index, "bridge -opens") == []
+
+
+def test_search_when_a_word_stands_as_it_was_typed_then_that_document_comes_first(index: SearchIndex) -> None:
+    texts = ["the barometers fell " + "and so on " * 5, "the barometer fell " + "and so on " * 5]
+    tell(index, [made(number, "en", "", text) for number, text in enumerate(texts)])
+
+    for word, first in (("barometer", "barometer fell"), ("barometers", "barometers fell")):
+        hits = find(index, word)
+        assert len(hits) == 2
+        assert first in hits[0]["snippet"].replace(HIT_START, "").replace(HIT_END, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ('"oracle on demand"', {0}),
+        ('"oracle demand"', {1}),
+        ('"oracle on on demand"', {2}),
+        ("on", set()),
+        ("on the", set()),
+        ("oracle on demand", {0, 1, 2}),
+        ("oracle -technology", {0, 1}),
+        ("technology on", {2}),
+    ],
+)
+def test_g2_search_when_the_language_of_short_documents_is_mistaken_then_stop_words_hold_their_places(
+    index: SearchIndex, words: str, expected: set[int]
+) -> None:
+    tell(index, phrases())
+
+    found = {int(hit["url"].rpartition("/")[2]) for hit in find(index, words)}
+
+    assert found == {number for number in range(3 * len(LANGUAGES)) if number % 3 in expected}
+
+
+def test_search_when_there_are_as_many_words_and_languages_as_may_be_then_it_answers(index: SearchIndex) -> None:
+    tell(index, [*languages(), made(99, "en", "", " ".join(f"word{number}" for number in range(128)))])
+
+    assert len(find(index, " ".join(f"word{number}" for number in range(200)))) == 1
