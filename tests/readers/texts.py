@@ -112,7 +112,8 @@ def values(given: bytes) -> None:
 def fields(given: bytes) -> None:
     text = given.decode("utf-8", "replace")
     cleaned = clean_fields({"title": text, "content": text, "attr_s": [text]})
-    build_document("source:1", cleaned, source="source", crawl_version=1)
+    for language in ("de", "ja", "ko"):
+        build_document("source:1", {**cleaned, "language": language}, source="source", crawl_version=1)
     prepare_text(text)
     cut_bytes(text, 100)
     find_id_fault(text)
