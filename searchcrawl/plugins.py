@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -38,3 +39,31 @@ class UrlRewriter(Protocol):
 
     def close(self) -> None:
         """Called when the run is over; not where its process died."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """What was read from a file: its text, and what it says of itself.
+
+    Lines of ``text`` are kept. Without ``title`` the name of the file is the title. ``values`` are further ones by name,
+    which ``[attributes]`` maps as it does those of meta elements (``"meta:created"``).
+    """
+
+    text: str
+    title: str = ""
+    author: str = ""
+    subject: str = ""
+    description: str = ""
+    language: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class DocumentConverter(Protocol):
+    """Reads files of a type; the class is named under ``converters`` in searchcrawl.toml.
+
+    It is made once in each worker process, without arguments. An error costs the document (903), and so does a body that
+    takes too much time or memory, or ends the process (904).
+    """
+
+    def convert(self, body: bytes, *, url: str, mimetype: str) -> Converted:
+        """What is in a file that came from ``url``; ``mimetype`` is its type."""

@@ -1,4 +1,4 @@
-"""Tests a plugin without a crawl: ``followed`` says what a run would make of links."""
+"""Tests a plugin without a crawl: ``followed`` says what a run would make of links, ``converted`` what of a file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from searchcrawl import urls
-from searchcrawl.plugins import Rewritten, UrlRewriter
+from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.convert.own_converter import page_of_plugin
+from searchcrawl.items import Page
+from searchcrawl.plugins import Converted, DocumentConverter, Rewritten, UrlRewriter
 from searchcrawl.rules.identity import DEFAULT_NAMES, Identity
 from searchcrawl.rules.rewriting import PluginRewriter, Rewriting
 
-__all__ = ["FollowedLink", "Rewritten", "UrlRewriter", "followed"]
+__all__ = [
+    "Converted", "DocumentConverter", "FollowedLink", "Rewritten", "UrlRewriter", "converted", "followed",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,25 @@ def followed(
         return [_follow(rewriting, urls.resolve(link, referrer), referrer) for link in links]
     finally:
         rewriting.close()
+
+
+def converted(
+    converter: Callable[[], DocumentConverter],
+    body: bytes,
+    *,
+    mimetype: str,
+    url: str = "http://test.invalid/file",
+    attribute_origins: Iterable[str] = (),
+) -> Page:
+    """The page that a run with this class under ``converters`` makes of a file, which came from ``url``.
+
+    The class is called in this process, without limits. ``attribute_origins`` are the names of ``values`` that
+    ``[attributes]`` maps, as ``meta:created``; the page has them in ``found``. Raises what the class does, and TypeError
+    where it answers anything but a ``Converted`` of strings.
+    """
+    name = getattr(converter, "__qualname__", type(converter).__qualname__)
+    context = ConversionContext(url=url, mimetype=mimetype, attribute_origins=frozenset(attribute_origins))
+    return page_of_plugin(converter().convert(body, url=url, mimetype=mimetype), name, context)
 
 
 def _follow(rewriting: Rewriting, url: str, referrer: str | None) -> FollowedLink:

@@ -29,6 +29,8 @@ _SLICE_SECONDS: Final = 1.0
 #: A process that was killed ends at once, unless the operating system itself hangs.
 _END_SECONDS: Final = 3.0
 _KEPT_BYTES: Final = 8 << 20
+#: Addresses for the code of libraries, and for what they reserve and never write to.
+_RESERVED_BYTES: Final = 1 << 30
 _SPAWN: Final = multiprocessing.get_context("spawn")
 
 
@@ -149,10 +151,10 @@ def _serve(connection: socket.socket, max_memory_bytes: int) -> None:
     # Both are often sent to all processes of a terminal or a service: the owner ends what it has begun first.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    limit = max_memory_bytes if hard == resource.RLIM_INFINITY else min(max_memory_bytes, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # What is written to counts; on systems that do not count it, addresses do.
+    _limit(resource.RLIMIT_DATA, max_memory_bytes)
+    _limit(resource.RLIMIT_AS, max_memory_bytes + _RESERVED_BYTES)
+    _limit(resource.RLIMIT_CORE, 0)
     threading.Thread(target=_exit_with_owner, daemon=True).start()
     # Once so much was freed, the allocator keeps as much for the next task: giving it back each time costs a fifth more.
     bytearray(_KEPT_BYTES)
@@ -160,6 +162,14 @@ def _serve(connection: socket.socket, max_memory_bytes: int) -> None:
     with suppress(EOFError, OSError), connection:
         while True:
             _serve_task(connection, max_memory_bytes)
+    # Threads of native libraries may still run while an interpreter ends, and crash.
+    os._exit(0)
+
+
+def _limit(what: int, most: int) -> None:
+    hard = resource.getrlimit(what)[1]
+    least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (least, least))
 
 
 def _serve_task(connection: socket.socket, max_memory_bytes: int) -> None:

@@ -27,7 +27,8 @@ class ConversionPool:
         """
         pool = self._pools.get(converter.name)
         if pool is None:
-            pool = WorkerPool(max_memory_bytes=self._max_memory_bytes, timeout_seconds=self._timeout_seconds)
+            memory = min(self._max_memory_bytes, converter.max_memory_bytes)
+            pool = WorkerPool(max_memory_bytes=memory, timeout_seconds=self._timeout_seconds)
             self._pools[converter.name] = pool
         page: Future[Page] = Future()
         page.set_running_or_notify_cancel()

@@ -1,4 +1,4 @@
-"""The item pipeline that reads bodies: HTML, PDF, plain text (``registry.py`` lists the formats)."""
+"""The item pipeline that reads bodies (``registry.py`` lists the formats)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from scrapy.statscollectors import StatsCollector
 from searchcrawl.codes import Code
 from searchcrawl.convert.conversion_pool import ConversionPool
 from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
-from searchcrawl.convert.registry import choose_converter
+from searchcrawl.convert.own_converter import list_own_converters
+from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import DocumentError, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
 from searchcrawl.http.visit_end import join_lines
@@ -38,8 +39,10 @@ class ConvertPipeline:
         default_charset: str,
         attribute_origins: frozenset[str] = frozenset(),
         shutdown: Shutdown | None = None,
+        registry: Registry | None = None,
     ) -> None:
         self._stats = stats
+        self._registry = registry or Registry()
         self._user_agent = user_agent
         self._default_charset = default_charset
         self._attribute_origins = attribute_origins
@@ -55,6 +58,7 @@ class ConvertPipeline:
             default_charset=run.source.fetch.default_charset,
             attribute_origins=run.attributes.attribute_origins if run.attributes is not None else frozenset(),
             shutdown=run.shutdown,
+            registry=Registry(list_own_converters(run.project)),
         )
 
     def process_item(self, item: object) -> object:
@@ -62,7 +66,7 @@ class ConvertPipeline:
         if not isinstance(item, Document) or item.body_digest == item.claim.body_digest:
             return item
         try:
-            converter = choose_converter(item.mimetype, item.body, item.headers)
+            converter = self._registry.choose(item.mimetype, item.body, item.headers)
             if item.refusal is not None and not converter.has_links:
                 return replace(item, page=Page())
             page = self._convert_again(item, converter)
@@ -92,6 +96,8 @@ class ConvertPipeline:
                 page = await asyncio.to_thread(converter.convert, document.body, context)
             else:
                 page = await asyncio.wrap_future(self._pool.submit(converter, document.body, context))
+        except WorkerLost as error:
+            return self._end_visit(document, WorkerLost(f"{converter.name}: {error}", code=error.code))
         except Exception as error:  # noqa: BLE001 - one document that cannot be read never ends a crawl
             return self._end_visit(document, error)
         return self._add_page(document, converter, page)
@@ -100,6 +106,7 @@ class ConvertPipeline:
         return ConversionContext(
             url=document.base_url,
             headers=document.headers,
+            mimetype=document.mimetype,
             default_charset=self._default_charset,
             user_agent=self._user_agent,
             attribute_origins=self._attribute_origins,
@@ -120,6 +127,7 @@ class ConvertPipeline:
             return Outcome(claim=document.claim, code=Code.NOT_FETCHED, error=str(error), released=True)
         if isinstance(error, DocumentError):
             code, text = error.code, f"{error}: {document.base_url}"
+            logger.info("%d: %s", code, text)
         else:
             # A document that our own code cannot read must never end a crawl.
             logger.error("%s cannot be read", document.base_url, exc_info=error)

@@ -8,10 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from searchcrawl.html.content_type import join_content_type
 from searchcrawl.html.metas import list_robots_tags
 from searchcrawl.items import Headers, Page
+from searchcrawl.worker_pool import MAX_MEMORY_BYTES
+
+#: A text with more characters is over a limit (904).
+MAX_CHARACTERS: Final = 50_000_000
+#: The memory of a worker process that reads files other than HTML.
+MAX_FILE_MEMORY_BYTES: Final = 512 << 20
+#: Text that takes seconds to split and join would also stop the reactor from a thread, because only one thread runs at
+#: a time.
+MAX_THREAD_BYTES: Final = 1_000_000
 
 
 class RunsIn(Enum):
@@ -29,13 +39,15 @@ class RunsIn(Enum):
 class ConversionContext:
     """What a converter knows of a body besides its bytes; it is pickled for a worker process.
 
-    ``url`` is the identity that gave the body, ``headers`` are those of the answer. ``default_charset`` is for texts
+    ``url`` is the identity that gave the body, ``headers`` are those of the answer, ``mimetype`` is the type that was
+    found. ``default_charset`` is for texts
     that do not name theirs, ``user_agent`` is the name that robots directives may address. ``attribute_origins`` are
     the places in the page whose values become attributes (``html.attributes``).
     """
 
     url: str
     headers: Headers = ()
+    mimetype: str = ""
     default_charset: str = "windows-1252"
     user_agent: str = ""
     attribute_origins: frozenset[str] = frozenset()
@@ -61,6 +73,7 @@ class Converter:
     first of the ``mime_types``. ``is_text``: a body that is binary data is refused (1009). ``has_links``: the links of
     the page are followed; without links a document that the index filter refuses is not converted. ``convert_again``
     makes the page, without its links, of a body of which the text is known; None where it has to be converted.
+    ``max_memory_bytes`` is what its worker process may take.
     """
 
     name: str
@@ -71,3 +84,14 @@ class Converter:
     is_text: bool = False
     has_links: bool = False
     convert_again: Callable[[bytes, ConversionContext, str], Page | None] | None = None
+    max_memory_bytes: int = MAX_MEMORY_BYTES
+
+
+def run_in_process(body: bytes) -> RunsIn:
+    """The place for what a library reads that is not to be trusted with the memory of the crawl."""
+    return RunsIn.PROCESS
+
+
+def run_in_thread(body: bytes) -> RunsIn:
+    """The place for what is read in linear time: a thread, and a worker process for a large body."""
+    return RunsIn.THREAD if len(body) <= MAX_THREAD_BYTES else RunsIn.PROCESS

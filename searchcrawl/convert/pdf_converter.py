@@ -6,20 +6,28 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from searchcrawl import clock
 from searchcrawl.codes import Code
-from searchcrawl.convert.converter import ConversionContext, Converter, RunsIn
+from searchcrawl.convert.build_page import build_page
+from searchcrawl.convert.converter import (
+    MAX_CHARACTERS,
+    MAX_FILE_MEMORY_BYTES,
+    ConversionContext,
+    Converter,
+    run_in_process,
+)
 from searchcrawl.exceptions import ConversionFailed
-from searchcrawl.html.file_name import build_title
-from searchcrawl.html.metas import read_robots_directives
-from searchcrawl.html.page_text import collapse, collapse_lines
 from searchcrawl.items import Page
 
 MAX_PAGES: Final = 10_000
-MAX_CHARACTERS: Final = 50_000_000
 _RECOGNISED_BYTES: Final = 1_024
 #: PDFium's marks for a hyphen at the end of a line that isn't part of the word.
 _SOFT_HYPHEN: Final = re.compile("[\x02\ufffe](?:\r?\n)?")
+#: The dates of a document's information, by the name under which a source may map them.
+_DATES: Final = {"created": "CreationDate", "modified": "ModDate"}
+_DATE: Final = re.compile(
+    r"(?:D:)?([0-9]{4})([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{2})?([0-9]{2})?(?:([+-])([0-9]{2})'?([0-9]{2})?)?",
+    re.ASCII,
+)
 
 
 def convert_pdf(body: bytes, context: ConversionContext) -> Page:
@@ -39,25 +47,30 @@ def convert_pdf(body: bytes, context: ConversionContext) -> Page:
         if len(document) > MAX_PAGES:
             raise ConversionFailed(f"PDF of {len(document)} pages", code=Code.CONVERSION_LIMIT)
         information: dict[str, str] = document.get_metadata_dict()
-        text = collapse_lines(_SOFT_HYPHEN.sub("", "\n".join(_read_pages(document))))
+        text = _SOFT_HYPHEN.sub("", "\n".join(_read_pages(document)))
     except pypdfium2.PdfiumError as error:
         raise ConversionFailed(f"PDF: {error}", code=Code.CONVERSION_FAILED) from error
     finally:
         document.close()
-    robots = read_robots_directives(
-        metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now()
-    )
-    return Page(
-        title=collapse(information.get("Title", "")) or build_title(context.headers, context.url),
+    dates = {name: _write_date(information.get(key, "")) for name, key in _DATES.items()}
+    return build_page(
+        context,
         text=text,
-        author=collapse(information.get("Author", "")),
-        subject=collapse(information.get("Subject", "")),
-        noindex=robots.noindex,
-        noindex_by_header=robots.noindex_by_header,
-        nofollow=robots.nofollow,
-        nofollow_by_header=robots.nofollow_by_header,
-        unavailable_ms=robots.unavailable_ms,
+        title=information.get("Title", ""),
+        author=information.get("Author", ""),
+        subject=information.get("Subject", ""),
+        values={"keywords": information.get("Keywords", ""), **dates},
     )
+
+
+def _write_date(text: str) -> str:
+    """A date of a PDF (``D:20240305101500+01'00'``) in ISO 8601; empty where it is none."""
+    found = _DATE.match(text)
+    if found is None:
+        return ""
+    year, month, day, hour, minute, second, sign, hours, minutes = found.groups()
+    zone = f"{sign}{hours}:{minutes or '00'}" if sign else "Z"
+    return f"{year}-{month or '01'}-{day or '01'}T{hour or '00'}:{minute or '00'}:{second or '00'}{zone}"
 
 
 def _read_pages(document: Any) -> Iterator[str]:
@@ -74,10 +87,6 @@ def _read_pages(document: Any) -> Iterator[str]:
         yield text
 
 
-def _choose_place(body: bytes) -> RunsIn:
-    return RunsIn.PROCESS
-
-
 def _recognise(body: bytes) -> bool:
     return b"%PDF-" in body[:_RECOGNISED_BYTES]
 
@@ -86,6 +95,7 @@ PDF: Final = Converter(
     name="pdf",
     mime_types=("application/pdf", "application/x-pdf"),
     convert=convert_pdf,
-    choose_place=_choose_place,
+    choose_place=run_in_process,
     recognise=_recognise,
+    max_memory_bytes=MAX_FILE_MEMORY_BYTES,
 )

@@ -1,60 +1,115 @@
-"""Which converter reads a body: by its type, and by its first bytes where the header says no type (B9, 908, 1009)."""
+"""Which converter reads a body: by its bytes, its header and its name (B9, 908, 1009)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import Converter
+from searchcrawl.convert.data_converter import CSV, JSON
+from searchcrawl.convert.detection import begins_like_binary, detect, refutes
+from searchcrawl.convert.document_converter import DOCUMENTS, MARKUP
+from searchcrawl.convert.formats import BY_ENDING, BY_TYPE
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import PDF
 from searchcrawl.convert.text_converter import TEXT
+from searchcrawl.convert.xml_converter import XML
 from searchcrawl.exceptions import DocumentError, NoConverter
 from searchcrawl.html.content_type import join_content_type, parse_content_type
 from searchcrawl.html.encoding import find_encoding
+from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import Headers
 
 #: Every format that can be read; the first one that recognises a body of unknown type reads it.
-CONVERTERS: Final = (PDF, HTML, TEXT)
+CONVERTERS: Final = (PDF, HTML, XML, DOCUMENTS, MARKUP, JSON, CSV, TEXT)
 
-_BY_MIME_TYPE: Final = {mime_type: converter for converter in CONVERTERS for mime_type in converter.mime_types}
 _SAYS_NOTHING: Final = frozenset(
-    {"", "application/octet-stream", "binary/octet-stream", "unknown/unknown", "application/unknown"}
-)
-#: The first bytes of binary formats.
-_MAGIC: Final = (
-    b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"\x7fELF", b"BZh",
-    b"7z\xbc\xaf", b"Rar!\x1a", b"\xd0\xcf\x11\xe0", b"OggS", b"ID3", b"wOFF", b"wOF2", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd",
+    {"", "application/octet-stream", "binary/octet-stream", "unknown/unknown", "application/unknown",
+     "application/x-download", "application/force-download", "application/download"}
 )  # fmt: skip
+_PLAIN: Final = "text/plain"
+#: Types that tell by their ending how they are written.
+_SUFFIXES: Final = (("+xml", XML), ("+json", JSON))
 _HEAD_BYTES: Final = 4_096
 _BINARY: Final = bytes(set(range(0x20)) - {0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x1A, 0x1B})
 _MAX_BINARY_SHARE: Final = 0.02
 
 
-def find_mimetype(body: bytes, headers: Headers) -> str:
-    """The type of a body: the header's, or what its first bytes look like where the header says none."""
-    essence = parse_content_type(join_content_type(headers)).essence
-    if essence not in _SAYS_NOTHING:
-        return essence
-    for converter in CONVERTERS:
-        if converter.recognise is not None and converter.recognise(body):
-            return converter.mime_types[0]
-    if not essence and not is_binary(body, headers):
-        return "text/plain"
-    return essence or "application/octet-stream"
+class Registry:
+    """The converters of a run: those of a user go before ours."""
 
+    def __init__(self, own: Iterable[Converter] = ()) -> None:
+        own = tuple(own)
+        self._by_type = {mimetype: each for each in (*CONVERTERS, *own) for mimetype in each.mime_types}
+        self._own_types = frozenset(mimetype for each in own for mimetype in each.mime_types)
 
-def choose_converter(mimetype: str, body: bytes, headers: Headers) -> Converter:
-    """The converter for a body of the type that ``find_mimetype`` found.
+    def find_mimetype(self, body: bytes, headers: Headers, url: str = "") -> str:
+        """The type of a body.
 
-    Raises NoConverter (908), or DocumentError (1009) for binary data sent as text.
-    """
-    converter = _BY_MIME_TYPE.get(mimetype)
-    if converter is None:
-        raise NoConverter(f"no converter for {mimetype}", code=Code.NO_CONVERTER)
-    if converter.is_text and is_binary(body, headers):
-        raise DocumentError(f"binary data sent as {mimetype}", code=Code.BINARY_AS_TEXT)
-    return converter
+        What its bytes are beyond doubt, a header that says another binary type is not believed. A header that says text
+        is, and the body is refused (``choose``). Where the header says nothing, the bytes count, then the name of the
+        file.
+        """
+        essence = parse_content_type(join_content_type(headers)).essence
+        if essence in self._own_types:
+            return essence
+        found = detect(body)
+        if essence in _SAYS_NOTHING:
+            return found or self._recognise(body, headers, url) or essence or "application/octet-stream"
+        if found is None:
+            # Tables and reports that programs write for Excel and Word often are HTML.
+            known = self._by_type.get(essence)
+            is_page = known is not None and not known.is_text and known is not XML and _is_page(body)
+            return HTML.mime_types[0] if is_page else essence
+        if self._is_text(essence):
+            return found if essence == _PLAIN and not begins_like_binary(body) else essence
+        if essence in BY_TYPE and BY_TYPE[essence] is BY_TYPE.get(found):
+            return essence
+        readable = essence in self._by_type or found in self._by_type
+        return found if readable and refutes(found, essence) else essence
+
+    def choose(self, mimetype: str, body: bytes, headers: Headers) -> Converter:
+        """The converter for a body of the type that ``find_mimetype`` found.
+
+        Raises NoConverter (908), or DocumentError (1009) for binary data sent as text.
+        """
+        converter = self._find(mimetype)
+        if converter is None:
+            raise NoConverter(f"no converter for {mimetype}", code=Code.NO_CONVERTER)
+        if converter.is_text and is_binary(body, headers):
+            raise DocumentError(f"binary data sent as {mimetype}", code=Code.BINARY_AS_TEXT)
+        return HTML if converter is XML and _is_page(body) else converter
+
+    def _find(self, mimetype: str) -> Converter | None:
+        found = self._by_type.get(mimetype)
+        if found is None and mimetype.startswith("application/"):
+            return next((converter for suffix, converter in _SUFFIXES if mimetype.endswith(suffix)), None)
+        return found
+
+    def _is_text(self, mimetype: str) -> bool:
+        converter = self._find(mimetype)
+        return mimetype.startswith("text/") if converter is None else converter.is_text
+
+    def _recognise(self, body: bytes, headers: Headers, url: str) -> str | None:
+        """The type of a body that begins like no binary format and whose header says nothing."""
+        ending = find_file_name(headers, url).rpartition(".")[2].lower() if url else ""
+        named = self._find_own(ending) or BY_ENDING.get(ending)
+        for converter in CONVERTERS:
+            if converter.recognise is not None and converter.recognise(body):
+                is_kind = converter is XML and named is not None and named.endswith("+xml")
+                return named if is_kind else converter.mime_types[0]
+        if named is not None:
+            return named
+        has_header = bool(parse_content_type(join_content_type(headers)).essence)
+        return None if has_header or is_binary(body, headers) else _PLAIN
+
+    def _find_own(self, ending: str) -> str | None:
+        """The type of a user's converter that is called like a file's ending (``image/vnd.djvu`` for ``djvu``)."""
+        return next(
+            (each for each in sorted(self._own_types) if ending and each.rpartition("/")[2].split(".")[-1] == ending),
+            None,
+        )
 
 
 def is_binary(body: bytes, headers: Headers) -> bool:
@@ -62,7 +117,7 @@ def is_binary(body: bytes, headers: Headers) -> bool:
 
     A single NUL makes no page binary. UTF-16 is text, if a BOM or the header says so.
     """
-    if body.startswith(_MAGIC):
+    if begins_like_binary(body):
         return True
     head = body[:_HEAD_BYTES]
     controls = len(head) - len(head.translate(None, _BINARY))
@@ -70,3 +125,7 @@ def is_binary(body: bytes, headers: Headers) -> bool:
         return False
     charset = find_encoding(parse_content_type(join_content_type(headers)).charset or "")
     return not body.startswith((b"\xff\xfe", b"\xfe\xff")) and charset not in {"utf-16le", "utf-16be"}
+
+
+def _is_page(body: bytes) -> bool:
+    return HTML.recognise is not None and HTML.recognise(body)

@@ -340,12 +340,14 @@ class Source(SourceFile):
 
     ``file`` is the path in messages and decisions, relative to the project. ``origins`` has the place of each key that
     was written somewhere; ``references`` has the reference of each value from the environment or from a file.
-    ``forgotten`` has the lines of ``forgotten.txt``, which holds for all sources of a project.
+    ``forgotten`` has the lines of ``forgotten.txt``, and ``own_converters`` are those of searchcrawl.toml: both hold for
+    all sources of a project.
     """
 
     name: str
     file: str
     forgotten: tuple[str, ...] = Field(default=(), repr=False)
+    own_converters: Mapping[str, str] = Field(default_factory=dict, repr=False)
     origins: Mapping[str, Origin] = Field(default_factory=dict, repr=False)
     references: Mapping[str, Mapping[str, str]] = Field(default_factory=dict, repr=False)
 

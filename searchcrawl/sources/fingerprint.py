@@ -37,7 +37,7 @@ VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``html.page`` would read another page out of the same bytes.
     "html": 4,
     # Rises when ``convert`` would read another page out of the same bytes.
-    "convert": 2,
+    "convert": 3,
     # Rises when ``documents.checksum_pipeline`` cannot make digests of an earlier version any more, so that it gives the
     # same page another one. A new version beside the earlier ones needs no recrawl.
     "checksum": 1,
@@ -79,6 +79,8 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     if not source.finds_urls:
         # The links of pages that it reads are not stored.
         values[_MODE] = source.mode
+    if source.own_converters:
+        values["converters"] = dict(source.own_converters)
     if source.display:
         values["display"] = dumped["display"]
     if source.rewrite:

@@ -37,6 +37,7 @@ from searchcrawl.sources.effective import find_references, hide_plain_secrets, l
 from searchcrawl.sources.fetch_table import TlsFiles
 from searchcrawl.sources.forgotten_list import read_list
 from searchcrawl.sources.login import find_login_errors
+from searchcrawl.sources.plugin_classes import import_class
 from searchcrawl.sources.project import FILE, Project, ProjectFile
 from searchcrawl.sources.rewrites import build_rewriters
 from searchcrawl.sources.secrets import find_secrets, replace_secrets
@@ -47,7 +48,7 @@ T = TypeVar("T")
 PROJECT_VARIABLE: Final = "SEARCHCRAWL_PROJECT"
 _NAME: Final = re.compile(r"[a-z0-9_-]+")
 #: Fields of the models that are no keys of a file.
-_HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references", "forgotten"})
+_HIDDEN: Final = frozenset({"root", "written", "name", "file", "origins", "references", "forgotten", "own_converters"})
 #: The keys of ``[scope]`` that are no argument of ``Boundary``.
 _NOT_ABOUT_SINGLE_URLS: Final = frozenset(
     {"host", "follow_links", "max_urls", "strip_parameters", "max_urls_per_pattern", "trap_after"}
@@ -80,9 +81,20 @@ def load_project(root: Path) -> Project:
     )
     extra = {"root": root, "written": tables, "forgotten": read_list(root)}
     loaded, more = validate(Project, tables, file=project.FILE, extra=extra)
-    checked = _require_no_errors(loaded, join_errors(errors, more + (_find_unknown_sources(loaded) if loaded else [])))
+    checked = _require_no_errors(loaded, join_errors(errors, more + (_find_project_errors(loaded) if loaded else [])))
     hide_plain_secrets(checked, of_file=ProjectFile)
     return checked
+
+
+def _find_project_errors(project: Project) -> list[ConfigurationError]:
+    """The errors of a searchcrawl.toml whose single values are well-formed."""
+    errors = _find_unknown_sources(project)
+    for mimetype, plugin in project.converters.items():
+        try:
+            import_class(plugin, ["convert"], file=FILE, key=join_key(("converters", mimetype)), root=project.root)
+        except ConfigurationError as error:
+            errors.append(error)
+    return errors
 
 
 def _find_unknown_sources(project: Project) -> list[ConfigurationError]:
@@ -123,7 +135,7 @@ def _load_source(project: Project, name: str) -> Source:
     chosen, unknown = _choose_set(project, own, file)
     values, origins = merge_layers(list_layers(project, own, file=file, parameters=chosen))
     extra = {"name": name, "file": file, "origins": origins, "references": find_references(values)}
-    extra["forgotten"] = project.forgotten
+    extra |= {"forgotten": project.forgotten, "own_converters": dict(project.converters)}
     loaded, more = validate(Source, values, file=file, extra=extra)
     errors = join_errors([*errors, *unknown], more)
     if loaded is not None and not errors:

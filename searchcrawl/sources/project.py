@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -12,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from searchcrawl import __version__
 from searchcrawl.sources.config import LATER_KEYS as LATER_SOURCE_KEYS
 from searchcrawl.sources.config import Tables
+from searchcrawl.sources.plugin_classes import PluginName
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.schedule import Schedule, check_name, check_schedules
 from searchcrawl.sources.values import (
@@ -27,9 +29,11 @@ from searchcrawl.sources.values import (
     WebUrl,
     refuse,
     refuse_until_later,
+    require_form,
 )
 
 FILE: Final = "searchcrawl.toml"
+_MIME_TYPE: Final = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
 _SQLITE: Final = "sqlite:///"
 _POSTGRESQL: Final = "postgresql+psycopg://"
 
@@ -75,6 +79,9 @@ def _check_index_url(text: str) -> str:
     return text.rstrip("/")
 
 
+MimeType = Annotated[
+    str, Privacy.PUBLIC, AfterValidator(require_form(_MIME_TYPE, 'must be a MIME type, as "image/vnd.djvu"'))
+]
 SetName = Annotated[str, Privacy.PUBLIC, AfterValidator(check_name)]
 
 
@@ -165,6 +172,9 @@ class ProjectFile(Table):
     cache: Cache = Field(default_factory=Cache, description="Where fetched documents are kept, and how many.")
     index: Index = Field(default_factory=Index, description="Where documents are sent.")
     logs: Logs = Field(default_factory=Logs, description="The log of each source.")
+    converters: Mapping[MimeType, PluginName] = Field(
+        default_factory=dict, description="Classes of your own that read files, by MIME type."
+    )
     umask: Umask = Field(
         "077", description="Who may not read what is stored: folders are 0777 and files 0666 without it."
     )
@@ -242,7 +252,7 @@ class Project(ProjectFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "converters", "logs.urls", "max_parallel", "notify",
+    "logs.urls", "max_parallel", "notify",
     "schedules.*.timezone", "schedules.*.misfire", "schedules.*.enabled", "schedules.*.scrapyd",
     *(f"{table}.{key}" for table in ("defaults", "parameters.*") for key in LATER_SOURCE_KEYS),
 })  # fmt: skip

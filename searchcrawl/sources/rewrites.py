@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import re2
 from pydantic import Field, model_validator
 
-from searchcrawl.exceptions import ConfigurationError
 from searchcrawl.rules.rewriting import PatternRewriter, PluginRewriter, Rewriter, parse_replacement, re2_options
+from searchcrawl.sources.plugin_classes import PluginName, import_class
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import LIST, Check, PublicText, Table, refuse
 
@@ -27,14 +24,6 @@ def _check_expression(text: str) -> str:
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         refuse(f"not an RE2 expression: {reason}")
-    return text
-
-
-def _check_plugin(text: str) -> str:
-    module, colon, name = text.partition(":")
-    parts = [*module.split("."), *name.split(".")]
-    if not colon or not all(part.isidentifier() for part in parts):
-        refuse('must be "module:Class"')
     return text
 
 
@@ -56,7 +45,7 @@ class Rewrite(Table):
     replace: Annotated[str, Privacy.PUBLIC] | None = Field(
         None, description=r"What the match is replaced by; `\1` is its first group."
     )
-    plugin: Annotated[PublicText, Check(_check_plugin, "`module:Class`")] | None = Field(
+    plugin: PluginName | None = Field(
         None, description="A class with the methods of `UrlRewriter`, in place of `match` and `replace`."
     )
 
@@ -96,26 +85,8 @@ def build_rewriters(rewrites: tuple[Rewrite, ...], *, file: str, root: Path) -> 
     for number, rewrite in enumerate(rewrites):
         key = f"rewrite[{number}]"
         if rewrite.plugin is not None:
-            plugin_class = _import_class(rewrite.plugin, file=file, key=f"{key}.plugin", root=root)
+            plugin_class = import_class(rewrite.plugin, _METHODS, file=file, key=f"{key}.plugin", root=root)
             found.append(PluginRewriter(plugin_class, rewrite.plugin, file=file, key=key))
         elif rewrite.match is not None and rewrite.replace is not None:
             found.append(PatternRewriter(rewrite.match, rewrite.replace, file=file, key=key))
-    return found
-
-
-def _import_class(plugin: str, *, file: str, key: str, root: Path) -> Any:
-    module, _, name = plugin.partition(":")
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
-    try:
-        found = attrgetter(name)(importlib.import_module(module))
-    except Exception as error:
-        # A module of a user may raise any error when it is loaded.
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise ConfigurationError(file, key, f'cannot be imported: {reason} (got "{plugin}")') from error
-    if not isinstance(found, type):
-        raise ConfigurationError(file, key, f'is no class (got "{plugin}")')
-    missing = [method for method in _METHODS if not callable(getattr(found, method, None))]
-    if missing:
-        raise ConfigurationError(file, key, f'has no method {", ".join(missing)} (got "{plugin}")')
     return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from scrapy.http import Response
 
 from searchcrawl import clock
-from searchcrawl.convert.registry import find_mimetype
+from searchcrawl.convert.own_converter import list_own_converters
+from searchcrawl.convert.registry import Registry
 from searchcrawl.html.links import find_header_canonical
 from searchcrawl.http.visit_end import find_redirects
 from searchcrawl.items import Answer, Document
@@ -14,6 +17,10 @@ from searchcrawl.spiders.base_spider import SourceSpider
 
 class WebSpider(SourceSpider):
     """Visits the pages of a web source: hands each response to the item pipelines, which read it."""
+
+    @cached_property
+    def _registry(self) -> Registry:
+        return Registry(list_own_converters(self.run.project))
 
     def handle_response(self, response: Response) -> list[Document]:
         """The response as the one document that the item pipelines take."""
@@ -40,7 +47,7 @@ class WebSpider(SourceSpider):
             code=200,
             headers=headers,
             body=answer.body,
-            mimetype=find_mimetype(answer.body, headers),
+            mimetype=self._registry.find_mimetype(answer.body, headers, answer.url),
             fetched_at=answer.fetched_at,
             redirects=answer.redirects,
             answered_url=self.run.rewriting.identity.strip(answer.url) if answer.redirects else None,

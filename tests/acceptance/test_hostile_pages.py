@@ -273,8 +273,8 @@ def test_r14_xml_when_it_is_a_page_then_no_entity_is_expanded_or_fetched(site: S
         with pytest.raises(BlockingIOError):
             canary.accept()
     codes = run.codes(host)
-    assert {name: codes[name] for name in ("xml", "text", "svg")} == {"xml": 908, "text": 908, "svg": 908}
-    assert codes["xhtml"] in (200, 909)
+    assert codes["svg"] == 908
+    assert {codes[name] for name in ("xhtml", "xml", "text")} <= {200, 909}
     texts = [str(hit.fields.get("content", "")) for hit in run.project.hits("barometer")]
     assert all("lollol" not in text and len(text) < 5_000 for text in texts)
     assert Path("/etc/hostname").read_text("utf-8").strip() not in " ".join(texts)

@@ -36,7 +36,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ru
     """A format of its own is known, and runs there."""
     place: RunsIn = request.param
     shouts = Converter(name="shouts", mime_types=("text/x-shout",), convert=shout, choose_place=lambda body: place)
-    monkeypatch.setattr(registry, "_BY_MIME_TYPE", {"text/x-shout": shouts})
+    monkeypatch.setattr(registry, "CONVERTERS", (*registry.CONVERTERS, shouts))
     return place
 
 
@@ -88,7 +88,7 @@ def test_document_when_no_worker_can_read_it_then_its_row_is_released_and_the_ru
     failure = WorkersUnavailable("six were lost")
     shutdown = Shutdown()
     reads = Converter(name="pdf", mime_types=("text/x-shout",), convert=shout, choose_place=lambda body: RunsIn.PROCESS)
-    monkeypatch.setattr(registry, "_BY_MIME_TYPE", {"text/x-shout": reads})
+    monkeypatch.setattr(registry, "CONVERTERS", (reads,))
     monkeypatch.setattr(ConversionPool, "submit", lambda *_: failed(failure))
     pipeline = ConvertPipeline(stats, user_agent="searchcrawl", default_charset="windows-1252", shutdown=shutdown)
 

@@ -4,10 +4,13 @@ import pytest
 
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import Converter
+from searchcrawl.convert.data_converter import CSV, JSON
+from searchcrawl.convert.document_converter import DOCUMENTS, MARKUP
 from searchcrawl.convert.html_converter import HTML
 from searchcrawl.convert.pdf_converter import PDF
-from searchcrawl.convert.registry import choose_converter, find_mimetype, is_binary
+from searchcrawl.convert.registry import Registry, is_binary
 from searchcrawl.convert.text_converter import TEXT
+from searchcrawl.convert.xml_converter import XML
 from searchcrawl.exceptions import DocumentError, NoConverter
 from searchcrawl.items import Headers
 
@@ -16,6 +19,9 @@ def typed(content_type: str) -> Headers:
     return ((b"Content-Type", content_type.encode()),)
 
 
+REGISTRY = Registry()
+find_mimetype, choose_converter = REGISTRY.find_mimetype, REGISTRY.choose
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01"
 
 
@@ -25,9 +31,16 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01"
         ("text/html; charset=utf-8", HTML),
         ("Application/XHTML+XML", HTML),
         ("text/plain", TEXT),
-        ("text/markdown", TEXT),
-        ("text/csv;header=present", TEXT),
+        ("text/markdown", MARKUP),
+        ("text/csv;header=present", CSV),
         ("application/pdf", PDF),
+        ("application/json", JSON),
+        ("application/vnd.api+json", JSON),
+        ("application/rss+xml", XML),
+        ("application/vnd.of.somebody+xml", XML),
+        ("application/msword", DOCUMENTS),
+        (DOCX, DOCUMENTS),
+        ("message/rfc822", DOCUMENTS),
     ],
 )
 def test_converter_when_type_is_known_then_is_chosen(content_type: str, expected: Converter) -> None:
@@ -36,7 +49,7 @@ def test_converter_when_type_is_known_then_is_chosen(content_type: str, expected
     assert choose_converter(mimetype, b"text", typed(content_type)) is expected
 
 
-@pytest.mark.parametrize("mimetype", ["image/png", "application/zip", "text/css", "application/json", "video/mp4"])
+@pytest.mark.parametrize("mimetype", ["image/png", "image/svg+xml", "text/css", "video/mp4"])
 def test_converter_when_type_is_unknown_then_refuses_with_908(mimetype: str) -> None:
     with pytest.raises(NoConverter) as caught:
         choose_converter(mimetype, b"", ())
@@ -52,9 +65,11 @@ def test_converter_when_type_is_unknown_then_refuses_with_908(mimetype: str) -> 
         (b"\xef\xbb\xbf \n<!DOCTYPE HTML><p>", "", "text/html"),
         (b"<!-- a --><html lang=en>", "application/octet-stream", "text/html"),
         (b"<?xml version='1.0'?><html>", "nonsense", "text/html"),
+        (b"<?xml version='1.0'?><rss>", "", "application/xml"),
         (b"just words", "", "text/plain"),
         (b"just words", "application/octet-stream", "application/octet-stream"),
-        (PNG, "", "application/octet-stream"),
+        (PNG, "", "image/png"),
+        (b"{\\rtf1 x}", "application/octet-stream", "application/rtf"),
         (b"%PDF-1.7\n", "text/plain", "text/plain"),
         (b"<htmlish>", "", "text/plain"),
         (b"", "", "text/plain"),
@@ -89,3 +104,72 @@ def test_converter_when_binary_is_sent_as_text_then_refuses_with_1009(body: byte
 )
 def test_looks_binary_when_it_is_text_then_says_no(body: bytes, content_type: str) -> None:
     assert not is_binary(body, typed(content_type))
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "expected"),
+    [
+        (b"%PDF-1.7\n", "application/msword", "application/pdf"),
+        (b"%PDF-1.7\n", "image/png", "application/pdf"),
+        (b"{\\rtf1 x}", "application/msword", "application/rtf"),
+        (b"{\\rtf1 x}", "text/plain", "application/rtf"),
+        (b"{\\rtf1 x}", "text/rtf", "text/rtf"),
+        (PNG, "application/pdf", "image/png"),
+        (PNG, "image/jpeg", "image/jpeg"),
+        (PNG, "application/x-of-somebody", "application/x-of-somebody"),
+        (b"<html><table>", "application/vnd.ms-excel", "text/html"),
+        (b"a table", "application/vnd.ms-excel", "application/vnd.ms-excel"),
+        # A container whose parts cannot be read may be what its header says.
+        (b"PK\x03\x04 cut", DOCX, DOCX),
+        (b"PK\x03\x04 cut", "application/java-archive", "application/java-archive"),
+        (b"PK\x03\x04 cut", "application/msword", "application/zip"),
+        (b"\x1f\x8b cut", DOCX, "application/gzip"),
+    ],
+)
+def test_mimetype_when_bytes_refute_the_header_then_they_are_believed(
+    body: bytes, content_type: str, expected: str
+) -> None:
+    assert find_mimetype(body, typed(content_type)) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "expected"),
+    [
+        (b"# words", "notes.rst", "text/prs.fallenstein.rst"),
+        (b"a,b", "TABLE.CSV", "text/csv"),
+        (b"{}", "x.json", "application/json"),
+        (b"From: a@b.test", "old.eml", "message/rfc822"),
+        (b"%PDF-1.7\n", "notes.rst", "application/pdf"),
+        (b"<?xml version='1.0'?><FictionBook>", "book.fb2", "application/x-fictionbook+xml"),
+        (b"words", "words", "application/octet-stream"),
+    ],
+)
+def test_mimetype_when_neither_header_nor_bytes_say_it_then_the_name_does(
+    body: bytes, name: str, expected: str
+) -> None:
+    octets = typed("application/octet-stream")
+    sent = (*octets, (b"Content-Disposition", f'attachment; filename="{name}"'.encode()))
+
+    assert find_mimetype(body, octets, f"http://a.test/x/{name}?q=1") == expected
+    assert find_mimetype(body, sent, "http://a.test/get") == expected
+
+
+def test_converter_when_xml_is_a_page_then_is_that_of_pages() -> None:
+    body = b"<?xml version='1.0'?><!DOCTYPE html><html><a href=x>"
+
+    assert choose_converter("application/xml", body, ()) is HTML
+
+
+def test_registry_when_a_user_has_a_converter_then_it_goes_before_ours_and_its_type_is_believed() -> None:
+    own = Converter(
+        name="mine:Mine", mime_types=("image/vnd.djvu",), convert=TEXT.convert, choose_place=TEXT.choose_place
+    )
+    better = Converter(
+        name="mine:Pdf", mime_types=("application/pdf",), convert=TEXT.convert, choose_place=TEXT.choose_place
+    )
+    registry = Registry([own, better])
+
+    assert registry.find_mimetype(b"%PDF-", typed("image/vnd.djvu")) == "image/vnd.djvu"
+    assert registry.find_mimetype(b"?", typed("application/octet-stream"), "http://a.test/a.djvu") == "image/vnd.djvu"
+    assert registry.choose("image/vnd.djvu", b"AT&TFORM", ()) is own
+    assert registry.choose("application/pdf", b"%PDF-", ()) is better

@@ -1,0 +1,76 @@
+"""The page of a file: what all formats but HTML have in common (A5, C8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from searchcrawl import clock
+from searchcrawl.codes import Code
+from searchcrawl.convert.converter import MAX_CHARACTERS, ConversionContext
+from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.file_name import build_title
+from searchcrawl.html.metas import read_robots_directives
+from searchcrawl.html.page_text import collapse, collapse_lines
+from searchcrawl.items import Link, Page
+
+#: The longest value of what a file says of itself.
+_MAX_VALUE_CHARS: Final = 8_192
+_LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{2,8}){0,3}")
+
+
+def build_page(
+    context: ConversionContext,
+    *,
+    text: str,
+    title: str = "",
+    author: str = "",
+    subject: str = "",
+    description: str = "",
+    language: str = "",
+    charset: str = "",
+    links: Sequence[Link] = (),
+    malformed: Sequence[str] = (),
+    values: Mapping[str, str] | None = None,
+) -> Page:
+    """The page of a file with this text, and the values that it has of itself.
+
+    Without a title, the name of the file is the title; an empty file has none. ``values`` are further ones by name, which
+    a source may map to attributes as those of meta elements (``meta:created``). Raises ConversionFailed (904) beyond
+    MAX_CHARACTERS.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
+    text = collapse_lines(text)
+    robots = read_robots_directives(
+        metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now()
+    )
+    title, author, subject = _clean(title), _clean(author), _clean(subject)
+    named = {**(values or {}), "title": title, "author": author, "subject": subject}
+    tag = language.replace("_", "-").lower()
+    return Page(
+        title=title or (build_title(context.headers, context.url) if text else ""),
+        text=text,
+        author=author,
+        subject=subject,
+        description=_clean(description),
+        language=tag if _LANGUAGE_TAG.fullmatch(tag) else "",
+        charset=charset,
+        links=tuple(links),
+        malformed=tuple(malformed),
+        found=tuple(
+            (origin, (value,))
+            for name, text in named.items()
+            if (origin := f"meta:{name}") in context.attribute_origins and (value := _clean(text))
+        ),
+        noindex=robots.noindex,
+        noindex_by_header=robots.noindex_by_header,
+        nofollow=robots.nofollow,
+        nofollow_by_header=robots.nofollow_by_header,
+        unavailable_ms=robots.unavailable_ms,
+    )
+
+
+def _clean(text: str) -> str:
+    return collapse(text[:_MAX_VALUE_CHARS])

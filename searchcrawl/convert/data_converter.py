@@ -1,0 +1,107 @@
+"""JSON and CSV: their values as lines of text, no links."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+from searchcrawl.codes import Code
+from searchcrawl.convert.build_page import build_page
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_thread
+from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.encoding import decode_text
+from searchcrawl.items import Page
+
+#: What may separate the cells of a row.
+_SEPARATORS: Final = ",;\t|"
+#: The beginning of a table that tells which of them does.
+_SAMPLE_CHARS: Final = 16_384
+#: Names under which an object has its title.
+_TITLES: Final = ("title", "name", "headline")
+
+
+def convert_json(body: bytes, context: ConversionContext) -> Page:
+    """The names and values of a JSON text, or of each line of it, a line each. A title in it is the title.
+
+    Raises ConversionFailed (903) for what is no JSON.
+    """
+    text, charset = decode_text(body, content_type=context.content_type, default_charset="utf-8")
+    values = _parse(text)
+    lines = [line for value in values for line in _list_lines(value)]
+    first = values[0] if len(values) == 1 and isinstance(values[0], dict) else {}
+    title = next((first[name] for name in _TITLES if isinstance(first.get(name), str)), "")
+    return build_page(context, text="\n".join(lines), title=title, charset=charset)
+
+
+def _parse(text: str) -> list[Any]:
+    if not text.strip():
+        return []
+    try:
+        return [orjson.loads(text)]
+    except ValueError as error:
+        lines = [line for line in text.split("\n") if line.strip()]
+        try:
+            return [orjson.loads(line) for line in lines] if len(lines) > 1 else _refuse(error)
+        except ValueError:
+            return _refuse(error)
+
+
+def _refuse(error: ValueError) -> list[Any]:
+    raise ConversionFailed(f"JSON: {error}", code=Code.CONVERSION_FAILED) from error
+
+
+def _list_lines(value: Any) -> Iterator[str]:
+    """The values below a value, in order, each with its name; without recursion, whatever is nested."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        name, found = waiting.pop()
+        if isinstance(found, dict):
+            waiting += reversed(list(found.items()))
+        elif isinstance(found, list):
+            waiting += [(name, each) for each in reversed(found)]
+        elif found is not None and not isinstance(found, bool):
+            # Values may have several lines, as they are written.
+            yield f"{name} {found}" if name else str(found)
+
+
+def convert_csv(body: bytes, context: ConversionContext) -> Page:
+    """The rows of a table, a line each, its cells separated by blanks."""
+    text, charset = decode_text(body, content_type=context.content_type, default_charset=context.default_charset)
+    sample = text[:_SAMPLE_CHARS]
+    separator = max(_SEPARATORS, key=sample.count)
+    try:
+        rows = [
+            " ".join(" ".join(row).split()) for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        ]
+    except csv.Error:
+        # A quote without an end, or a cell that is longer than any: its words are there all the same.
+        rows = [text]
+    return build_page(context, text="\n".join(rows), charset=charset)
+
+
+JSON: Final = Converter(
+    name="json",
+    mime_types=(
+        "application/json",
+        "text/json",
+        "application/x-ndjson",
+        "application/jsonl",
+        "application/x-jsonlines",
+    ),
+    convert=convert_json,
+    choose_place=run_in_thread,
+    is_text=True,
+    max_memory_bytes=MAX_FILE_MEMORY_BYTES,
+)
+CSV: Final = Converter(
+    name="csv",
+    mime_types=("text/csv", "text/tab-separated-values", "application/csv"),
+    convert=convert_csv,
+    choose_place=run_in_thread,
+    is_text=True,
+    max_memory_bytes=MAX_FILE_MEMORY_BYTES,
+)

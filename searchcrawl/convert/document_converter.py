@@ -1,0 +1,131 @@
+"""Office files, books, mails and lightweight markup: read by xberg in a worker process; links are not read (C8)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Final
+
+from searchcrawl.codes import Code
+from searchcrawl.convert.build_page import build_page
+from searchcrawl.convert.containers import ENCRYPTED
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
+from searchcrawl.convert.file_properties import Properties, read_ole_properties, read_rtf_properties
+from searchcrawl.convert.formats import BY_TYPE, FORMATS, Format
+from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.encoding import decode_text
+from searchcrawl.items import Page
+
+#: How often larger than itself a file may be once it is unpacked, and how large together.
+MAX_RATIO: Final = 250
+MAX_UNPACKED_BYTES: Final = 256 << 20
+MAX_MEMBERS: Final = 10_000
+#: What the library says of a file that passes a limit.
+_OVER_LIMIT: Final = ("Security", "ZIP bomb", "exceeds limit", "Nesting too deep")
+#: What the library adds to headings of office files.
+_STYLE: Final = re.compile(r" \(style_name: [^()\n]{1,80}\)$", re.MULTILINE)
+#: Formats whose subject is their title.
+_MAILS: Final = frozenset({"message/rfc822", "application/vnd.ms-outlook"})
+_OLD_OFFICE: Final = frozenset({"application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"})
+_RTF: Final = "application/rtf"
+_DOCBOOK: Final = "application/docbook+xml"
+_MAX_HEADING_CHARS: Final = 150
+
+
+def convert_document(body: bytes, context: ConversionContext) -> Page:
+    """The text of a file, and title, author, subject and dates that it has of itself.
+
+    Raises ConversionFailed: 903 for what is broken or needs a password, 904 beyond a limit.
+    """
+    if context.mimetype == ENCRYPTED:
+        raise ConversionFailed("it needs a password", code=Code.CONVERSION_FAILED)
+    form = BY_TYPE.get(context.mimetype)
+    if form is None:
+        raise ConversionFailed(f"no format of {context.mimetype}", code=Code.CONVERSION_FAILED)
+    charset = ""
+    if form.is_text:
+        text, charset = decode_text(body, content_type=context.content_type, default_charset=context.default_charset)
+        body = text.encode("utf-8", "replace")
+    found = asyncio.run(_extract(body, form))
+    text = found.content if form.is_text else _STYLE.sub("", found.content)
+    return build_page(context, text=text, charset=charset, **_read_fields(found.metadata, text, body, form))
+
+
+async def _extract(body: bytes, form: Format) -> Any:
+    # The process of the crawl itself never calls this function, so it never loads the library.
+    import xberg  # noqa: PLC0415
+
+    limits = xberg.SecurityLimits(
+        max_archive_size=MAX_UNPACKED_BYTES, max_compression_ratio=MAX_RATIO, max_files_in_archive=MAX_MEMBERS
+    )
+    # Nothing is recognised in pictures, and nothing is kept on the disk.
+    config = xberg.ExtractionConfig(
+        use_cache=False, disable_ocr=True, enable_quality_processing=False, security_limits=limits
+    )
+    given = xberg.ExtractInput(kind="bytes", bytes=body, mime_type=form.known_as)
+    name = form.endings[0]
+    try:
+        result = await xberg.extract(given, config)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _build_error(name, str(error)) from error
+    if result.errors or not result.results:
+        raise _build_error(name, result.errors[0].message if result.errors else "nothing was read")
+    return result.results[0]
+
+
+def _build_error(name: str, message: str) -> ConversionFailed:
+    over = any(sign in message for sign in _OVER_LIMIT)
+    line = " ".join(message.split())[:300]
+    return ConversionFailed(f"{name}: {line}", code=Code.CONVERSION_LIMIT if over else Code.CONVERSION_FAILED)
+
+
+def _read_fields(about: Any, text: str, body: bytes, form: Format) -> dict[str, Any]:
+    """The arguments of ``build_page`` for what a file says of itself."""
+    kind = form.mime_types[0]
+    own = Properties()
+    if kind in _OLD_OFFICE:
+        own = read_ole_properties(body)
+    elif kind == _RTF:
+        own = read_rtf_properties(body)
+    title, author, subject = own.title, own.author, own.subject
+    if kind != _RTF:
+        title, subject = title or about.title or "", subject or about.subject or ""
+        author = author or ", ".join(about.authors or ()) or about.created_by or ""
+    if kind in _MAILS:
+        title, subject = title or subject, ""
+    elif kind == _DOCBOOK:
+        # The library writes a summary of its own there.
+        subject = ""
+    elif form.is_text and not title:
+        title = _find_heading(text)
+    values = {
+        "keywords": ", ".join(about.keywords or ()),
+        "created": about.created_at or own.created,
+        "modified": about.modified_at or own.modified,
+    }
+    return {"title": title, "author": author, "subject": subject, "values": values}
+
+
+def _find_heading(text: str) -> str:
+    """The first line of a text, if it looks like a heading."""
+    line = text[:_MAX_HEADING_CHARS].lstrip().partition("\n")[0].rstrip()
+    return "" if len(line) >= _MAX_HEADING_CHARS - 1 or line.endswith((".", ":", ",", ";")) else line
+
+
+DOCUMENTS: Final = Converter(
+    name="documents",
+    mime_types=(*(each for form in FORMATS if not form.is_text for each in form.mime_types), ENCRYPTED),
+    convert=convert_document,
+    choose_place=run_in_process,
+    max_memory_bytes=MAX_FILE_MEMORY_BYTES,
+)
+MARKUP: Final = Converter(
+    name="markup",
+    mime_types=tuple(each for form in FORMATS if form.is_text for each in form.mime_types),
+    convert=convert_document,
+    choose_place=run_in_process,
+    is_text=True,
+    max_memory_bytes=MAX_FILE_MEMORY_BYTES,
+)

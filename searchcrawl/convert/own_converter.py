@@ -1,0 +1,59 @@
+"""Converters of a user's own: a class named in searchcrawl.toml, which runs in a worker process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from searchcrawl.convert.build_page import build_page
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
+from searchcrawl.items import Page
+from searchcrawl.plugins import Converted, DocumentConverter
+from searchcrawl.sources.plugin_classes import find_class
+from searchcrawl.sources.project import Project
+
+#: The objects of this process, by name; in the process of a crawl there are none.
+_made: Final[dict[str, DocumentConverter]] = {}
+_TEXTS: Final = ("text", "title", "author", "subject", "description", "language")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnConversion:
+    """Calls the class ``plugin`` (``module:Class``) of the project in the folder ``root``; it can be pickled."""
+
+    plugin: str
+    root: str
+
+    def __call__(self, body: bytes, context: ConversionContext) -> Page:
+        """The page of a body; raises whatever the class does, which is 903."""
+        converter = _made.get(self.plugin)
+        if converter is None:
+            converter = _made[self.plugin] = find_class(self.plugin, Path(self.root))()
+        return page_of_plugin(converter.convert(body, url=context.url, mimetype=context.mimetype), self.plugin, context)
+
+
+def page_of_plugin(converted: Any, plugin: str, context: ConversionContext) -> Page:
+    """The page of what a class answered; raises TypeError for anything but a ``Converted`` of strings."""
+    if not isinstance(converted, Converted):
+        raise TypeError(f"{plugin} must return a Converted (got {type(converted).__name__})")
+    texts = {name: getattr(converted, name) for name in _TEXTS}
+    values = dict(converted.values)
+    for name, text in (texts | values).items():
+        if not isinstance(text, str):
+            raise TypeError(f"{plugin}: {name} must be a string (got {type(text).__name__})")
+    return build_page(context, **texts, values=values)
+
+
+def list_own_converters(project: Project) -> Iterator[Converter]:
+    """The converters that searchcrawl.toml names."""
+    for mimetype, plugin in project.converters.items():
+        yield Converter(
+            name=plugin,
+            mime_types=(mimetype,),
+            convert=OwnConversion(plugin, str(project.root)),
+            choose_place=run_in_process,
+            is_text=mimetype.startswith("text/"),
+            max_memory_bytes=MAX_FILE_MEMORY_BYTES,
+        )
