@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from searchcrawl import clock
 from searchcrawl.codes import Code
 from searchcrawl.convert.converter import MAX_CHARACTERS, ConversionContext
 from searchcrawl.exceptions import ConversionFailed
+from searchcrawl.html.attributes import FoundTexts
 from searchcrawl.html.file_name import build_title
 from searchcrawl.html.metas import read_robots_directives
 from searchcrawl.html.page_text import collapse, collapse_lines
@@ -43,33 +45,49 @@ def build_page(
     if len(text) > MAX_CHARACTERS:
         raise ConversionFailed(f"a text of over {MAX_CHARACTERS} characters", code=Code.CONVERSION_LIMIT)
     text = collapse_lines(text)
-    robots = read_robots_directives(
-        metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now()
-    )
     title, author, subject = _clean(title), _clean(author), _clean(subject)
     named = {**(values or {}), "title": title, "author": author, "subject": subject}
-    tag = language.replace("_", "-").lower()
-    return Page(
+    return replace(
+        _read_robots(context),
         title=title or (build_title(context.headers, context.url) if text else ""),
         text=text,
         author=author,
         subject=subject,
         description=_clean(description),
-        language=tag if _LANGUAGE_TAG.fullmatch(tag) else "",
+        language=_read_language(language),
         charset=charset,
         links=tuple(links),
         malformed=tuple(malformed),
-        found=tuple(
-            (origin, (value,))
-            for name, text in named.items()
-            if (origin := f"meta:{name}") in context.attribute_origins and (value := _clean(text))
-        ),
+        found=_select(named, context.attribute_origins),
+    )
+
+
+def _read_robots(context: ConversionContext) -> Page:
+    """A page of which only is known what X-Robots-Tag says."""
+    robots = read_robots_directives(
+        metas=(), headers=context.robots_tags, user_agent=context.user_agent, now=clock.now()
+    )
+    return Page(
         noindex=robots.noindex,
         noindex_by_header=robots.noindex_by_header,
         nofollow=robots.nofollow,
         nofollow_by_header=robots.nofollow_by_header,
         unavailable_ms=robots.unavailable_ms,
     )
+
+
+def _select(named: Mapping[str, str], origins: frozenset[str]) -> FoundTexts:
+    """The values that a source maps to attributes, by their origin."""
+    return tuple(
+        (origin, (value,))
+        for name, text in named.items()
+        if (origin := f"meta:{name}") in origins and (value := _clean(text))
+    )
+
+
+def _read_language(text: str) -> str:
+    tag = text.replace("_", "-").lower()
+    return tag if _LANGUAGE_TAG.fullmatch(tag) else ""
 
 
 def _clean(text: str) -> str:

@@ -145,7 +145,7 @@ def test_document_when_a_component_changed_an_answer_of_the_cache_then_it_is_con
         choose_place=lambda body: RunsIn.REACTOR,
         convert_again=lambda body, context, text: Page(text=text),
     )
-    monkeypatch.setattr(registry, "_BY_MIME_TYPE", {"text/x-shout": shouts})
+    monkeypatch.setattr(pipeline, "_registry", registry.Registry([shouts]))
     document = unread("words")
     cached = CachedAnswer(document.body, document.headers, "known", b"record", "id")
     values = {"": {}, "body": {"body": b"others"}, "headers": {"headers": ((b"X-Other", b"1"),)}}
