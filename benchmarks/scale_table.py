@@ -52,6 +52,7 @@ _DOCUMENT_COLUMNS: Final = (
     "fields_bytes",
     "body_digest",
     "fields_digest",
+    "copy_digest",
     "mimetype",
     "content_length",
     "etag",
@@ -138,12 +139,13 @@ def _url_rows(numbers: Iterable[int], hosts: int, now_ms: int, kind: Kind) -> It
 def _document_rows(numbers: Iterable[int], now_ms: int, kind: Kind) -> Iterator[Row]:
     for number in numbers:
         copy = kind(number) == Code.DUPLICATE
-        # A copy has the bytes of the page before it.
+        # A copy has the bytes and the text of the page before it.
         body = hashlib.sha256(str(number - 1 if copy else number).encode()).digest()
+        fields = hashlib.sha256(body).digest()
         state = DocumentState.WITHHELD if copy else DocumentState.PRESENT
         yield (
             number, SOURCE_ID, int(state), None if copy else now_ms - 20 * _HOUR_MS, None, 1 + number // 10_000,
-            number % 10_000 * 8000, 8000, 3000, body, hashlib.sha256(body).digest(), "text/html", 30_000,
+            number % 10_000 * 8000, 8000, 3000, body, fields, fields, "text/html", 30_000,
             f'"{number:x}-5f3c"', "Sat, 01 Feb 2025 10:00:00 GMT", now_ms - 22 * _HOUR_MS,
             int(Code.DUPLICATE) if copy else 200, number - 1 if copy else None,
         )  # fmt: skip

@@ -157,7 +157,7 @@ class Code(IntEnum):
     DUPLICATE = _copy(
         909,
         "a copy of another page",
-        "The page has the same content as another page of the source, which is indexed in its place.",
+        "The page has the same text, title and other indexed fields as another page of the source, which is indexed in its place.",
         has_document=True,
     )
     DUPLICATE_IN_RUN = _copy(

@@ -151,7 +151,8 @@ class Document:
     rule that says so. ``canonical`` is another URL inside the boundary that the page names as the canonical one,
     ``canonical_link`` the link to it. ``display_url`` is set where the source maps display URLs (A4).
 
-    At last: ``fields_digest`` (documents.checksum_pipeline) is that of what is indexed.
+    At last: ``fields_digest`` (documents.checksum_pipeline) is that of what is indexed. ``copy_digest`` is the same where
+    copies are looked for: documents that have the same one are copies of each other.
     """
 
     claim: Claim
@@ -175,6 +176,7 @@ class Document:
     last_modified: str | None = None
     body_digest: bytes = b""
     fields_digest: bytes = b""
+    copy_digest: bytes | None = None
 
     @property
     def same_answer(self) -> CachedAnswer | None:

@@ -37,6 +37,7 @@ def document(body: str = "<p>text</p>", *, text: str | None = None, **values: An
         page=Page(title="title", text=body if text is None else text),
         body_digest=sha256(body.encode()).digest(),
         fields_digest=sha256((body if text is None else text).encode()).digest(),
+        copy_digest=sha256((body if text is None else text).encode()).digest(),
     )
     return replace(made, **values)
 

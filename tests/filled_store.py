@@ -145,6 +145,7 @@ class FilledStore:
             fields_bytes=10,
             body_digest=digest,
             fields_digest=digest,
+            copy_digest=digest,
             mimetype="text/html",
             content_length=100,
             etag=None,

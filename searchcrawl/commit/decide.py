@@ -171,6 +171,8 @@ def _confirm(document: Document, settled: Settled, source: Source, group: Group)
             send_again=date_changed or shown_url_changed,
             read=document.page is not None,
             unavailable_ms=None if document.page is None else document.page.unavailable_ms,
+            same_fields=document.page is not None and same_fields,
+            copy_digest=document.copy_digest,
         )
     )
     if document.page is not None and same_fields and document.body_digest != claim.body_digest:

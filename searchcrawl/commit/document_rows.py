@@ -206,6 +206,7 @@ def _build_row(document: Document, places: Mapping[int, Place]) -> StoredDocumen
         fields_bytes=place.fields_bytes if place else None,
         body_digest=document.body_digest,
         fields_digest=document.fields_digest,
+        copy_digest=document.copy_digest,
         mimetype=document.mimetype,
         content_length=len(document.body),
         etag=document.etag,
@@ -227,7 +228,7 @@ def _build_keyed(document: Document, row: StoredDocument) -> KeyedDocument:
     return KeyedDocument(
         url_id=row.url_id,
         url=document.claim.url,
-        body_digest=row.body_digest,
+        copy_digest=row.copy_digest,
         canonical_key=row.canonical_key,
         display_key=row.display_key,
         code=row.code,

@@ -46,11 +46,22 @@ class BodyDigestPipeline:
 
 
 class FieldsDigestPipeline:
-    """Gives each document that was read the digest of its fields; others keep the one of their row."""
+    """Gives each document that was read the digest of its fields; others keep the one of their row.
+
+    With ``finds_copies`` documents that have the same one are copies of each other (F2).
+    """
+
+    def __init__(self, *, finds_copies: bool) -> None:
+        self._finds_copies = finds_copies
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> FieldsDigestPipeline:
+        return cls(finds_copies=stages_of(crawler).get(Run).source.copies.scope != "off")
 
     def process_item(self, item: object) -> object:
         if isinstance(item, Document) and item.page is not None:
-            return replace(item, fields_digest=compute_fields_digest(item.page, known=item.claim.fields_digest))
+            digest = compute_fields_digest(item.page, known=item.claim.fields_digest)
+            return replace(item, fields_digest=digest, copy_digest=digest if self._finds_copies else None)
         return item
 
 

@@ -1,13 +1,13 @@
 """Duplicate resolution: which document is indexed in place of which others (F2, F3, A4).
 
-Documents are duplicates by their display URL, their canonical link or their body. The result depends on the
+Documents are duplicates by their display URL, their canonical link or what is indexed of them (text, title and all other fields). The result depends on the
 documents alone, not on the order in which they came:
 
 0. A page that answers itself is better than a URL that redirects to it, whatever their ranks.
 1. Of good documents with the same display URL the best one is shown. The others are not indexed (956).
 2. A shown document that names another shown one as canonical, which answers itself, is a duplicate of that one (964).
    Chains of canonical links are followed, up to MAX_HOPS links. Documents whose links form a circle are no duplicates of each other.
-3. Of the documents that are left, the best one is the survivor of all with the same body: it is indexed,
+3. Of the documents that are left, the best one is the survivor of all with the same content: it is indexed,
    and the others are its copies (909).
 
 A change affects few documents, however many copies there are: only those whose result may change are read, and
@@ -32,7 +32,7 @@ class Lookup(Protocol):
     """Finds stored documents of a source, as they are now; only good ones (``KeyedDocument.is_good``)."""
 
     def find_survivors(self, digests: Collection[bytes]) -> Iterable[KeyedDocument]:
-        """Documents with these bodies that are indexed themselves."""
+        """Documents with this content that are indexed themselves."""
 
     def find_copies(self, survivors: Collection[int]) -> Iterable[KeyedDocument]:
         """Documents known as copies (909) of these."""
@@ -117,7 +117,7 @@ class _Resolution:
         self._targets: dict[int, int | None] = {}
         #: by the id of a shown document: where its chain of canonical links ends
         self._ends: dict[int, int] = {}
-        #: by body: the new survivor, and those that are stored as survivors
+        #: by content: the new survivor, and those that are stored as survivors
         self._survivors: dict[bytes, int] = {}
         self._known_survivors: dict[bytes, set[int]] = {}
         #: Documents by what was done with them: the pages that name them as canonical, directly or by a chain, were
@@ -257,7 +257,7 @@ class _Resolution:
     def _find_survivors(self) -> None:
         classes: dict[bytes, set[int]] = {}
         for url_id, end in self._ends.items():
-            digest = self._documents[url_id].body_digest
+            digest = self._documents[url_id].copy_digest
             if end == url_id and digest is not None:
                 classes.setdefault(digest, set()).add(url_id)
         self._without_copies = {
@@ -272,7 +272,7 @@ class _Resolution:
 
     def _find_old_digest(self, url_id: int) -> bytes | None:
         old = self._find_old(url_id)
-        return None if old is None else old.body_digest
+        return None if old is None else old.copy_digest
 
     def _has_lost_copies(self, url_id: int) -> bool:
         """Whether a document was the survivor of its copies, and is not any more, or may not be."""
@@ -281,15 +281,15 @@ class _Resolution:
         old = self._find_old(url_id)
         if old is not None and self._documents[url_id].redirected and not old.redirected:
             return True
-        same_body = self._find_old_digest(url_id) == self._documents[url_id].body_digest
-        return not (same_body and self._ends.get(url_id) == url_id)
+        same_content = self._find_old_digest(url_id) == self._documents[url_id].copy_digest
+        return not (same_content and self._ends.get(url_id) == url_id)
 
     def _load_known_survivors(self, digests: Collection[bytes]) -> None:
         wanted = [digest for digest in digests if digest not in self._known_survivors]
         if wanted:
             self._known_survivors.update({digest: set() for digest in wanted})
             for url_id in self._note(self._lookup.find_survivors(wanted)):
-                digest = self._documents[url_id].body_digest
+                digest = self._documents[url_id].copy_digest
                 if digest is not None:
                     self._known_survivors[digest].add(url_id)
 
@@ -303,7 +303,7 @@ class _Resolution:
             end = stored.duplicate_of
         if end not in self._affected:
             return end
-        digest = self._documents[end].body_digest
+        digest = self._documents[end].copy_digest
         return end if digest is None else self._survivors[digest]
 
     def _find_replacement(self, url_id: int | None) -> int | None:

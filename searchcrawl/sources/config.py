@@ -16,6 +16,7 @@ from searchcrawl.rules.identity import DEFAULT_NAMES
 from searchcrawl.rules.recrawl import Intervals
 from searchcrawl.sources.attribute_table import Attributes
 from searchcrawl.sources.content_table import Content
+from searchcrawl.sources.copies_table import Copies
 from searchcrawl.sources.fetch_table import Fetch
 from searchcrawl.sources.login import Login
 from searchcrawl.sources.privacy import Privacy
@@ -293,6 +294,7 @@ class Tables(Table):
         default_factory=Keep, description="What of the fetched pages is indexed; the links of all of them are followed."
     )
     content: Content = Field(default_factory=Content, description="What of a page is its content.")
+    copies: Copies = Field(default_factory=Copies, description="Which documents are copies of each other.")
     attributes: Attributes = Field(
         default_factory=Attributes,
         description='Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '

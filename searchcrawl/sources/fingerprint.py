@@ -29,6 +29,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "login": ("type", "url", "username"),
     "content": (),
     "attributes": (),
+    "copies": ("scope",),
 }
 #: Scrapy settings that put users' own components where documents pass.
 _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
@@ -43,6 +44,8 @@ VERSIONS: Final[Mapping[str, int]] = {
     "checksum": 1,
     # Rises when ``documents.language`` would find another language in the same text.
     "language": 1,
+    # Rises when other documents would be copies of each other.
+    "copies": 1,
 }
 #: Beginnings of the keys that decide which answer a request gets: after an edit of one the cache says nothing.
 _OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER_MIDDLEWARES")
@@ -54,8 +57,8 @@ _OF_ADMISSION: Final = (*_OF_LINKS, "keep.meta_robots", "fetch.default_charset",
 _OF_DIGESTS: Final = "keep."
 #: Those of the keys that change the fields of documents, and not which documents there are.
 _OF_FIELDS: Final = (
-    "attributes.", "change.", "content.language", "display", "fetch.default_language", "version.checksum",
-    "version.language",
+    "attributes.", "change.", "content.language", "copies.", "display", "fetch.default_language", "version.checksum",
+    "version.copies", "version.language",
 )  # fmt: skip
 _DIGEST_BYTES: Final = 8
 _MODE: Final = "mode"

@@ -188,6 +188,8 @@ documents = Table(
     Column("etag", Text),
     Column("last_modified", Text),
     Column("last_changed_ms", BigInteger),
+    # The digest of what is indexed of it, by which copies are found; null: copies are not looked for, or it has none.
+    Column("copy_digest", LargeBinary),
     # 200, or why the document is not indexed: 909, 911, 952, 956, 964, 1010.
     Column("code", Integer, nullable=False),
     # The survivor: the document that is indexed instead of this one (909, 956, 964).
@@ -215,11 +217,11 @@ documents = Table(
     Column("quarantine_run", Integer),
     Column("rejected_run", Integer),
     Column("removed_run", Integer),
-    # Survivors by body; without copies and lost documents, whose number must not slow down look-ups.
+    # Survivors by content; without copies and lost documents, whose number must not slow down look-ups.
     Index(
         "ix_documents_copies",
         "source_id",
-        "body_digest",
+        "copy_digest",
         sqlite_where=text(f"code = 200 AND duplicate_of IS NULL AND state <> {DocumentState.NONE}"),
     ),
     # For the documents of a segment that is deleted. The segment comes first, because SQLite would otherwise use the
@@ -292,6 +294,7 @@ former_documents = Table(
     Column("display_key", BigInteger),
     Column("answered_key", BigInteger),
     Column("unavailable_ms", BigInteger),
+    Column("copy_digest", LargeBinary),
     Column("evidence", Text),
     Column("rejected_run", Integer),
     UniqueConstraint("url_id"),

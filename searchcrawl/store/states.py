@@ -227,7 +227,7 @@ DOCUMENT_TRANSITIONS: Final = (
     Transition((_D.QUARANTINED,), _D.PRESENT, "an operator rejects the removal", "operations"),
     Transition((_D.QUARANTINED,), _D.CACHED, "the same, with a version that the index does not have yet", "operations"),
     Transition((_D.QUARANTINED,), _D.RECORD_LOST, "the same, and its record is gone", "operations"),
-    Transition((_D.QUARANTINED,), _D.WITHHELD, "the same, and it has the body of another page", "operations"),
+    Transition((_D.QUARANTINED,), _D.WITHHELD, "the same, and it has the text of another page", "operations"),
     Transition(_MAY_LEAVE, _D.REMOVING, "an operator lets a rejected removal go after all", "operations"),
     Transition((_D.CACHED, _D.RECORD_LOST), _D.NONE, "the same, and the index does not have it", "operations"),
     Transition((_D.CACHED, _D.RECORD_LOST), _D.WITHHELD, "the same, and it is a copy", "operations"),

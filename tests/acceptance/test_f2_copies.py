@@ -1,4 +1,4 @@
-"""One document for each body (F2), whatever order the pages come in: rows, index, and what was removed."""
+"""One document for each text (F2), whatever order the pages come in: rows, index, and what was removed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.acceptance.support_plans import apply, plan
 from tests.acceptance.support_project import CrawlProject
 from tests.acceptance.support_stories import Run, Story, Tell, page, pages, run, source, told_together
 
@@ -27,12 +28,27 @@ def _orders(project: CrawlProject) -> list[Run]:
     site = project.site
     project.edit(**source(site, HOST, concurrency=1, host_concurrency=1))
     same = page("the same everywhere")
-    pages(site, HOST, best=same, second=same, further=same, alone=page("alone"))
+    other_bytes = same.replace("<body>", '<body class="print"><!-- built by 7 -->')
+    pages(site, HOST, best=same, second=same, further=other_bytes, alone=page("alone"))
     # The best of them comes last.
     site.set_page(
         HOST, "/", page("start", "/further.html", "/second.html", "/alone.html", "/best.html", "/best.html?q=1")
     )
-    return [run(project), run(project)]
+    return [run(project), run(project), *_edit(project)]
+
+
+def _edit(project: CrawlProject) -> list[Run]:
+    """Copies are looked for no longer, and are again; each edit is planned and applied."""
+    runs = []
+    for scope, enter, leave in (("off", 3, 0), ("source", 0, 3)):
+        project.edit(**source(project.site, HOST, concurrency=1, host_concurrency=1), copies={"scope": scope})
+        made = plan(project)
+        assert (made["edited"], made["enter"], made["leave"]) == (["copies.scope"], enter, leave)
+        project.site.clear_log()
+        apply(project, made)
+        assert project.site.requested() == []
+        runs.append(run(project))
+    return runs
 
 
 def _join(number: int) -> Story:
@@ -58,7 +74,7 @@ STORIES: dict[str, Story] = {"orders": _orders, "few": _join(10), "hundreds": _j
 
 @pytest.mark.matrix
 def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_others(tell: Tell) -> None:
-    first, second = tell("orders")
+    first, second, off, on = tell("orders")
 
     assert first.versions.keys() == {at(""), at("alone.html"), at("best.html")}
     assert first.listed == {at("best.html"): sorted([at("best.html?q=1"), at("further.html"), at("second.html")])}
@@ -68,6 +84,10 @@ def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_o
     # Each was asked for once; the second run sends nothing.
     assert sorted(set(first.requested)) == sorted(first.requested)
     assert (second.codes, second.versions, second.counts["indexed"]) == (first.codes, first.versions, 0)
+    assert (set(off.versions), len(off.listed)) == (set(first.codes), 0)
+    assert set(off.codes.values()) == {200}
+    assert (on.codes, on.versions.keys(), on.listed) == (first.codes, first.versions.keys(), first.listed)
+    assert (off.counts["indexed"], on.counts["indexed"]) == (0, 0)
 
 
 def test_documents_when_hundreds_become_one_then_none_is_taken_for_a_copy(tell: Tell) -> None:

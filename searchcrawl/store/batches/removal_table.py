@@ -252,7 +252,7 @@ def reject(transaction: Transaction, url_ids: Sequence[int]) -> list[int]:
     set_documents(
         transaction,
         url_ids,
-        # The index has the text of a copy by its body: it is that of its survivor. Here it keeps the earlier one.
+        # The index has the text of a copy: it is that of its survivor. Here it keeps the earlier one.
         state=case((documents.c.code == int(Code.DUPLICATE), int(DocumentState.WITHHELD)), else_=OUT_OF_QUARANTINE),
         # The index has an earlier text than the one that may not be indexed: a text to be indexed is a new one.
         fields_digest=case((documents.c.held_state == int(DocumentState.NONE), None), else_=documents.c.fields_digest),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Insert, and_, bindparam, case, func, or_, select, text, update
+from sqlalchemy import BigInteger, Insert, LargeBinary, and_, bindparam, case, func, or_, select, text, update
 
 from searchcrawl.codes import COPIES, WITH_DOCUMENT
 from searchcrawl.rules.lifecycle import ORPHAN
@@ -71,6 +71,7 @@ class StoredDocument:
     fields_bytes: int | None
     body_digest: bytes
     fields_digest: bytes
+    copy_digest: bytes | None = None
     mimetype: str
     content_length: int
     etag: str | None
@@ -138,6 +139,9 @@ _CONFIRM: Final = (
         etag=func.coalesce(bindparam("new_etag"), documents.c.etag),
         last_modified=func.coalesce(bindparam("new_modified"), documents.c.last_modified),
         body_digest=func.coalesce(bindparam("new_body"), documents.c.body_digest),
+        copy_digest=case(
+            (bindparam("same_fields") == 1, bindparam("new_copy", type_=LargeBinary)), else_=documents.c.copy_digest
+        ),
         unavailable_ms=case(
             (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
         ),
@@ -173,7 +177,8 @@ _CONFIRM: Final = (
 class Confirmed:
     """A document whose fields have not changed; ``send_again`` if another indexed value has.
 
-    ``read`` tells whether its page was read; then ``unavailable_ms`` is the date that the page states.
+    ``read`` tells whether its page was read; then ``unavailable_ms`` is the date that the page states. ``same_fields``: it
+    was, and all fields are those of the document; then ``copy_digest`` is that of the document.
     """
 
     url_id: int
@@ -183,6 +188,8 @@ class Confirmed:
     send_again: bool = False
     read: bool = False
     unavailable_ms: int | None = None
+    same_fields: bool = False
+    copy_digest: bytes | None = None
 
 
 def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
@@ -197,6 +204,8 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
                 "send_again": int(entry.send_again),
                 "read": int(entry.read),
                 "new_unavailable": entry.unavailable_ms,
+                "same_fields": int(entry.same_fields),
+                "new_copy": entry.copy_digest,
             }
             for entry in confirmed
         ]

@@ -1,4 +1,4 @@
-"""The duplicate keys of documents (body, canonical link, display URL), and which document is indexed for which."""
+"""The duplicate keys of documents (content, canonical link, display URL), and which document is indexed for which."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class KeyedDocument(NamedTuple):
 
     url_id: int
     url: str
-    body_digest: bytes | None
+    copy_digest: bytes | None
     canonical_key: int | None
     display_key: int | None
     code: int
@@ -79,7 +79,7 @@ class KeyedDocument(NamedTuple):
 _KEYED_DOCUMENTS: Final = select(
     documents.c.url_id,
     urls.c.url,
-    documents.c.body_digest,
+    documents.c.copy_digest,
     documents.c.canonical_key,
     documents.c.display_key,
     documents.c.code,
@@ -110,8 +110,8 @@ class DuplicateKeys:
         self._url_of_source = urls.c.source_id == source_id
 
     def find_survivors(self, digests: Collection[bytes]) -> list[KeyedDocument]:
-        """Documents with these bodies that are indexed themselves."""
-        return self._find_good(digests, _SURVIVORS, self._of_source, one_of=documents.c.body_digest)
+        """Documents with this content that are indexed themselves."""
+        return self._find_good(digests, _SURVIVORS, self._of_source, one_of=documents.c.copy_digest)
 
     def find_copies(self, survivors: Collection[int]) -> list[KeyedDocument]:
         """Documents known as copies (909) of these."""

@@ -38,6 +38,7 @@ _VALUES: Final = (
     "display_key",
     "answered_key",
     "unavailable_ms",
+    "copy_digest",
     "evidence",
     "rejected_run",
 )

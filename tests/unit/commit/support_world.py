@@ -62,6 +62,8 @@ class World:
     #: removals at the end of a run wait for ``approve``
     holds: bool = False
     batch_before: int = 0
+    #: documents with the same text are copies of each other
+    copies: bool = True
 
     def add(self, names: str) -> None:
         with self.database.write_once() as transaction:
@@ -173,12 +175,13 @@ class World:
         named = None if page.canonical in (None, name) else f"{SITE}{page.canonical}"
         made = document(
             f"{page.body}{page.markup} canonical {page.canonical}",
-            text=f"{page.body} canonical {page.canonical}",
+            text=page.body,
             claim=claim,
             canonical=named,
             fetched_at=clock.from_ms(self.now_ms),
             display_url=None if page.display is None else SITE + page.display,
         )
+        made = made if self.copies else replace(made, copy_digest=None)
         if made.body_digest != claim.body_digest:
             return made
         if claim.etag is not None or self.chance.random() < 0.5:
@@ -210,7 +213,7 @@ class World:
             same = [
                 other
                 for other, page in shown.items()
-                if root(other) == other and replace(page, display=None) == replace(shown[end], display=None)
+                if other == end or (self.copies and root(other) == other and page.body == shown[end].body)
             ]
             survivor = min(same, key=lambda other: rank(SITE + other))
             found.setdefault(survivor, [])

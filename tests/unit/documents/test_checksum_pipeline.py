@@ -51,7 +51,18 @@ def test_body_digest_when_a_page_names_itself_as_canonical_then_is_that_of_a_pag
 def test_fields_digest_when_a_document_was_not_read_then_is_left_out() -> None:
     unread = replace(factories.document(), page=None)
 
-    assert FieldsDigestPipeline().process_item(unread) is unread
+    assert FieldsDigestPipeline(finds_copies=True).process_item(unread) is unread
+
+
+def test_copies_when_bytes_differ_and_fields_are_the_same_then_the_copy_digest_is_the_same_or_none() -> None:
+    pages = [factories.document(f"<p>{number}", text="text") for number in range(2)]
+    found = [
+        [FieldsDigestPipeline(finds_copies=finds).process_item(page).copy_digest for page in pages]  # type: ignore[attr-defined]  # a document
+        for finds in (True, False)
+    ]
+
+    assert (found[0][0], found[1]) == (found[0][1], [None, None])
+    assert found[0][0] == compute_fields_digest(pages[0].page or Page())
 
 
 def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_own_until_it_changes(

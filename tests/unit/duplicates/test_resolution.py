@@ -33,7 +33,7 @@ class Table:
     sent: list[str] = field(default_factory=list)
 
     def find_survivors(self, digests: Collection[bytes]) -> list[KeyedDocument]:
-        return self._good(m for m in self._all() if m.body_digest in digests and m.duplicate_of is None)
+        return self._good(m for m in self._all() if m.copy_digest in digests and m.duplicate_of is None)
 
     def find_copies(self, survivors: Collection[int]) -> list[KeyedDocument]:
         return self._good(m for m in self._all() if m.code == 909 and m.duplicate_of in survivors)
@@ -56,7 +56,7 @@ class Table:
             after[url_id] = KeyedDocument(
                 url_id=url_id,
                 url=SITE + name,
-                body_digest=None if body is None else body.rstrip("~").encode(),
+                copy_digest=None if body is None else body.rstrip("~").encode(),
                 canonical_key=None if canonical == name else key(canonical),
                 display_key=key(display),
                 code=200,
@@ -130,12 +130,12 @@ def from_scratch(table: Table) -> dict[str, Result]:
     survivors: dict[bytes | None, KeyedDocument] = {}
     for url_id, end in roots.items():
         if url_id == end:
-            old = survivors.get(shown[url_id].body_digest, shown[url_id])
-            survivors[shown[url_id].body_digest] = min(old, shown[url_id], key=better)
+            old = survivors.get(shown[url_id].copy_digest, shown[url_id])
+            survivors[shown[url_id].copy_digest] = min(old, shown[url_id], key=better)
     names = {number: name for name, number in table.ids.items()}
     found: dict[str, Result] = {names[loser]: (956, names[winner]) for loser, winner in clashing.items()}
     for url_id, end in roots.items():
-        final = survivors[shown[end].body_digest].url_id
+        final = survivors[shown[end].copy_digest].url_id
         code = 200 if final == url_id else 909 if end == url_id else 964
         found[names[url_id]] = (code, None if final == url_id else names[final])
     return found

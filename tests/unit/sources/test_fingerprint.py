@@ -29,6 +29,7 @@ def source(**tables: Any) -> Source:
         ({"fetch": {"delay_seconds": 9.0, "concurrency": 1}}, []),
         ({"lifecycle": {"max_delete_percent": 50.0}}, []),
         ({"title": "Another"}, []),
+        ({"copies": {"scope": "off"}}, ["copies.scope"]),
     ],
 )
 def test_fingerprint_when_a_key_changes_then_it_is_named_where_documents_depend_on_it(

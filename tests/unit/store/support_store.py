@@ -61,7 +61,7 @@ def settle(database: Database, url_ids: Sequence[int], **values: Any) -> None:
 
 
 def store(database: Database, url_ids: Sequence[int], *, body: bytes | None = None, **values: Any) -> None:
-    """Writes documents in the cache, each with a body of its own unless one is given."""
+    """Writes documents in the cache, each with a body and text of its own unless one is given."""
     with database.write_once() as transaction:
         document_table.store(transaction, SOURCE, [_stored(url_id, body, values) for url_id in url_ids])
 
@@ -76,6 +76,7 @@ def _stored(url_id: int, body: bytes | None, values: dict[str, Any]) -> StoredDo
         "fields_bytes": 40,
         "body_digest": body or b"body %d" % url_id,
         "fields_digest": b"fields",
+        "copy_digest": body or b"body %d" % url_id,
         "mimetype": "text/html",
         "content_length": 1000,
         "etag": '"1"',

@@ -221,6 +221,7 @@ def test_older_store_when_opened_then_its_rows_are_there_and_work_goes_on(older:
 
         assert [document(database, url_id).body_digest for url_id in (1, 2)] == [b"body 1", b"body 2"]
         assert (row(database, 1).sitemap_id, document(database, 1).canonical_key) == (None, None)
+        assert document(database, 1).copy_digest == document(database, 1).fields_digest
     # The document beyond a limit on traps was never visited again.
     assert (recovered, fresh, claimed) == (1, [7], [3, 4, 7, 5, 1, 2])
     assert revision_of(older, tmp_path) == HEAD
