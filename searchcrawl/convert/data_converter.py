@@ -20,6 +20,8 @@ from searchcrawl.items import Page
 _SEPARATORS: Final = ",;\t|"
 #: The beginning of a table that tells which of them does.
 _SAMPLE_CHARS: Final = 16_384
+#: What the parser says where memory is short.
+_NO_MEMORY: Final = "Not enough memory"
 #: Names under which an object has its title.
 _TITLES: Final = ("title", "name", "headline")
 
@@ -51,6 +53,8 @@ def _parse(text: str) -> list[Any]:
 
 
 def _refuse(error: ValueError) -> list[Any]:
+    if _NO_MEMORY in str(error):
+        raise MemoryError
     raise ConversionFailed(f"JSON: {error}", code=Code.CONVERSION_FAILED) from error
 
 

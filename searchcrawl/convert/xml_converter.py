@@ -181,7 +181,10 @@ def _recognise(body: bytes) -> bool:
 
 XML: Final = Converter(
     name="xml",
-    mime_types=("application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "text/x-opml"),
+    mime_types=(
+        *("application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "text/x-opml"),
+        *(f"application/vnd.oasis.opendocument.{kind}-flat-xml" for kind in ("text", "spreadsheet", "presentation")),
+    ),
     convert=convert_xml,
     choose_place=run_in_process,
     recognise=_recognise,
