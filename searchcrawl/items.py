@@ -85,10 +85,14 @@ class Page:
     ``noindex_by_header`` and ``nofollow_by_header``: only X-Robots-Tag says so. ``unavailable_ms`` is when its author wants it to leave the
     index (ms since 1970), None: never.
     ``malformed`` are the first links that are no URL.
+
+    ``text`` is what is indexed of the text. ``whole`` is all of it where that is more, and ``whole_digest`` its sha256 (hex).
     """
 
     title: str = ""
     text: str = ""
+    whole: str = ""
+    whole_digest: str = ""
     description: str = ""
     author: str = ""
     subject: str = ""
@@ -106,9 +110,14 @@ class Page:
     found: tuple[tuple[str, tuple[str, ...]], ...] = ()
     attributes: tuple[tuple[str, tuple[str | int | float, ...]], ...] = ()
 
+    @property
+    def all_text(self) -> str:
+        """All text of the page, also what is not indexed."""
+        return self.whole or self.text
+
 
 class CachedAnswer(NamedTuple):
-    """An answer that comes from the cache: its body and headers, and the text that was read from it.
+    """An answer that comes from the cache: its body and headers, the text that was read from it, and ``Page.whole_digest``.
 
     ``record`` is its record as it is in a segment, ``record_id`` the identity of that.
     """
@@ -118,6 +127,7 @@ class CachedAnswer(NamedTuple):
     text: str
     record: bytes
     record_id: str
+    whole_digest: str = ""
 
 
 class Answer(NamedTuple):

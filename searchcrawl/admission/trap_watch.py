@@ -205,7 +205,7 @@ class TrapWatch:
             return
         for item in items:
             if isinstance(item, Document) and item.page is not None and item.claim.fields_digest is None:
-                text = f"{item.page.title}\n{item.page.text}"
+                text = f"{item.page.title}\n{item.page.all_text}"
                 self._observe_page(self._known_lines.add_page(item.claim.url, text, item.fields_digest))
 
     def _observe_page(self, page: PageText) -> None:

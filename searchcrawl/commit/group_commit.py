@@ -338,4 +338,4 @@ def _count_held(item: Item | None) -> int:
     """What an item takes in memory, about."""
     if not isinstance(item, Document):
         return 0
-    return len(item.body) + (len(item.page.text) if item.page is not None else 0)
+    return len(item.body) + (len(item.page.text) + len(item.page.whole) if item.page is not None else 0)

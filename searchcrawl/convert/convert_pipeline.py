@@ -16,9 +16,11 @@ from searchcrawl.convert.own_converter import list_own_converters
 from searchcrawl.convert.registry import Registry
 from searchcrawl.exceptions import DocumentError, WorkerLost, WorkersUnavailable
 from searchcrawl.html.links import MAX_LINKS
+from searchcrawl.html.regions import ALL_TEXT, TextRules
 from searchcrawl.http.visit_end import join_lines
 from searchcrawl.items import Document, Outcome, Page
 from searchcrawl.run import Run, Shutdown
+from searchcrawl.sources.content_table import Content
 from searchcrawl.stages import stages_of
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class ConvertPipeline:
         user_agent: str,
         default_charset: str,
         attribute_origins: frozenset[str] = frozenset(),
+        text_rules: TextRules = ALL_TEXT,
         shutdown: Shutdown | None = None,
         registry: Registry | None = None,
     ) -> None:
@@ -46,6 +49,7 @@ class ConvertPipeline:
         self._user_agent = user_agent
         self._default_charset = default_charset
         self._attribute_origins = attribute_origins
+        self._text_rules = text_rules
         self._shutdown = shutdown or Shutdown()
         self._pool = ConversionPool()
 
@@ -57,6 +61,7 @@ class ConvertPipeline:
             user_agent=run.source.robots.user_agent or run.project.user_agent,
             default_charset=run.source.fetch.default_charset,
             attribute_origins=run.attributes.attribute_origins if run.attributes is not None else frozenset(),
+            text_rules=build_text_rules(run.source.content),
             shutdown=run.shutdown,
             registry=Registry(list_own_converters(run.project)),
         )
@@ -84,7 +89,8 @@ class ConvertPipeline:
         cached = document.same_answer
         if cached is None or converter.convert_again is None:
             return None
-        return converter.convert_again(document.body, self._build_context(document), cached.text)
+        page = converter.convert_again(document.body, self._build_context(document), cached.text)
+        return None if page is None else replace(page, whole_digest=cached.whole_digest)
 
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._pool.close)
@@ -110,6 +116,7 @@ class ConvertPipeline:
             default_charset=self._default_charset,
             user_agent=self._user_agent,
             attribute_origins=self._attribute_origins,
+            text_rules=self._text_rules,
         )
 
     def _add_page(self, document: Document, converter: Converter, page: Page) -> Document:
@@ -137,3 +144,8 @@ class ConvertPipeline:
         return Outcome(
             claim=document.claim, code=code, error=text, redirects=document.redirects, stopped_worker=stopped
         )
+
+
+def build_text_rules(content: Content) -> TextRules:
+    """What of the text of pages is indexed."""
+    return TextRules(main=content.mode == "main", keep=content.keep, drop=content.drop)

@@ -12,6 +12,7 @@ from typing import Final
 
 from searchcrawl.html.content_type import join_content_type
 from searchcrawl.html.metas import list_robots_tags
+from searchcrawl.html.regions import ALL_TEXT, TextRules
 from searchcrawl.items import Headers, Page
 from searchcrawl.worker_pool import MAX_MEMORY_BYTES
 
@@ -42,7 +43,7 @@ class ConversionContext:
     ``url`` is the identity that gave the body, ``headers`` are those of the answer, ``mimetype`` is the type that was
     found. ``default_charset`` is for texts
     that do not name theirs, ``user_agent`` is the name that robots directives may address. ``attribute_origins`` are
-    the places in the page whose values become attributes (``html.attributes``).
+    the places in the page whose values become attributes (``html.attributes``). ``text_rules`` say what of its text is indexed.
     """
 
     url: str
@@ -51,6 +52,7 @@ class ConversionContext:
     default_charset: str = "windows-1252"
     user_agent: str = ""
     attribute_origins: frozenset[str] = frozenset()
+    text_rules: TextRules = ALL_TEXT
 
     @property
     def content_type(self) -> str:

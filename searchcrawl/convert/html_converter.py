@@ -21,7 +21,7 @@ _FIRST_TAG: Final = re.compile(rb"<(?:!doctype\s++html|(?:html|head|body|title)[
 
 def convert_html(body: bytes, context: ConversionContext) -> Page:
     """The page of an HTML body; never raises."""
-    return parse_html(body, **_build_arguments(context))
+    return parse_html(body, text_rules=context.text_rules, **_build_arguments(context))
 
 
 def convert_html_again(body: bytes, context: ConversionContext, text: str) -> Page | None:

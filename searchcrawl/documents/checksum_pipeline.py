@@ -107,7 +107,7 @@ def _find_version(digest: bytes | None) -> int | None:
 
 
 def _digest_fields(page: Page) -> bytes:
-    """sha256 of the text and fields that go into the index."""
+    """sha256 of the fields that go into the index, and of the whole text, of which a part goes there."""
     digest = hashlib.sha256()
     for value in (page.title, page.text, page.description, page.author, page.subject, page.language):
         data = value.encode("utf-8", "surrogatepass")
@@ -116,6 +116,9 @@ def _digest_fields(page: Page) -> bytes:
     for field, values in page.attributes:
         # A page without attributes has the digest that it had before there were any.
         digest.update(orjson.dumps([field, values]))
+    if page.whole_digest:
+        # A page whose whole text is indexed has the digest that it had when all were.
+        digest.update(b"whole " + page.whole_digest.encode())
     return digest.digest()
 
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from typing import Final
 
+from searchcrawl.html import regions
 from searchcrawl.html.page_text import BLOCK_MARK
 
 #: Blocks get a mark before and after them, items only before them: after an item comes another one, or its parent ends.
@@ -32,6 +33,11 @@ _ROOTS: Final = frozenset({"html", "body"})
 #: The attributes of all html and body tags go to one element, each compared with all that it has.
 MAX_ROOTS: Final = 6
 _BREAKS: Final = frozenset(BLOCKS.split()) | {f"/{name}" for name in BLOCKS.split()} | frozenset(ITEMS.split())
+
+# The marks of elements that are regions by their name alone.
+_REGIONS: Final = {name: marks.before for name, marks in regions.OF_ELEMENT.items()} | {
+    f"/{name}": marks.after for name, marks in regions.OF_ELEMENT.items()
+}
 
 # The name that a parser reads after "<", whatever it takes the place for, and what ends it. Frequent tags that may stay
 # are passed over, which saves time: an end tag opens nothing.
@@ -79,7 +85,7 @@ def _drop_further(written: list[str], found: set[str], plain: frozenset[str], al
 def _rename(tag: str) -> str:
     """What replaces ``<tag``, a name with what ends it: itself where it is allowed, or what opens nothing.
 
-    For a block, with a mark before it.
+    For a block or a region, with a mark before it.
     """
     _, cut, last = tag.rpartition("<")
     if cut:
@@ -91,7 +97,7 @@ def _rename(tag: str) -> str:
     if plain.removeprefix("/") in _ALLOWED:
         # The attributes of an end tag are ignored, too.
         return f"<{tag}" if name[0] != "/" or end in {">", ""} else f"<{name}>{_DIVIDER}{end}"
-    return BLOCK_MARK + _drop(end) if plain in _BREAKS else _drop(end)
+    return _REGIONS.get(plain, BLOCK_MARK) + _drop(end) if plain in _BREAKS else _drop(end)
 
 
 def _drop(end: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
@@ -12,13 +13,16 @@ from typing import Final, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from searchcrawl import clock
+from searchcrawl.html import regions
 from searchcrawl.html.attributes import read_attributes
 from searchcrawl.html.encoding import decode
 from searchcrawl.html.flat_markup import BLOCKS, ITEMS
 from searchcrawl.html.head import cut_head, is_whole_head
 from searchcrawl.html.links import Reference, Resolver, extract_links, find_base, read_reference
+from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
-from searchcrawl.html.page_text import BLOCK_MARK, collapse, collapse_blocks
+from searchcrawl.html.page_text import BLOCK_MARK, collapse
+from searchcrawl.html.regions import ALL_TEXT, TextRules, find_region, mark_chosen, surround
 from searchcrawl.html.tree import MOST_NESTED_TAGS, parse_tree
 from searchcrawl.items import Link, Page
 
@@ -41,12 +45,16 @@ class _Kind(Enum):
     ITEM = auto()
     LINK = auto()
     OTHER = auto()
+    #: a block or an item that may be a region of the page
+    REGION = auto()
 
 
 def _tag_ids() -> dict[str, int]:
     """Lexbor's numbers of the tags that matter: a number is cheaper to read from a node than a name."""
     create = LexborHTMLParser("").create_node
-    return {tag: create(tag).tag_id for tag in f"{_LINKS} {_FIELDS} {BLOCKS} {ITEMS} {_SILENT}".split()}
+    return {
+        tag: create(tag).tag_id for tag in f"{_LINKS} {_FIELDS} {BLOCKS} {ITEMS} {_SILENT} {regions.ELEMENTS}".split()
+    }
 
 
 _TAG_ID: Final = _tag_ids()
@@ -60,6 +68,8 @@ _KIND_OF_TAG: Final = {
     )
     for tag in tags.split()
 }
+_KIND_WITH_REGIONS: Final = _KIND_OF_TAG | {_TAG_ID[tag]: _Kind.REGION for tag in regions.ELEMENTS.split()}
+_REGION_OF_TAG: Final = {_TAG_ID[tag]: tag for tag in regions.ELEMENTS.split()}
 _META, _LINK, _BASE, _TITLE, _IFRAME, _NOSCRIPT = (
     _TAG_ID[tag] for tag in ("meta", "link", "base", "title", "iframe", "noscript")
 )
@@ -78,6 +88,7 @@ def parse_html(
     robots_headers: Sequence[str],
     user_agent: str,
     attribute_origins: frozenset[str] = frozenset(),
+    text_rules: TextRules = ALL_TEXT,
 ) -> Page:
     """The page of ``body``, which was fetched from ``url`` (an identity); never raises.
 
@@ -96,6 +107,7 @@ def parse_html(
         robots_headers=robots_headers,
         user_agent=user_agent,
         attribute_origins=attribute_origins,
+        text_rules=text_rules,
     )
 
 
@@ -108,20 +120,25 @@ def parse_page(
     robots_headers: Sequence[str] = (),
     user_agent: str = "",
     attribute_origins: frozenset[str] = frozenset(),
+    text_rules: TextRules = ALL_TEXT,
 ) -> Page:
     """As ``parse_html``, for a body that was decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, where there is one."""
     parser = parse_tree(text, utf8=utf8)
-    found = _read_tree(parser)
+    found = _read_tree(parser, with_regions=text_rules.main)
     resolver = Resolver(find_base(found.bases, url))
     links, malformed = extract_links(found.references + _read_noscripts(found.noscripts), resolver)
     reader = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins)
     # A tree that has lost its nesting may have lost markup in values, too.
     of_head = reader.read_head(text) if text.count("<") > MOST_NESTED_TAGS else None
     page, later = of_head or reader.read(parser, found, resolver)
+    # At last: it removes the scripts.
+    texts = _read_texts(parser, found.silent, text, text_rules)
+    whole = texts.whole if texts.whole != texts.indexed else ""
     return replace(
         page,
-        # At last: it removes the scripts.
-        text=_read_text(parser, found.silent),
+        text=texts.indexed,
+        whole=whole,
+        whole_digest=hashlib.sha256(whole.encode()).hexdigest() if whole else "",
         links=links if later is None or any(link.url == later for link in links) else (*links, Link(later)),
         malformed=malformed,
     )
@@ -181,16 +198,16 @@ class _Elements:
                 self.references.append(reference)
 
 
-def _read_tree(parser: LexborHTMLParser) -> _Elements:
-    """Reads everything but the text, and puts marks between the blocks of the text.
+def _read_tree(parser: LexborHTMLParser, *, with_regions: bool = False) -> _Elements:
+    """Reads everything but the text, and puts marks between the blocks of the text, and around its regions if asked.
 
     It is one walk that keeps few nodes, because the walk and each node kept are what takes time.
     """
     found = _Elements()
     references = found.references
-    kind_of = _KIND_OF_TAG.get
+    kind_of = (_KIND_WITH_REGIONS if with_regions else _KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
-    block, item, link = _Kind.BLOCK, _Kind.ITEM, _Kind.LINK
+    block, item, link, region = _Kind.BLOCK, _Kind.ITEM, _Kind.LINK, _Kind.REGION
     root = parser.root
     for node in root.traverse() if root is not None else ():
         kind = kind_of(node.tag_id)
@@ -205,6 +222,8 @@ def _read_tree(parser: LexborHTMLParser) -> _Elements:
         elif kind is block:
             _insert_before(node, _MARK)
             _insert_after(node, _MARK)
+        elif kind is region:
+            surround(node, find_region(_REGION_OF_TAG[node.tag_id], node.attributes) or regions.PLAIN)
         else:
             found.add(node, node.tag_id)
     return found
@@ -337,15 +356,16 @@ def _normalise_language(text: str) -> str:
     return value.replace("_", "-").lower() if _LANGUAGE.fullmatch(value) else ""
 
 
-def _read_text(parser: LexborHTMLParser, silent: list[LexborNode]) -> str:
-    """The text that the body shows, one line for each block. It changes the tree, so all else is read before."""
+def _read_texts(parser: LexborHTMLParser, silent: list[LexborNode], text: str, rules: TextRules) -> PageTexts:
+    """What the body shows, one line for each block. It changes the tree, so all else is read before."""
     body = parser.body
     if body is None:
-        return ""
+        return PageTexts("", "")
+    mark_chosen(parser, text, rules)
     # Backwards, so that a node is freed before the one that contains it.
     for node in reversed(silent):
         node.decompose()
-    return collapse_blocks(body.text())
+    return choose_text(body.text(), main=rules.main)
 
 
 def has_password_field(body: bytes, name: str | None = None) -> bool:

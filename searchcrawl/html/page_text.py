@@ -14,13 +14,17 @@ _ILLEGAL_BYTES: Final = bytes(code for code in range(0x20) if code not in (0x09,
 
 def remove_illegal(text: str) -> str:
     """``text`` without the characters that XML 1.0, and so Solr, forbids."""
+    return text if is_legal(text) else _ILLEGAL.sub("", text)
+
+
+def is_legal(text: str) -> bool:
+    """Whether XML 1.0 allows all characters of a text."""
     try:
         raw = text.encode()
     except UnicodeEncodeError:  # surrogates
-        return _ILLEGAL.sub("", text)
+        return False
     # This is many times as fast as a search of the text, and nearly every text is legal.
-    clean = len(raw.translate(None, _ILLEGAL_BYTES)) == len(raw) and "\ufffe" not in text and "\uffff" not in text
-    return text if clean else _ILLEGAL.sub("", text)
+    return len(raw.translate(None, _ILLEGAL_BYTES)) == len(raw) and "\ufffe" not in text and "\uffff" not in text
 
 
 def collapse(text: str) -> str:
@@ -35,13 +39,24 @@ def collapse_blocks(text: str) -> str:
     return _join(text.split(BLOCK_MARK))
 
 
+def collapse_segments(segments: list[str]) -> list[str]:
+    """Each of the segments of a text as ``collapse_blocks`` has it."""
+    lines = [_join_blanks(segment.split(BLOCK_MARK)) for segment in segments]
+    # They are looked at together: most are short, and nearly all are legal.
+    return lines if is_legal("".join(lines)) else [_join(segment.split(BLOCK_MARK)) for segment in segments]
+
+
 def collapse_lines(text: str) -> str:
     """Plain text with single blanks, without empty lines and illegal characters."""
     return _join(text.splitlines())
 
 
 def _join(parts: list[str]) -> str:
-    lines = "\n".join(map(" ".join, filter(None, map(str.split, parts))))
+    lines = _join_blanks(parts)
     clean = remove_illegal(lines)
     # Blanks that had an illegal character between them are beside each other now.
     return clean if len(clean) == len(lines) else _join(clean.split("\n"))
+
+
+def _join_blanks(parts: list[str]) -> str:
+    return "\n".join(map(" ".join, filter(None, map(str.split, parts))))

@@ -180,7 +180,8 @@ class ReplayMiddleware:
         text = page.fields.get("content")
         if self._claims is None or not isinstance(text, str):
             return None
-        return CachedAnswer(page.body, page.headers, text, page.record, page.record_id)
+        whole_digest = page.fields.get("whole_digest", "")
+        return CachedAnswer(page.body, page.headers, text, page.record, page.record_id, whole_digest)
 
 
 def _check(page: StoredPage | DamagedRecord, hops: tuple[Hop, ...]) -> StoredPage:

@@ -55,7 +55,7 @@ class Sample:
     @classmethod
     def of(cls, page: Page, *, asked: str) -> Self:
         """The sample of ``page``, the answer to ``asked``."""
-        return cls(title=tuple(words_of(page.title)), text=tuple(words_of(page.text)), echoes=_words_of_url(asked))
+        return cls(title=tuple(words_of(page.title)), text=tuple(words_of(page.all_text)), echoes=_words_of_url(asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class Signature:
         # Most pages have a title or length of their own: then their words need not be compared.
         if _distance(words_of(page.title), sample.title, echoes) > self.spread.title:
             return False
-        words = words_of(page.text)
+        words = words_of(page.all_text)
         if not any(words) or not len(sample.text) / _MOST_TIMES <= len(words) <= len(sample.text) * _MOST_TIMES:
             return False
         return _distance(words, sample.text, echoes) <= _MARGIN * self.spread.text + _SLACK

@@ -145,7 +145,7 @@ class PlaceholderPagePipeline:
         """Whether two known pages in a row became the same: a host may begin to answer any path during a run."""
         if host.signature is not None or host.probed_again or not document.claim.has_document:
             return False
-        text = hash((page.title, page.text))
+        text = hash((page.title, page.all_text))
         host.probed_again, host.last_text = text == host.last_text, text
         return host.probed_again
 

@@ -293,7 +293,9 @@ class Tables(Table):
     keep: Keep = Field(
         default_factory=Keep, description="What of the fetched pages is indexed; the links of all of them are followed."
     )
-    content: Content = Field(default_factory=Content, description="What of a page is its content.")
+    content: Content = Field(
+        default_factory=Content, description="What of a page's text is indexed, and in which language it is."
+    )
     copies: Copies = Field(default_factory=Copies, description="Which documents are copies of each other.")
     attributes: Attributes = Field(
         default_factory=Attributes,
@@ -375,7 +377,6 @@ class Source(SourceFile):
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
     "groups", "collection", "receiver", "document_service", "cache", "spider", "tests", "feeds",
-    "content.mode", "content.keep", "content.drop",
     "fetch.dns_per_second", "login.steps",
     "render", "attributes.values", "file", "table", "mail", "agent",
 })  # fmt: skip

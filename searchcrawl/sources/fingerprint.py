@@ -36,7 +36,7 @@ _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWA
 #: The versions of the steps that make a document of a body; a rise has the next run process every page again.
 VERSIONS: Final[Mapping[str, int]] = {
     # Rises when ``html.page`` would read another page out of the same bytes.
-    "html": 4,
+    "html": 5,
     # Rises when ``convert`` would read another page out of the same bytes.
     "convert": 3,
     # Rises when ``documents.checksum_pipeline`` cannot make digests of an earlier version any more, so that it gives the
@@ -51,8 +51,18 @@ VERSIONS: Final[Mapping[str, int]] = {
 _OF_ANSWERS: Final = ("fetch.headers", "login.", "robots.", "settings.DOWNLOADER_MIDDLEWARES")
 #: Those of the keys that decide where a URL may lead.
 _OF_LINKS: Final = ("mode", "scope.", "rewrite")
-#: Those of the keys that decide which links a page has, and which of them are followed.
-_OF_ADMISSION: Final = (*_OF_LINKS, "keep.meta_robots", "fetch.default_charset", "settings.", "version.", "mode")
+#: Those of the keys that decide which text and links a page has, and which of the links are followed.
+_OF_ADMISSION: Final = (
+    *_OF_LINKS,
+    "keep.meta_robots",
+    "fetch.default_charset",
+    "settings.",
+    "version.",
+    "mode",
+    "content.mode",
+    "content.keep",
+    "content.drop",
+)
 #: Those of the keys that the digest of a body covers: the same digest has the same result.
 _OF_DIGESTS: Final = "keep."
 #: Those of the keys that change the fields of documents, and not which documents there are.

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from searchcrawl.sources.privacy import Privacy
-from searchcrawl.sources.values import Check, Table, Text, WebUrl, refuse
+from searchcrawl.sources.values import Check, Table, Text, WebUrl, check_selector
 
 #: For each type, the keys that it requires, and further keys that it may have.
 _KEYS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
@@ -28,17 +28,6 @@ _NAME_BREAKS: Final = _COOKIE_BREAKS | frozenset("=()<>@:/[]?{}")
 ShownText = Annotated[Text, Privacy.SHOWN]
 
 
-def _check_selector(text: str) -> str:
-    # Imported here: most sources have no form, and every command reads this module.
-    from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415
-
-    try:
-        LexborHTMLParser("").css(text)
-    except SelectolaxError:
-        refuse("not a CSS selector")
-    return text
-
-
 class Login(Table):
     """How the crawler logs in; ``type`` is None if there is no login."""
 
@@ -51,7 +40,7 @@ class Login(Table):
     password: Annotated[Text, Privacy.SILENT] | None = Field(
         None, description="The password, best as `{env = …}` or `{file = …}`."
     )
-    form: Annotated[ShownText, Check(_check_selector, "CSS selector")] | None = Field(
+    form: Annotated[ShownText, Check(check_selector, "CSS selector")] | None = Field(
         None, description="The form; without it the first one that has a password field."
     )
     username_field: ShownText | None = Field(None, description="The field of the name; without it found by its type.")

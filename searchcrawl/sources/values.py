@@ -179,6 +179,18 @@ def _check_charset(text: str) -> str:
     return text
 
 
+def check_selector(text: str) -> str:
+    """The check of a CSS selector, as pages are asked for it."""
+    # Imported here: most sources have none, and every command reads this module.
+    from selectolax.lexbor import LexborHTMLParser, SelectolaxError  # noqa: PLC0415
+
+    try:
+        LexborHTMLParser("").css(text)
+    except SelectolaxError:
+        refuse("not a CSS selector")
+    return text
+
+
 def _check_sitemaps(value: object) -> object:
     if value in ("auto", "off"):
         return value
@@ -207,6 +219,7 @@ Text = Annotated[str, Field(min_length=1)]
 PublicText = Annotated[Text, Privacy.PUBLIC]
 FilePath = Annotated[PublicText, Check(_check_path, "path")]
 FilePaths = Annotated[tuple[FilePath, ...], LIST]
+CssSelector = Annotated[PublicText, Check(check_selector, "CSS selector")]
 Rules = Annotated[tuple[PublicText, ...], LIST]
 WebUrl = Annotated[str, Check(_check_url, "URL")]
 Origins = Annotated[tuple[Annotated[str, Privacy.PUBLIC, Check(_check_origin, "origin")], ...], LIST]

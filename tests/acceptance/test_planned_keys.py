@@ -33,6 +33,7 @@ _TABLES: Final[Mapping[str, Any]] = {
     ],
     "change": [{}, {"condition": ["etag"]}],
     "robots": [{}, {"crawl_delay": False}],
+    "content": [{}, {"mode": "all"}, {"drop": ["h1"]}],
     "display": [[], [{"from": "http://edits.acme.test", "to": "http://shown.acme.test"}]],
     "rewrite": [[], [{"match": "/day/", "replace": "/DAY/"}]],
 }

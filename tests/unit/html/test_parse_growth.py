@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from searchcrawl.html.page import parse_page
+from searchcrawl.html.regions import TextRules
 from searchcrawl.html.tree import parse_tree
 from tests.growth import assert_linear
 
@@ -88,13 +89,26 @@ COMPARED: Final[dict[str, Build]] = {
         f"<a href='{'../' * 20_000}{number}'>x</a>" for number in range(n // 1_000)
     ),
 }
+#: What is looked at to find the main content.
+REGIONS: Final[dict[str, Build]] = {
+    "regions in each other": lambda n: "<nav class=a>x<main><header>" * n,
+    "names": lambda n: "".join(f"<div class='nav{k} menu-{k}' id=content{k}>x</div>" for k in range(n)),
+    "one long name": lambda n: f"<div class='{'nav- ' * n}'>x" * 20,
+    "styles": lambda n: "<p style='display:block;display' hidden>x" * n,
+    "one long style": lambda n: f"<p style='{'display: ' * n}'>x" * 20,
+    "switches": lambda n: "<!--googleoff: index-->x" * n + "<!--googleon: index-->x" * n,
+    "marks in the text": lambda n: "\x02\x03" * n + "\x02\x05\x02\x04" * n + "\x02\x08" * n,
+    "cells that are regions": lambda n: "<table>" + "<td class=sidebar>x<td id=main>" * n,
+}
 FAMILIES: Final = [
-    pytest.param(build, id=name) for family in (REOPENED, NESTED, COMPARED) for name, build in family.items()
+    pytest.param(build, id=name) for family in (REGIONS, REOPENED, NESTED, COMPARED) for name, build in family.items()
 ]
+#: Pages are asked for these, too.
+_RULES: Final = TextRules(main=True, keep=("[data-kept]",), drop=(".dropped", "div > .x"))
 
 
 def parse(text: str) -> object:
-    return parse_page(text, url="http://a.test/")
+    return parse_page(text, url="http://a.test/", text_rules=_RULES)
 
 
 @pytest.mark.few(15)

@@ -1,0 +1,171 @@
+"""Which part of a page's text is indexed: its main content, or all of it but what is not meant to be (C8).
+
+The text comes with the marks of its regions (``regions``), in document order. All is decided over that, in linear time:
+what is cut, and which region is the content. Where too little would be left, less is cut.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from searchcrawl.html import regions
+from searchcrawl.html.page_text import collapse_segments
+from searchcrawl.html.regions import Marks
+
+#: What only its names call navigation is not cut if it has a larger share of the text.
+_MOST_NAMED: Final = 0.5
+#: What only its names call the content has at least this share of what is not cut.
+_LEAST_NAMED_MAIN: Final = 0.6
+#: So many characters are content, however many others there are; fewer must be this share of all.
+_ENOUGH_CHARACTERS: Final = 40
+_ENOUGH_SHARE: Final = 0.1
+
+_OPENING: Final = {marks.before[1]: marks for marks in regions.ALL}
+_CLOSING: Final = {marks.after[1]: marks for marks in regions.ALL}
+_OFF, _ON = regions.OFF[1], regions.ON[1]
+_KINDS: Final = frozenset({*_OPENING, *_CLOSING, _OFF, _ON})
+
+
+class PageTexts(NamedTuple):
+    """The text that is indexed, and the whole one; they may be the same."""
+
+    indexed: str
+    whole: str
+
+
+class _Region(NamedTuple):
+    """The segments of the text from ``begin`` up to ``end``."""
+
+    marks: Marks
+    begin: int
+    end: int
+
+
+class _Selection:
+    """Some segments of a text: ``lengths`` are those of its own, 0 for others."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        self.lengths = lengths
+        self._up_to = [0, *accumulate(lengths)]
+
+    @property
+    def total(self) -> int:
+        """How many characters it has."""
+        return self._up_to[-1]
+
+    def weigh(self, region: _Region) -> int:
+        """How many of its characters are in a region."""
+        return self._up_to[region.end] - self._up_to[region.begin]
+
+    def without(self, found: Sequence[_Region]) -> _Selection:
+        """What is in none of the regions."""
+        if not found:
+            return self
+        pairs = zip(self.lengths, self._cover(found), strict=True)
+        return _Selection([0 if depth else length for length, depth in pairs])
+
+    def only(self, found: Sequence[_Region]) -> _Selection:
+        """What is in any of the regions."""
+        pairs = zip(self.lengths, self._cover(found), strict=True)
+        return _Selection([length if depth else 0 for length, depth in pairs])
+
+    def is_enough(self, of: _Selection) -> bool:
+        """Whether it may be all that is left of another."""
+        return self.total >= _ENOUGH_CHARACTERS or self.total > of.total * _ENOUGH_SHARE
+
+    def _cover(self, found: Sequence[_Region]) -> Iterable[int]:
+        """For each segment how many of the regions have it."""
+        changes = [0] * (len(self.lengths) + 1)
+        for region in found:
+            changes[region.begin] += 1
+            changes[region.end] -= 1
+        changes.pop()
+        return accumulate(changes)
+
+
+def choose_text(marked: str, *, main: bool) -> PageTexts:
+    """The texts of a page; ``marked`` has the marks of its blocks and regions. ``main``: the main content is indexed."""
+    first, *parts = marked.split(regions.MARK)
+    marks = [part[:1] for part in parts]
+    # A mark that is none was in the page.
+    segments = collapse_segments(
+        [first, *(part[1:] if mark in _KINDS else part for part, mark in zip(parts, marks, strict=True))]
+    )
+    whole = "\n".join(filter(None, segments))
+    if len(segments) == 1:
+        return PageTexts(whole, whole)
+    found = _find_regions(marks)
+    selected = _Selection([*map(len, segments)])
+    selected = selected.without([region for region in found if region.marks is regions.DROPPED])
+    kept = [region for region in found if region.marks is regions.KEPT]
+    if kept:
+        selected = selected.only(kept)
+    elif main:
+        selected = _select_main(selected, found)
+    text = "\n".join([segment for segment, length in zip(segments, selected.lengths, strict=True) if length])
+    return PageTexts(text, whole)
+
+
+def _find_regions(marks: Sequence[str]) -> list[_Region]:
+    """The regions between marks; the one number n is between the segments n and n + 1.
+
+    A region that is not closed before the one around it is none: its mark may be of the page's own text.
+    """
+    found: list[_Region] = []
+    opened: list[tuple[Marks, int]] = []
+    open_of: Counter[Marks] = Counter()
+    off: int | None = None
+    for segment, mark in enumerate(marks, 1):
+        if (begins := _OPENING.get(mark)) is not None:
+            opened.append((begins, segment))
+            open_of[begins] += 1
+        elif (ends := _CLOSING.get(mark)) is not None:
+            if not open_of[ends]:
+                continue
+            last = begin = None
+            while last is not ends:
+                last, begin = opened.pop()
+                open_of[last] -= 1
+            # A header in an article is that of the article.
+            if ends is not regions.ASIDE or not (open_of[regions.ARTICLE] or open_of[regions.MAIN]):
+                found.append(_Region(ends, begin or 0, segment))
+        elif mark == _OFF:
+            off = segment if off is None else off
+        elif mark == _ON and off is not None:
+            found.append(_Region(regions.DROPPED, off, segment))
+            off = None
+    if off is not None:
+        found.append(_Region(regions.DROPPED, off, len(marks) + 1))
+    return found
+
+
+def _select_main(everything: _Selection, found: Sequence[_Region]) -> _Selection:
+    """The main content of what may be indexed."""
+    mains = [region for region in found if region.marks is regions.MAIN]
+    cut = [region for region in found if region.marks in {regions.CUT, regions.ASIDE}]
+    named = [region for region in found if region.marks is regions.NAMED_CUT]
+    named = [region for region in named if everything.weigh(region) <= everything.total * _MOST_NAMED]
+    content = everything.without(_leave_out_around(mains, [*cut, *named]))
+    if not content.is_enough(everything):
+        return everything
+    inner = content.only(mains) if mains else _select_named(content, found)
+    return inner if inner is not None and inner.is_enough(content) else content
+
+
+def _leave_out_around(mains: Sequence[_Region], cut: Sequence[_Region]) -> list[_Region]:
+    """Those of the regions that have no main content in them."""
+    if not mains:
+        return list(cut)
+    begins = sorted(region.begin for region in mains)
+    return [region for region in cut if bisect_left(begins, region.begin) == bisect_left(begins, region.end)]
+
+
+def _select_named(content: _Selection, found: Sequence[_Region]) -> _Selection | None:
+    """The smallest region that its names call the content, and that has most of it."""
+    least = content.total * _LEAST_NAMED_MAIN
+    large = [region for region in found if region.marks is regions.NAMED_MAIN and content.weigh(region) >= least]
+    return content.only([min(large, key=content.weigh)]) if large else None

@@ -1,0 +1,184 @@
+"""The regions of a page by its elements, roles and names: what is certainly, or probably, no content, and what is.
+
+A region gets marks around it while the tree is walked; they come out in the text, in document order, so that what is in
+which region is decided over the text, once (``main_text``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from selectolax.lexbor import LexborCSSSelector, LexborHTMLParser, LexborNode
+
+from searchcrawl.html.page_text import BLOCK_MARK
+
+
+class TextRules(NamedTuple):
+    """What of a page's text is indexed: ``main`` its main content alone.
+
+    ``keep`` and ``drop`` are CSS selectors: where ``keep`` finds something, that is the content; what ``drop`` finds is none.
+    """
+
+    main: bool = False
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+ALL_TEXT: Final = TextRules()
+
+
+class Marks(NamedTuple):
+    """What stands before and after a region in the text."""
+
+    before: str
+    after: str
+
+
+def _marks(kinds: str) -> Marks:
+    return Marks(MARK + kinds[0], MARK + kinds[1])
+
+
+#: Begins each mark. XML allows neither it nor what follows, so they cannot be part of the text.
+MARK: Final = "\x02"
+#: Navigation, by element or role.
+CUT: Final = _marks("\x03\x04")
+#: The same, by the names that its author gave it.
+NAMED_CUT: Final = _marks("\x05\x06")
+#: What ``main`` and its role say.
+MAIN: Final = _marks("\x07\x08")
+#: What the names say.
+NAMED_MAIN: Final = _marks("\x0e\x0f")
+#: Not to be indexed, as the page itself or the source file says.
+DROPPED: Final = _marks("\x10\x11")
+#: The content, as the source file says.
+KEPT: Final = _marks("\x12\x13")
+#: An article, whose own header and footer are content.
+ARTICLE: Final = _marks("\x14\x15")
+#: A header, a footer or an aside: no content, unless it is in an article.
+ASIDE: Final = _marks("\x16\x17")
+#: Where a page switches its indexing off and on, across its elements.
+OFF, ON = _marks("\x18\x19")
+
+#: A block that is no region.
+PLAIN: Final = Marks(BLOCK_MARK, BLOCK_MARK)
+
+ALL: Final = (CUT, NAMED_CUT, MAIN, NAMED_MAIN, DROPPED, KEPT, ARTICLE, ASIDE)
+_RAW: Final = {marks: (marks.before.encode(), marks.after.encode()) for marks in (*ALL, PLAIN)}
+#: The elements whose attributes are looked at.
+ELEMENTS: Final = "article aside button div dl footer form header main nav ol section select table td ul"
+
+OF_ELEMENT: Final[Mapping[str, Marks]] = {
+    **dict.fromkeys(("button", "nav", "select"), CUT),
+    **dict.fromkeys(("aside", "footer", "header"), ASIDE),
+    "main": MAIN,
+    "article": ARTICLE,
+}
+_OF_ROLE: Final[Mapping[str, Marks]] = {
+    "main": MAIN,
+    "article": ARTICLE,
+    **dict.fromkeys(
+        ("banner", "complementary", "contentinfo", "menu", "menubar", "navigation", "search", "toolbar"), CUT
+    ),
+}
+_WORDS_OF_CUT: Final = (
+    r"nav|nav(?:igation|bar|header|footer|links|menu|path|panel|row)[a-z]*|menu[a-z]*|[a-z]*side-?bar[a-z]*|[a-z]*breadcrumbs?|"
+    r"crumbs?|footer[a-z]*|masthead|pag(?:er|ination)|skip(?:-?(?:link|nav|to))?[a-z]*|"
+    r"top-?(?:bar|lang|links|nav)|bottom-?(?:lang|nav)|language-?(?:switch|bar|select)[a-z]*|share|sharing|social|"
+    r"cookie[a-z]*|consent|advert[a-z]*|ads?|sponsor[a-z]*|promo|newsletter|popup|modal|tool-?bar"
+)
+#: In an article these may be words for its own parts.
+_WORDS_OF_ASIDE: Final = "header|banner|related|search[a-z]*|copyright"
+_WORDS_OF_MAIN: Final = (
+    r"main(?:-?(?:content|body|text|column|page))?|content-?(?:main|body|text|area)?|contents|(?:page|body|article|doc|document|"
+    r"post|entry)-?(?:content|body|text)|article|entry|post|mw-content-text"
+)
+_CUT: Final = re.compile(rf"(?:^|[\s_-])(?:{_WORDS_OF_CUT})(?=$|[\s_-])", re.IGNORECASE)
+_ASIDE: Final = re.compile(rf"(?:^|\s)(?:{_WORDS_OF_ASIDE})(?=$|[\s_-])", re.IGNORECASE)
+_MAIN: Final = re.compile(rf"(?:^|[\s_])(?:{_WORDS_OF_MAIN})(?=$|[\s_])", re.IGNORECASE)
+_MAY_BE_HIDDEN: Final = "[hidden], [style], [data-nosnippet]"
+_HIDING: Final = re.compile(r"\b(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+#: No author writes longer names; what comes after them is not looked at.
+_MOST_CHARACTERS: Final = 300
+_SWITCH: Final = re.compile(r"\s*googleo(?:ff|n)\s*:\s*(?:all|index|snippet)\s*", re.IGNORECASE)
+
+#: One for all pages: to make one takes as long as to use it. Only one thread runs in it at a time.
+_SELECTOR: Final = LexborCSSSelector()  # type: ignore[no-untyped-call]
+# The methods for bytes alone: choosing the method by the type of the argument takes as long as the work itself.
+_insert_before: Final = LexborNode.insert_before[bytes]  # type: ignore[index]
+_insert_after: Final = LexborNode.insert_after[bytes]  # type: ignore[index]
+
+
+def find_region(element: str, attributes: Mapping[str, str | None]) -> Marks | None:
+    """The marks of an element that is a region."""
+    if not attributes:
+        return OF_ELEMENT.get(element)
+    get = attributes.get
+    return _decide(element, get("role"), get("class"), get("id"))
+
+
+# The pages of a site have the same names again and again.
+@lru_cache(maxsize=4096)
+def _decide(element: str, role: str | None, classes: str | None, name: str | None) -> Marks | None:
+    found = _OF_ROLE.get(role.strip().lower()) if role else None
+    if found is None:
+        found = OF_ELEMENT.get(element)
+    if found is CUT or found is MAIN:
+        return found
+    names = f"{classes or ''} {name or ''}"[:_MOST_CHARACTERS]
+    if _CUT.search(names):
+        return NAMED_CUT
+    if found is None:
+        return ASIDE if _ASIDE.search(names) else NAMED_MAIN if _MAIN.search(names) else None
+    return found
+
+
+def mark_chosen(parser: LexborHTMLParser, text: str, rules: TextRules) -> None:
+    """Puts marks around what is not to be indexed, or is the content, whatever ``rules.main`` says.
+
+    ``text`` is that of the page.
+    """
+    root = parser.root
+    if root is None:
+        return
+    if rules.drop:
+        _surround(_SELECTOR.find(", ".join(rules.drop), root), DROPPED)
+    if rules.keep:
+        _surround(_SELECTOR.find(", ".join(rules.keep), root), KEPT)
+    hidden = [node for node in _SELECTOR.find(_MAY_BE_HIDDEN, root) if _is_hidden(node.attributes)]
+    if hidden:
+        _surround(hidden, DROPPED)
+    if "googleoff" in text:
+        _mark_switches(root)
+
+
+def surround(node: LexborNode, marks: Marks) -> None:
+    """Puts the marks of a region around an element."""
+    before, after = _RAW[marks]
+    _insert_before(node, before)
+    _insert_after(node, after)
+
+
+def _surround(nodes: Iterable[LexborNode], marks: Marks) -> None:
+    # An element that several selectors find comes several times.
+    for node in {node.mem_id: node for node in nodes if node.tag not in {"html", "body", "head"}}.values():
+        surround(node, marks)
+
+
+def _is_hidden(attributes: Mapping[str, str | None]) -> bool:
+    """Whether an element is not shown, or is not to be shown in results."""
+    style = attributes.get("style")
+    return (
+        "hidden" in attributes
+        or "data-nosnippet" in attributes
+        or (style is not None and _HIDING.search(style[:_MOST_CHARACTERS]) is not None)
+    )
+
+
+def _mark_switches(root: LexborNode) -> None:
+    for node in [node for node in root.traverse(include_text=True) if node.is_comment_node]:
+        content = node.comment_content or ""
+        if _SWITCH.fullmatch(content):
+            _insert_before(node, (OFF if "off" in content.lower() else ON).encode())

@@ -1,0 +1,164 @@
+"""The main content of a page, and what a page or a source file leaves out of it (C8)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from searchcrawl.documents.checksum_pipeline import compute_fields_digest
+from searchcrawl.html.page import parse_html
+from searchcrawl.html.regions import TextRules
+from searchcrawl.items import Page
+
+MAIN: Final = TextRules(main=True)
+STORY: Final = "The boiler in the cellar burns wood, and has to be cleaned twice a year by somebody with long arms."
+
+
+def page_of(body: str, rules: TextRules = MAIN, **arguments: Any) -> Page:
+    return parse_html(
+        f"<!doctype html><title>t</title><body>{body}".encode(),
+        url="http://example.com/a",
+        content_type="text/html; charset=utf-8",
+        default_charset="utf-8",
+        robots_headers=(),
+        user_agent="searchcrawl",
+        text_rules=rules,
+        **arguments,
+    )
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "<nav>Home About</nav>",
+        "<header><h1>Our site</h1></header>",
+        "<footer>Imprint</footer>",
+        "<aside>Latest news</aside>",
+        "<div role=navigation>Home</div>",
+        "<div role='Banner '>Home</div>",
+        "<ul class='main-menu'><li>Home</ul>",
+        "<div id=breadcrumbs>Home › Heating</div>",
+        "<div class='l-col SideBar'>Home</div>",
+        "<table class=navfooter><tr><td>Prev<td>Next</table>",
+        "<div class=cookie-banner>We use cookies</div>",
+        "<select><option>Choose</select><button>Send</button>",
+        "<nav><div class=content>Home<nav>About</nav></div></nav>",
+    ],
+)
+def test_c8_main_when_navigation_is_around_then_is_cut_before_and_after(around: str) -> None:
+    page = page_of(f"{around}<div><h2>Boiler</h2><p>{STORY}</div>{around}")
+
+    assert page.text == f"Boiler\n{STORY}"
+    assert len(page.whole) > len(page.text)
+    assert page.all_text == page.whole
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<main>{}</main>",
+        "<div role=main>{}</div>",
+        "<div id=content>{}</div>",
+        "<div class='post-body x'>{}</div>",
+        "<div class=content><main>{}</main><p>Rate this page</p></div>",
+        "<main><div class=page-has-sidebar>{}</div></main>",
+    ],
+)
+def test_c8_main_when_the_content_is_named_then_nothing_else_is_in_it(content: str) -> None:
+    page = page_of(f"<div>Call us</div>{content.format(f'<p>{STORY}</p>')}<div>All rights reserved</div>")
+
+    assert page.text == STORY
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<main><div class=header><h1>{}</h1></div><p>More of it.</main>",
+        "<article><header><h1>{}</h1></header><p>More of it.<footer>By Ann</footer></article>",
+        "<div class=has-sidebar-nav><nav>Home</nav><p>{}</div>",
+        "<body class=no-nav><p>{}",
+    ],
+)
+def test_c8_main_when_parts_of_an_article_have_such_names_then_they_stay(content: str) -> None:
+    assert STORY in page_of(f"<nav>Home</nav>{content.format(STORY)}").text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<nav><a href=a>Boilers</a><a href=b>Stoves</a></nav>",
+        "<main></main><div>Boilers</div>",
+        "<main>Loading</main><div class=wrap>" + STORY * 9 + "</div>",
+        "<div class=menu>" + STORY * 3 + "</div><p>x",
+        "<ul><li><a href=a>Boilers</a><li><a href=b>Stoves</a></ul>",
+    ],
+)
+def test_c8_main_when_too_little_would_be_left_then_less_is_cut(body: str) -> None:
+    text = page_of(body).text
+
+    assert "Boilers" in text or STORY in text
+
+
+def test_c8_main_when_a_page_has_too_many_tags_for_a_tree_then_elements_are_cut_all_the_same() -> None:
+    lines = "<p>A line of a long page</p>" * 4_000
+    page = page_of(f"<nav>Home</nav><header>Our site</header><main>{lines}</main><footer>Imprint</footer>")
+
+    assert set(page.text.split("\n")) == {"A line of a long page"}
+    assert page.whole.startswith("Home\nOur site\nA line")
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_c8_text_when_something_is_not_shown_then_is_left_out(main: bool) -> None:
+    hidden = (
+        "<div hidden>H1</div><p style='color: red; Display : none !important'>H2</p><span style=visibility:hidden>H3</span>"
+        "<template>H4</template><script>H5</script><style>H6</style><p data-nosnippet>H7</p>"
+    )
+    page = page_of(f"{hidden}<p hidden-by=x style='display:block'>{STORY}{hidden}", TextRules(main=main))
+
+    assert page.text == STORY
+    assert "H7" in page.whole
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_c8_text_when_a_page_switches_indexing_off_then_is_left_out_up_to_where_it_is_switched_on(main: bool) -> None:
+    page = page_of(
+        f"<div>{STORY}<!--googleoff: index--><p>A</div><div>B<!-- GoogleOn: all --><p>{STORY}<!--googleoff: anchor-->C"
+        "</div><!--googleoff:all-->D",
+        TextRules(main=main),
+    )
+
+    assert page.text == f"{STORY}\n{STORY}C"
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_c8_text_when_the_source_names_elements_then_they_decide(main: bool) -> None:
+    body = "<nav class=tree>A</nav><main><p>B<em>C</em><p class=x>D</main><div class=note>E<i class=x>F</i></div>"
+
+    assert page_of(body, TextRules(main=main, drop=(".x", "em"))).text == ("B" if main else "A\nB\nE")
+    assert page_of(body, TextRules(main=main, keep=(".note", "nav, p"), drop=("i",))).text == "A\nBC\nD\nE"
+    assert page_of(body, TextRules(main=main, keep=(".other",))).text == page_of(body, TextRules(main=main)).text
+
+
+def test_c8_digest_when_only_what_is_not_indexed_differs_then_differs() -> None:
+    one, other = (page_of(f"<nav>Home {year}</nav><main>{STORY}</main>") for year in (2025, 2026))
+
+    assert one.text == other.text
+    assert compute_fields_digest(one) != compute_fields_digest(other)
+
+
+def test_c8_digest_when_all_text_is_indexed_then_is_that_of_earlier_releases() -> None:
+    page = page_of(f"<p>{STORY}")
+
+    assert page.whole == page.whole_digest == ""
+    assert compute_fields_digest(page) == compute_fields_digest(Page(title="t", text=STORY))
+
+
+@pytest.mark.parametrize(
+    "stray", ["\x02", "\x02\x03", "\x02\x06\x02\x05", "\x02\x19", "a\x02b", "\x02\x13", "&#2;&#3;"]
+)
+def test_c8_text_when_a_page_has_characters_that_are_marks_then_they_are_no_part_of_it(stray: str) -> None:
+    page = page_of(f"<nav>Home{stray}</nav><p>{STORY}{stray}<div>{stray}End")
+
+    assert STORY in page.text
+    assert not any(ord(character) < 0x20 and character != "\n" for character in page.text + page.whole)
