@@ -38,17 +38,17 @@ def prepare_site(work: Path) -> Path:
         link = site / name
         if not link.exists():
             link.unlink(missing_ok=True)
-            link.symlink_to(os.path.relpath(_html_root(_unpacked(work, name)), site), target_is_directory=True)
+            link.symlink_to(os.path.relpath(_html_root(unpacked(work, name)), site), target_is_directory=True)
     _write_index(site, names)
     return site
 
 
-def _unpacked(work: Path, name: str) -> Path:
+def unpacked(work: Path, name: str) -> Path:
     target = work / "unpacked" / name
     if target.is_dir():
         return target
     debs = work / "debs"
-    debs.mkdir(exist_ok=True)
+    debs.mkdir(parents=True, exist_ok=True)
     if not any(debs.glob(f"{name}_*.deb")):
         subprocess.run(["apt-get", "download", "-qq", name], cwd=debs, check=True, stderr=subprocess.DEVNULL)
     partial = target.with_suffix(".partial")

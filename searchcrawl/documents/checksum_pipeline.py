@@ -61,7 +61,12 @@ class FieldsDigestPipeline:
     def process_item(self, item: object) -> object:
         if isinstance(item, Document) and item.page is not None:
             digest = compute_fields_digest(item.page, known=item.claim.fields_digest)
-            return replace(item, fields_digest=digest, copy_digest=digest if self._finds_copies else None)
+            copy_digest = None
+            if self._finds_copies:
+                # Copies may differ in what is not indexed of them.
+                indexed = item.page if not item.page.whole_digest else replace(item.page, whole_digest="")
+                copy_digest = digest if indexed is item.page else compute_fields_digest(indexed)
+            return replace(item, fields_digest=digest, copy_digest=copy_digest)
         return item
 
 

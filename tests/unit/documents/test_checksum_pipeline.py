@@ -65,6 +65,16 @@ def test_copies_when_bytes_differ_and_fields_are_the_same_then_the_copy_digest_i
     assert found[0][0] == compute_fields_digest(pages[0].page or Page())
 
 
+def test_c8_copies_when_they_differ_in_what_is_not_indexed_then_are_copies_all_the_same() -> None:
+    document = factories.document("<p>", text="text")
+    assert document.page is not None
+    pages = [replace(document, page=replace(document.page, whole_digest=digest)) for digest in ("", "a", "b")]
+    found = [FieldsDigestPipeline(finds_copies=True).process_item(page) for page in pages]
+
+    assert len({each.fields_digest for each in found}) == 3  # type: ignore[attr-defined]  # a document
+    assert len({each.copy_digest for each in found}) == 1  # type: ignore[attr-defined]  # a document
+
+
 def test_fields_digest_when_the_way_it_is_made_is_new_then_a_document_keeps_its_own_until_it_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
