@@ -65,7 +65,7 @@ FIELDS: Final = (
         is_unique=True,
     ),
     IndexField("source", Kind.NAME, "the source that the document comes from", is_prefix=True),
-    IndexField("groups", Kind.NAME, "the groups that may read the document; not filled yet", is_multi_valued=True),
+    IndexField("groups", Kind.NAME, "the groups of sources that its source belongs to", is_multi_valued=True),
     IndexField("host", Kind.NAME, "the host of the URL shown", is_prefix=True, has_words=True, is_fixed=True),
     IndexField("url", Kind.NAME, "the URL that is shown", is_prefix=True, has_words=True, is_unique=True),
     IndexField("access_url", Kind.NAME, "the URL that was fetched", is_unique=True),

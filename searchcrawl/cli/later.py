@@ -16,7 +16,6 @@ ACTIONS: Final[Mapping[str, frozenset[str]]] = {
 }
 OPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "crawl": frozenset({"--all"}),
-    "search": frozenset({"--group", "--offset"}),
     "status": frozenset({"--prometheus"}),
     "test": frozenset({"--render", "--trace"}),
 }

@@ -50,18 +50,25 @@ class FieldsPipeline:
     """Completes the fields of each page from its headers and the settings of its source (``complete_page``)."""
 
     def __init__(
-        self, attributes: AttributeMap | None, languages: Languages, usual: Mapping[str, str] | None = None
+        self,
+        attributes: AttributeMap | None,
+        languages: Languages,
+        *,
+        groups: Sequence[str] = (),
+        usual: Mapping[str, str] | None = None,
     ) -> None:
         """``usual`` are the languages that most documents of a host have, by the host; they must not change in a run."""
         self._attributes = attributes
         self._languages = languages
+        self._groups = tuple(sorted(groups))
         self._usual = usual or {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> FieldsPipeline:
         run = stages_of(crawler).get(Run)
         content, fetch = run.source.content, run.source.fetch
-        return cls(run.attributes, Languages(content.language.lower(), fetch.default_language.lower()))
+        languages = Languages(content.language.lower(), fetch.default_language.lower())
+        return cls(run.attributes, languages, groups=run.source.groups)
 
     def process_item(self, item: object) -> object:
         if not isinstance(item, Document) or item.page is None:
@@ -70,6 +77,9 @@ class FieldsPipeline:
         if self._usual:
             languages = languages._replace(usual=self._usual.get(urls.host(item.base_url), ""))
         page = complete_page(item.page, item, self._attributes, languages)
+        if self._groups:
+            # Beside the attributes, of which the digest of the document is made: after an edit it is sent again.
+            page = replace(page, attributes=(*page.attributes, ("groups", self._groups)))
         return item if page is item.page else replace(item, page=page)
 
 

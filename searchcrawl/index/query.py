@@ -1,10 +1,12 @@
 """The query language: ``parse`` turns what was typed into a small tree, each index the tree into its own query.
 
-``parse`` never fails: what it does not understand is text. The tree has five kinds of nodes::
+``parse`` never fails: what it does not understand is text. The tree has six kinds of nodes::
 
     Everything                      every document
     Nothing                         no document: no word was given
-    Term(text, field, phrase)       a word or a phrase; field None: the fields an index searches by default
+    Term(text, field, phrase)       a word or a phrase; field None: the fields an index searches by default;
+                                    ``prefix``: a word that begins so
+    Range(field, low, high)         numbers or moments (``index.ranges``)
     AnyOf(clauses)                  two or more, joined by OR
     AllOf(required, excluded)       at least one required clause; any number of excluded terms
 
@@ -18,11 +20,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from searchcrawl.index_fields import FIELDS
+from searchcrawl.index.forms import is_cjk
+from searchcrawl.index.ranges import Range, is_ordered, read_range
+from searchcrawl.index_fields import FIELDS, Kind
 
-#: Fields that may stand before a colon, besides attributes; any other prefix is text.
-PREFIXES = frozenset(field.name for field in FIELDS if field.is_prefix)
+#: What may stand before a colon, besides attributes, and the field that it names; any other prefix is text.
+PREFIXES: Final[Mapping[str, str]] = {
+    spelling: field.name
+    for field in FIELDS
+    if field.is_prefix or field.kind in (Kind.NUMBER, Kind.DATE)
+    for spelling in (field.name, *field.other_spellings)
+}
 
 #: The most terms of a query, which bound its cost; further terms are ignored.
 MAX_TERMS = 128
@@ -31,6 +41,10 @@ MAX_TERMS = 128
 _TOKEN = re.compile(
     r'(?P<minus>-(?![-\s]))?(?:(?P<field>[A-Za-z][A-Za-z0-9_.-]*):(?=[^\s]))?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))'
 )
+#: A word with a star at its end, and no other.
+_PREFIX = re.compile(r"[^*]*\w\*")
+#: What may stand before a colon where no attribute has this name.
+_ALIASES: Final = {"modified": "last_modified"}
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟", '"'))
 
 
@@ -46,11 +60,15 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A word, or with ``phrase`` words that follow each other, in one field or (None) in all default ones."""
+    """A word, or with ``phrase`` words that follow each other, in one field or (None) in all default ones.
+
+    With ``prefix`` it is the beginning of words, of one character or more.
+    """
 
     text: str
     field: str | None = None
     phrase: bool = False
+    prefix: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +83,18 @@ class AllOf:
     """All of ``required`` (never empty) and none of ``excluded``."""
 
     required: tuple[Clause, ...]
-    excluded: tuple[Term, ...] = ()
+    excluded: tuple[Term | Range, ...] = ()
 
 
-Clause = Term | AnyOf | AllOf | Everything
-Query = Everything | Nothing | Term | AnyOf | AllOf
+Clause = Term | Range | AnyOf | AllOf | Everything
+Query = Everything | Nothing | Term | Range | AnyOf | AllOf
 
 
 @dataclass(frozen=True, slots=True)
 class _Signed:
     """One word of the query as it was typed."""
 
-    clause: Term | Everything
+    clause: Term | Range | Everything
     excluded: bool = False
 
 
@@ -87,7 +105,12 @@ class _Or:
 def find_other_prefixes(words: str) -> set[str]:
     """Words before a colon that are not in PREFIXES, in lower case: each may name an attribute."""
     found = {match["field"].lower() for match in _TOKEN.finditer(words) if match["field"]}
-    return found - PREFIXES
+    return found - PREFIXES.keys()
+
+
+def is_alias(prefix: str) -> bool:
+    """Whether a word before a colon names a field where no attribute has this name."""
+    return prefix in _ALIASES
 
 
 def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
@@ -97,11 +120,11 @@ def parse(words: str, attributes: Mapping[str, str] | None = None) -> Query:
     """
     text = words.encode("utf-8", "replace").decode("utf-8").translate(_QUOTES)
     required: list[Clause] = []
-    excluded: list[Term] = []
+    excluded: list[Term | Range] = []
     for group in _group_by_or(list(_tokens(text, attributes or {}))):
         if len(group) > 1:
             required.append(AnyOf(clauses=tuple(_as_clause(signed) for signed in group)))
-        elif group[0].excluded and isinstance(group[0].clause, Term):
+        elif group[0].excluded and isinstance(group[0].clause, Term | Range):
             excluded.append(group[0].clause)
         else:
             required.append(group[0].clause)
@@ -120,7 +143,24 @@ def positive_terms(query: Query) -> Iterator[Term]:
             yield from positive_terms(clause)
 
 
-def _join(required: list[Clause], excluded: list[Term]) -> Query:
+def to_words(query: Query, names: Mapping[str, str]) -> str:
+    """A query as it could be typed; ``names`` are the names of attributes by their fields."""
+    match query:
+        case Term():
+            text = f'"{query.text}"' if query.phrase else f"{query.text}{'*' if query.prefix else ''}"
+            return text if query.field is None else f"{names.get(query.field, query.field)}:{text}"
+        case Range():
+            return f"{names.get(query.field, query.field)}:{query.typed}"
+        case AnyOf():
+            return " OR ".join(to_words(clause, names) for clause in query.clauses)
+        case AllOf():
+            wanted = [to_words(clause, names) for clause in query.required if not isinstance(clause, Everything)]
+            return " ".join([*wanted, *(f"-{to_words(each, names)}" for each in query.excluded)])
+        case _:
+            return "*" if isinstance(query, Everything) else ""
+
+
+def _join(required: list[Clause], excluded: list[Term | Range]) -> Query:
     if not required and not excluded:
         return Nothing()
     # A star beside other words changes nothing.
@@ -134,7 +174,7 @@ def _join(required: list[Clause], excluded: list[Term]) -> Query:
 
 def _as_clause(signed: _Signed) -> Clause:
     """A neighbour of OR as a clause; an excluded term is excluded from all documents."""
-    if signed.excluded and isinstance(signed.clause, Term):
+    if signed.excluded and isinstance(signed.clause, Term | Range):
         return AllOf(required=(Everything(),), excluded=(signed.clause,))
     return signed.clause
 
@@ -173,15 +213,21 @@ def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | _Or]
 def _read_term(match: re.Match[str], attributes: Mapping[str, str]) -> _Signed | None:
     """The term of one match, or None where there is none (a lone minus, an empty phrase)."""
     excluded = match["minus"] is not None
-    prefix = match["field"]
-    lowered = (prefix or "").lower()
-    field = lowered if lowered in PREFIXES else attributes.get(lowered)
+    named = match["field"]
+    lowered = (named or "").lower()
+    field = PREFIXES.get(lowered) or attributes.get(lowered) or _ALIASES.get(lowered)
     phrase = match["phrase"] is not None
     text = match["phrase"] if phrase else match["word"]
-    if prefix and field is None:
-        text = f"{prefix}:{text}"
-    if text == "*" and not phrase and not prefix:
+    if named and field is None:
+        text = f"{named}:{text}"
+    if text == "*" and not phrase and not named:
         return None if excluded else _Signed(Everything())
+    if field is not None and is_ordered(field):
+        return _Signed(read_range(field, text), excluded)
     if not any(character.isalnum() for character in text):
         return None
-    return _Signed(Term(text=" ".join(text.split()), field=field, phrase=phrase), excluded)
+    begins = not phrase and _PREFIX.fullmatch(text) is not None
+    text = text.removesuffix("*") if begins else " ".join(text.split())
+    # Each character of these scripts is a word.
+    prefix = begins and not is_cjk(text[-1])
+    return _Signed(Term(text=text, field=field, phrase=phrase, prefix=prefix), excluded)

@@ -116,6 +116,14 @@ class Receiver(Protocol):
 
 
 @runtime_checkable
+class SpellingIndex(Protocol):
+    """A SearchIndex that knows how words are spelled in it."""
+
+    def find_spellings(self, word: str) -> Sequence[str]:
+        """Words of the index that may be spelled like one that it does not have, in any order; a few hundred at most."""
+
+
+@runtime_checkable
 class SearchIndex(Receiver, Protocol):
     """A receiver that can be searched, and compared with the store."""
 

@@ -38,6 +38,13 @@ def build_stemmer(language: str) -> tantivy.TextAnalyzer:
     return builder.build()
 
 
+@cache
+def build_folder() -> tantivy.TextAnalyzer:
+    """Builds the analysis of the beginnings of words: lower case, no accents; a stop word may be one."""
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    return builder.filter(tantivy.Filter.ascii_fold()).build()
+
+
 def find_stems(word: str, language: str) -> tuple[str, ...]:
     """The stems that a word (``find_stemmed``) may have in a language of STEMMED, its own first; none of a stop word."""
     words = [word]
@@ -46,6 +53,11 @@ def find_stems(word: str, language: str) -> tuple[str, ...]:
         words += [f"{word}en", word.removesuffix("en")]
     stems = [build_stemmer(language).analyze(each) for each in words]
     return tuple(dict.fromkeys(stem for each in stems for stem in each)) if stems[0] else ()
+
+
+def is_in_no_index(text: str) -> bool:
+    """Whether a text is of English stop words and punctuation alone."""
+    return not build_stemmer("").analyze(text)
 
 
 def find_optional(terms: Sequence[Term], languages: Sequence[str]) -> dict[Term, list[str]]:

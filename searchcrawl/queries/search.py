@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final
@@ -13,7 +13,8 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, 
 from searchcrawl.index.query import find_other_prefixes
 from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
-from searchcrawl.sources.attribute_table import map_index_fields
+from searchcrawl.queries.search_notes import Explanation, explain_nothing
+from searchcrawl.sources.attribute_table import choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
 from searchcrawl.sources.loading import load_sources
 from searchcrawl.sources.project import Project
@@ -32,8 +33,17 @@ _FIXED: Final = tuple(
 )
 
 
-def search(receiver: Receiver, query: SearchQuery, *, fields: Mapping[str, str] | None = None) -> dict[str, Any]:
+def search(
+    receiver: Receiver,
+    query: SearchQuery,
+    *,
+    fields: Mapping[str, str] | None = None,
+    shown: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
     """The answer to a query; words that were found are between HIT_START and HIT_END in the snippets.
+
+    Of a query that finds nothing, ``notes`` say why, and ``suggestion`` is one that finds something. ``shown`` are the
+    texts for values of attributes (``read_shown_names``): ``facet_names`` has those of the facets.
 
     ``fields`` are those of the index by the lower-case names that filters, order and facets may have
     (``map_index_fields``); without it the query has the names of the index. Raises UnknownAttribute,
@@ -44,12 +54,25 @@ def search(receiver: Receiver, query: SearchQuery, *, fields: Mapping[str, str] 
     query = replace(query, sort=None) if query.sort in _BY_SCORE else query
     asked = query if fields is None else _translate_names(query, fields)
     answer = receiver.search(asked)
-    facets = dict(zip(query.facets, asked.facets, strict=True))
+    facets = {name: dict(answer.facets.get(field, {})) for name, field in zip(query.facets, asked.facets, strict=True)}
+    explanation = Explanation([])
+    if answer.total == 0:
+        names = {field: name for name, field in asked.attributes.items()}
+        explanation = explain_nothing(receiver, asked, names)
     return {
         "total": answer.total,
         "hits": [_shape_hit(hit) for hit in answer.hits],
-        "facets": {name: dict(answer.facets.get(field, {})) for name, field in facets.items()},
+        "facets": facets,
+        "facet_names": {
+            name: _choose_shown(counts, (shown or {}).get(name.lower(), {})) for name, counts in facets.items()
+        },
+        "suggestion": explanation.suggestion,
+        "notes": explanation.notes,
     }
+
+
+def _choose_shown(counts: Mapping[str, int], names: Mapping[str, str]) -> dict[str, str]:
+    return {value: names[value] for value in counts if value in names}
 
 
 def explain_index(project: Project, receiver: Receiver, source: str | None) -> list[str]:
@@ -94,6 +117,21 @@ def read_known_fields(project: Project, query: SearchQuery) -> dict[str, str]:
         unread = f" (not read, for errors in it: {', '.join(broken)})" if broken else ""
         raise UnknownAttribute(f"unknown attribute: {name}{guess(name, known)}{unread}")
     return known
+
+
+def read_shown_names(project: Project, query: SearchQuery, language: str) -> dict[str, dict[str, str]]:
+    """What is shown for values of the attributes whose facets a query asks for, in a language (A7)."""
+    if not query.facets:
+        return {}
+    sources, _ = load_sources(project)
+    wanted = [source for name, source in sorted(sources.items()) if query.source in {None, name}]
+    return choose_shown_names((source.attributes for source in wanted), language.lower())
+
+
+def check_groups(project: Project, groups: Sequence[str]) -> list[str]:
+    """Notes on groups to which no source belongs."""
+    known = {group for source in load_sources(project)[0].values() for group in source.groups} if groups else set()
+    return [f"no source belongs to the group {each}{guess(each, known)}" for each in groups if each not in known]
 
 
 def _translate_names(query: SearchQuery, fields: Mapping[str, str]) -> SearchQuery:

@@ -30,6 +30,7 @@ OWN: Final = frozenset({"score", *(field.name for field in FIELDS if not field.i
 _KINDS: Final = ("meta", "header", "jsonld")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _MAX_SOURCE_CHARS: Final = 200
+_TRANSLATION: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 
 
 class Origin(NamedTuple):
@@ -55,6 +56,18 @@ AttributeNames = Annotated[tuple[AttributeName, ...], LIST]
 AttributeType = Literal["string", "text", "number", "date"]
 
 
+def _check_translation(text: str) -> str:
+    if text != "name" and not _TRANSLATION.fullmatch(text):
+        refuse('must be "name" or a language tag, as "de" or "pt-BR"')
+    return text.lower()
+
+
+PublicText = Annotated[str, Privacy.PUBLIC]
+Translation = Annotated[str, Privacy.PUBLIC, Check(_check_translation, "language tag")]
+#: The text for a value, or its texts by language; that of ``name`` is for all others.
+ShownName = PublicText | Mapping[Translation, PublicText]
+
+
 class Attributes(Table):
     """A mapping of names in pages to search attributes, and what else is set for these."""
 
@@ -64,6 +77,11 @@ class Attributes(Table):
     drop: AttributeNames = Field((), description="Attributes of the defaults or the set that this source does without.")
     types: Mapping[AttributeName, AttributeType] = Field(
         default_factory=dict, description="The type of each attribute that is not a string."
+    )
+    values: Mapping[AttributeName, Mapping[PublicText, ShownName]] = Field(
+        default_factory=dict,
+        description="What facets show for a value of an attribute: a text, or a table with the text as `name` and its "
+        "translations by language.",
     )
     use_desc_fallback: bool = Field(
         False, description="A page without a description gets the beginning of its text as description."
@@ -150,6 +168,23 @@ class _Use(NamedTuple):
         else:
             message = f"is {self.type} here and {other.type} in {other.file}"
         return ConfigurationError(self.file, join_key(("attributes.types", self.name)), message)
+
+
+def choose_shown_names(tables: Iterable[Attributes], language: str) -> dict[str, dict[str, str]]:
+    """What is shown for the values of each attribute, by its lower-case name, in a language; the first table counts."""
+    shown: dict[str, dict[str, str]] = {}
+    for table in tables:
+        for attribute, names in table.values.items():
+            for value, name in names.items():
+                if (text := _choose_name(name, language)) is not None:
+                    shown.setdefault(attribute.lower(), {}).setdefault(value, text)
+    return shown
+
+
+def _choose_name(name: str | Mapping[str, str], language: str) -> str | None:
+    if isinstance(name, str):
+        return name
+    return next((name[each] for each in (language, language.partition("-")[0], "name") if each in name), None)
 
 
 def map_index_fields(tables: Iterable[Attributes]) -> dict[str, str]:

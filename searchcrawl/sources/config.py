@@ -29,6 +29,7 @@ from searchcrawl.sources.values import (
     Count,
     FailureStatuses,
     FilePaths,
+    GroupNames,
     HeaderText,
     HostRule,
     HostRules,
@@ -318,6 +319,9 @@ class SourceFile(Tables):
         "web", description="The kind of source."
     )
     title: Annotated[str, Privacy.PUBLIC] = Field("", description="A name of the source for people.")
+    groups: GroupNames = Field(
+        (), description="Groups of sources that it belongs to; `search --group` is limited to one."
+    )
     parameters: Annotated[str, Privacy.PUBLIC] = Field(
         STANDARD, description="The set of `[parameters.NAME]` in searchcrawl.toml that it takes."
     )
@@ -376,7 +380,7 @@ class Source(SourceFile):
 
 #: Keys that a later release brings, with all that is below them.
 LATER_KEYS: Final = frozenset({
-    "groups", "collection", "receiver", "document_service", "cache", "spider", "tests", "feeds",
+    "collection", "receiver", "document_service", "cache", "spider", "tests", "feeds",
     "fetch.dns_per_second", "login.steps",
-    "render", "attributes.values", "file", "table", "mail", "agent",
+    "render", "file", "table", "mail", "agent",
 })  # fmt: skip

@@ -31,6 +31,8 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "attributes": (),
     "copies": ("scope",),
 }
+#: What only answers show.
+_SHOWN: Final = frozenset({"attributes.values"})
 #: Scrapy settings that put users' own components where documents pass.
 _SETTINGS: Final = ("DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "SPIDER_MIDDLEWARES")
 #: The versions of the steps that make a document of a body; a rise has the next run process every page again.
@@ -67,7 +69,8 @@ _OF_ADMISSION: Final = (
 _OF_DIGESTS: Final = "keep."
 #: Those of the keys that change the fields of documents, and not which documents there are.
 _OF_FIELDS: Final = (
-    "attributes.", "change.", "content.language", "copies.", "display", "fetch.default_language", "version.checksum",
+    "attributes.", "change.", "content.language", "copies.", "display", "fetch.default_language", "groups",
+    "version.checksum",
     "version.copies", "version.language",
 )  # fmt: skip
 _DIGEST_BYTES: Final = 8
@@ -86,6 +89,8 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
     dumped, built_in = source.model_dump(mode="json"), Tables().model_dump(mode="json")
     for table, wanted in _KEYS.items():
         for key in wanted or dumped[table]:
+            if f"{table}.{key}" in _SHOWN:
+                continue
             # A key at its built-in value is left out, so that a release with a new key changes nothing.
             if dumped[table][key] != built_in[table].get(key):
                 values[f"{table}.{key}"] = _without_secrets(dumped[table][key], table, key, source)
@@ -94,6 +99,8 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
         values[_MODE] = source.mode
     if source.own_converters:
         values["converters"] = dict(source.own_converters)
+    if source.groups:
+        values["groups"] = sorted(source.groups)
     if source.display:
         values["display"] = dumped["display"]
     if source.rewrite:

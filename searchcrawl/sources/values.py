@@ -24,6 +24,7 @@ from searchcrawl.sources.privacy import Privacy
 #: The characters of a robots token and of the first word of a User-Agent (RFC 9110 §5.6.2).
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAIL: Final = re.compile(r"[^\s@<>()\[\],;:\\\"]+@[^\s@<>()\[\],;:\\\"]+\.[^\s@<>()\[\],;:\\\"]+")
+_GROUP: Final = re.compile(r"[^\W_](?:[^\x00-\x1f\x7f]{0,98}\S)?")
 _LANGUAGE: Final = re.compile(r"([A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*)?")
 _UMASK: Final = re.compile(r"0?0[0-7]{2}")
 #: Headers that belong to the connection, to the conditional request or to ``contact``.
@@ -248,6 +249,14 @@ ResolvedHost = Annotated[str, Privacy.PUBLIC, Check(_check_host_name, "host name
 Charset = Annotated[str, Privacy.PUBLIC, Check(_check_charset, "name of a charset")]
 Language = Annotated[
     str, Privacy.PUBLIC, Check(require_form(_LANGUAGE, 'not a language tag, as "en" or "pt-BR"'), "language tag")
+]
+GroupNames = Annotated[
+    tuple[
+        Annotated[str, Privacy.PUBLIC, Check(require_form(_GROUP, "must be 1 to 100 printable characters"), "name")],
+        ...,
+    ],
+    LIST,
+    AfterValidator(check_no_repeats),
 ]
 Count = Annotated[int, Field(ge=0, le=_MOST)]
 PositiveCount = Annotated[int, Field(ge=1, le=_MOST)]

@@ -209,7 +209,7 @@ def test_a8_description_when_there_is_no_tag_then_empty_and_with_the_fallback_fr
             "attributes.drop: last_modified is an attribute of every document and cannot be removed",
         ),
         ({"meta:x": "two words"}, 'attributes."meta:x": must be at most 64 letters'),
-        ({"values": {"a": "b"}, "meta:x": "y"}, "attributes.values: not available yet"),
+        ({"values": {"a": "b"}, "meta:x": "y"}, "attributes.values.a: must be a table"),
     ],
 )
 def test_a6_attributes_when_a_fixed_one_is_dropped_or_a_name_is_none_then_exit_4_without_a_request(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _MAX_ROWS: Final = 1000
+_MAX_OFFSET: Final = 1_000_000
 _MARKED: Final = re.compile(f"{HIT_START}(.*?){HIT_END}", re.DOTALL)
 
 
@@ -33,13 +35,27 @@ class Command(BaseCommand):
 
     def long_desc(self) -> str:
         return (
-            'Search the index. All words are required; "a phrase", -word, OR, field:word; * finds everything.'
+            'Search the index. All words are required; "a phrase", -word, OR, field:word, word*, field:from..to;'
+            " * finds everything."
             " Put a query with quotes or a leading minus into single quotes, after -- where it begins with a minus."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--source", metavar="NAME", help="documents of this source only")
+        parser.add_argument(
+            "--group",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="documents of sources of this group (may be repeated)",
+        )
+        parser.add_argument("--offset", type=int, default=0, metavar="N", help="leave out so many of the first hits")
+        parser.add_argument(
+            "--language",
+            metavar="TAG",
+            help="the language of what facets show (that of the environment if it is not given)",
+        )
         parser.add_argument("--rows", type=int, default=10, metavar="N", help="so many hits (default 10, at most 1000)")
         parser.add_argument(
             "--sort", metavar="NAME", help="by an attribute; --sort=-NAME or 'NAME desc' begins with the largest"
@@ -70,6 +86,8 @@ class Command(BaseCommand):
         super().check_use(args, opts)
         if not 0 <= opts.rows <= _MAX_ROWS:
             raise UsageError(f"--rows: must be 0 to {_MAX_ROWS} (got {opts.rows})")
+        if not 0 <= opts.offset <= _MAX_OFFSET:
+            raise UsageError(f"--offset: must be 0 to {_MAX_OFFSET} (got {opts.offset})")
         opts.sort = _order(opts.sort)
         for text in opts.filter:
             if not all(text.partition(":")[::2]):
@@ -81,20 +99,26 @@ class Command(BaseCommand):
             words=" ".join(args),
             source=None if opts.source is None else require_source_file(project, opts.source),
             filters=[text.partition(":")[::2] for text in opts.filter],
+            groups=list(dict.fromkeys(opts.group)),
             rows=opts.rows,
+            start=opts.offset,
             sort=opts.sort,
             facets=list(dict.fromkeys(opts.facet)),
         )
         fields = search.read_known_fields(project, query)
+        shown = search.read_shown_names(project, query, opts.language or _read_language())
         with use_index(project) as index:
-            found = search.search(index, query, fields=fields)
-            notes = search.explain_index(project, index, query.source)
+            found = search.search(index, query, fields=fields, shown=shown)
+            found["notes"] += search.check_groups(project, query.groups)
+            found["notes"] += search.explain_index(project, index, query.source)
         if opts.json:
-            print_object({**search.remove_marks(found), "notes": notes})
+            print_object(search.remove_marks(found))
         else:
-            _show(found)
-            for note in notes:
+            _show(found, opts.offset)
+            for note in found["notes"]:
                 print_note(f"searchcrawl: {note}")
+            if found["suggestion"] is not None:
+                print_note(f"searchcrawl: try: {found['suggestion']}")
         return None
 
 
@@ -109,13 +133,23 @@ def _order(text: str | None) -> str | None:
     return f"-{name}" if direction == "desc" else name
 
 
-def _show(found: dict[str, Any]) -> None:
+def _read_language() -> str:
+    """The language of the environment as a tag; empty where it has none (``C``)."""
+    named = next((os.environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(name)), "")
+    tag = re.split("[.@]", named)[0].replace("_", "-").lower()
+    return "" if tag in {"c", "posix"} else tag
+
+
+def _show(found: dict[str, Any], offset: int) -> None:
     """Numbered hits with title, URL and snippet, then the facets."""
     console = console_for_answers()
     hits: Sequence[dict[str, Any]] = found["hits"]
-    shown = "" if len(hits) == found["total"] else f", the first {len(hits)}"
+    first = (
+        f"the first {len(hits)}" if offset == 0 else f"{offset + 1} to {offset + len(hits)}" if hits else "none of them"
+    )
+    shown = "" if len(hits) == found["total"] else f", {first}"
     console.print(f"{found['total']} hit{'' if found['total'] == 1 else 's'}{shown}")
-    for number, hit in enumerate(hits, start=1):
+    for number, hit in enumerate(hits, start=offset + 1):
         console.print()
         console.print(styled(f"{number}. ") + styled(hit["title"] or "(no title)", style="bold"))
         # Soft wrapping, so that a URL can be copied in one piece.
@@ -126,7 +160,8 @@ def _show(found: dict[str, Any]) -> None:
             console.print(styled(f"   also at {', '.join(hit['duplicates'])}"), soft_wrap=True)
     for name, counts in found["facets"].items():
         console.print()
-        print_table((name, "documents"), counts.items())
+        names = found["facet_names"][name]
+        print_table((name, "documents"), [(names.get(value, value), count) for value, count in counts.items()])
 
 
 def _highlighted(snippet: str) -> Text:

@@ -13,10 +13,12 @@ from tantivy import Occur
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.forms import find_stemmed, is_cjk, read_pairs, require_pairs
 from searchcrawl.index.local import schema
+from searchcrawl.index.local.ranges import build_range
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Term, parse
+from searchcrawl.index.ranges import Range
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.index.sanitising import format_number, parse_number
-from searchcrawl.index.stems import build_stemmer, find_optional, find_stems
+from searchcrawl.index.stems import build_folder, build_stemmer, find_optional, find_stems
 from searchcrawl.index_fields import (
     DATES,
     FIELDS,
@@ -46,6 +48,8 @@ class QueryBuilder:
 
     def __init__(self) -> None:
         self._schema = schema.build_schema()
+        # In memory and empty: the query language of the library needs one.
+        self._parser = tantivy.Index(self._schema)
         self._analyzer = build_stemmer("")
 
     def build(self, query: SearchQuery, languages: Sequence[str] = ()) -> tantivy.Query:
@@ -98,6 +102,10 @@ class QueryBuilder:
         match node:
             case Everything():
                 return _without_score(tantivy.Query.all_query())
+            case Range():
+                return _without_score(build_range(self._parser, self._schema, node))
+            case Term(prefix=True):
+                return self._beginning(node)
             case Term():
                 return self._words(node, languages)
             case AnyOf(clauses=clauses):
@@ -110,7 +118,7 @@ class QueryBuilder:
                     for clause in required
                     if (query := self._clause(clause, languages)) is not None
                 ]
-                unwanted = [query for term in excluded if (query := self._words(term)) is not None]
+                unwanted = [query for term in excluded if (query := self._clause(term, ())) is not None]
                 if not wanted:
                     return None
                 return tantivy.Query.boolean_query(
@@ -131,19 +139,30 @@ class QueryBuilder:
         field = term.field
         if field == "source":
             return self._term("source", term.text)
-        kind = None if field is None else attribute_type(field)
-        if field is not None and kind in {"number", "date"}:
-            return self._with_attribute(field, _parse_attribute(kind, term.text))
         tokens = self.tokens(term.text)
         if not tokens:
             return None
-        if field is not None:
-            path = WORDS.get(field, field) if kind is None else schema.attribute_path(field, words=True)
-            each = [self._phrase(path, tokens)]
-        else:
-            each = [tantivy.Query.boost_query(self._phrase(name, tokens), weight) for name, weight in TEXTS.items()]
+        each = [
+            tantivy.Query.boost_query(self._phrase(path, tokens), weight) for path, weight in _find_word_paths(field)
+        ]
         each += self._forms(term, [name for name in FORMS if field in {None, name}], languages)
         return each[0] if len(each) == 1 else tantivy.Query.disjunction_max_query(each, tie_breaker=0.1)
+
+    def _beginning(self, term: Term) -> tantivy.Query | None:
+        """The documents with a word that begins so, and with the words before it (full-te*)."""
+        if term.field == "source":
+            return tantivy.Query.regex_query(self._schema, "source", f"{re.escape(term.text)}.*")
+        words = build_folder().analyze(schema.prepare_text(term.text))
+        if not words:
+            return None
+        *before, last = words
+        each = [
+            tantivy.Query.boost_query(tantivy.Query.phrase_prefix_query(self._schema, path, [last]), weight)
+            for path, weight in _find_word_paths(term.field)
+        ]
+        parts = [self._words(Term(text=word, field=term.field)) for word in before]
+        found = tantivy.Query.disjunction_max_query(each, tie_breaker=0.1)
+        return tantivy.Query.boolean_query([(Occur.Must, part) for part in (*parts, found) if part is not None])
 
     def _forms(self, term: Term, names: Sequence[str], languages: Sequence[str]) -> Iterator[tantivy.Query]:
         """The documents with another form of a word in one of the fields ``names``, for each field of a language."""
@@ -203,6 +222,15 @@ class QueryBuilder:
 
     def _term(self, path: str, value: Any) -> tantivy.Query:
         return tantivy.Query.term_query(self._schema, path, value)
+
+
+def _find_word_paths(field: str | None) -> list[tuple[str, float]]:
+    """Where the words of a field are, or those of all default ones (None), and how much a hit there counts."""
+    if field is None:
+        return list(TEXTS.items())
+    if attribute_type(field) is None:
+        return [(WORDS.get(field, field), 1.0)]
+    return [(schema.attribute_path(field, words=True), 1.0)]
 
 
 def find_sort_field(sort: str | None) -> str | None:

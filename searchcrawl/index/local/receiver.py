@@ -26,7 +26,7 @@ from searchcrawl.exceptions import DiskFull, IndexMisconfigured, IndexUnavailabl
 from searchcrawl.index.local import schema
 from searchcrawl.index.local.listing import list_all_documents, list_documents
 from searchcrawl.index.local.query import QueryBuilder
-from searchcrawl.index.local.search import count_documents, find_by_id, search
+from searchcrawl.index.local.search import count_documents, find_by_id, find_spellings, search
 from searchcrawl.index.receiver import Batch, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import find_id_fault
 from searchcrawl.items import IndexedDocument, Removal
@@ -128,6 +128,11 @@ class LocalReceiver:
         """Answers a query; UnsupportedByIndex for a field that cannot be a filter, a facet or an order."""
         index = self._open_existing()
         return search(None if index is None else index.searcher(), self._queries, query)
+
+    def find_spellings(self, word: str) -> Sequence[str]:
+        """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
+        index = self._open_existing()
+        return [] if index is None else find_spellings(index.searcher(), word)
 
     def purge(self) -> int:
         """Writes every document anew, without tombstones and deleted documents; returns the number of tombstones."""

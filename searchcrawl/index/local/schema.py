@@ -9,7 +9,8 @@ A document's fields are kept whole, as JSON, in ``stored``. All other fields are
 - some names once more split into words (``url_words`` …), for ``url:docs`` or ``host:example.com``;
 - ``attribute_words``, a JSON object of the texts among the attributes, split into words;
 - ``attributes``, a JSON object of the attributes of the source (``NAME_s``, ``NAME_l`` …). A text in it
-  begins with a mark, so that the library takes none for a date; numbers are texts that sort as they do.
+  begins with a mark, so that the library takes none for a date; numbers are texts that sort as they do;
+- ``ranges``, the same numbers and dates for ranges.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import orjson
 import tantivy
 
 from searchcrawl.index.forms import CJK, read_pairs
+from searchcrawl.index.local.ranges import RANGES, find_key, read_integers
 from searchcrawl.index.sanitising import clean_fields
 from searchcrawl.index.stems import build_stemmer
 from searchcrawl.index_fields import (
@@ -94,6 +96,7 @@ def build_schema() -> tantivy.Schema:
         builder.add_date_field(name, indexed=True, fast=True)
     builder.add_json_field("attribute_words", tokenizer_name=_ANALYZER, index_option="position")
     builder.add_json_field("attributes", fast=True, tokenizer_name="raw", index_option="basic")
+    builder.add_json_field(RANGES, fast=True, tokenizer_name="raw", index_option="basic")
     return builder.build()
 
 
@@ -159,6 +162,7 @@ def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, 
     made.add_bytes("stored", orjson.dumps(stored))
     attributes: dict[str, list[Any]] = {}
     words: dict[str, list[str]] = {}
+    ranges: dict[str, list[int]] = {}
     for name, value in stored.items():
         values = value if isinstance(value, list) else [value]
         kind = attribute_type(name)
@@ -169,6 +173,10 @@ def build_document(document_id: str, fields: Mapping[str, Any], *, source: str, 
         if kind in {"string", "text"}:
             # With a blank before it the library takes no text for a date.
             words[name] = [f" {prepare_text(str(each)[:_MAX_EXACT_CHARS])}" for each in values]
+        elif integers := list(read_integers(kind, values, (parse_moment(str(each)) for each in values))):
+            ranges[find_key(name)] = integers
+    if ranges:
+        made.add_json(RANGES, ranges)
     if attributes:
         made.add_json("attributes", attributes)
         made.add_json("attribute_words", words)

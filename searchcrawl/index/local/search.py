@@ -28,6 +28,10 @@ from searchcrawl.index_fields import LANGUAGES
 #: The most values that the library counts at once.
 _MAX_VALUES: Final = 60_000
 _MAX_FACET_VALUES: Final = 100
+_SPELLED_FIELDS: Final = ("title", "content")
+#: One of the first letters of a misspelled word is that of the right one, which is so much shorter or longer at most.
+_SPELLED_LETTERS: Final = 2
+_MOST_SPELLED: Final = 10_000
 
 
 def search(searcher: tantivy.Searcher | None, queries: QueryBuilder, query: SearchQuery) -> SearchAnswer:
@@ -50,6 +54,17 @@ def find_languages(searcher: tantivy.Searcher) -> list[str]:
     """The languages of LANGUAGES that documents of the index have."""
     tags = {str(tag).partition("-")[0] for tag, _ in searcher.terms_with_prefix("language", "")}
     return sorted(tags.intersection(LANGUAGES))
+
+
+def find_spellings(searcher: tantivy.Searcher, word: str) -> list[str]:
+    """The words of texts that are as long as this one, and begin as it does; the most frequent ones of very many."""
+    found = {
+        term
+        for field in _SPELLED_FIELDS
+        for letter in dict.fromkeys(word[:_SPELLED_LETTERS])
+        for term, _ in searcher.terms_with_prefix(field, letter, limit=_MOST_SPELLED)
+    }
+    return sorted(term for term in found if abs(len(term) - len(word)) <= _SPELLED_LETTERS)
 
 
 def count_documents(searcher: tantivy.Searcher, wanted: tantivy.Query) -> int:

@@ -42,10 +42,12 @@ def build_hit_pattern(
         found = re.findall(r"[^\W_]+", term.text)
         if len(found) > 1:
             phrases.append(r"[\W_]+".join(_with_edges(word, cjk) for word in found))
+        if term.prefix and found:
+            forms.append(rf"(?<![^\W_]){_ignore_accents(found.pop())}[^\W_]*")
         words += [_with_edges(word, cjk) for word in found if not is_stop_word(word)]
-        if not term.phrase:
+        if not term.phrase and not term.prefix:
             forms += [_begin_with(beginning, cjk) for beginning in find_beginnings(term.text)]
-    if not words:
+    if not words and not forms:
         return None
     longest_first = sorted(dict.fromkeys(words), key=len, reverse=True)
     return re.compile("|".join([*phrases, *longest_first, *dict.fromkeys(forms)]), re.IGNORECASE)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.forms import find_stemmed, fold, is_cjk, most_added, read_pairs, require_pairs
 from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, parse, positive_terms
+from searchcrawl.index.ranges import Range
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.index.sanitising import iso_utc, parse_number
 from searchcrawl.index.stems import find_beginnings, find_optional
@@ -33,6 +36,10 @@ _RETURNED: Final = ",".join(
     (*(field.name for field in (*FIELDS, *ATTRIBUTE_FIELDS.values()) if field.is_returned), "score")
 )
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+#: Their type is pint, that of the other numbers plong.
+_OF_32_BITS: Final = frozenset({"depth"})
+#: So many documents are looked through for words that are spelled alike.
+_SPELLED_ROWS: Final = 20
 _NOTHING: Final = "-*:*"
 #: Lucene takes 1,024 clauses, and MAX_TERMS words have 768 in the fields of all languages.
 _MOST_FORMS: Final = 240
@@ -113,8 +120,10 @@ def render(query: Query, forms: Forms = NO_FORMS) -> str:
         return _NOTHING
     if isinstance(query, Everything):
         return "*:*"
+    if isinstance(query, Range):
+        return f"{_range(query)}^=0"
     if isinstance(query, Term):
-        return _term(query, forms)
+        return _prefix(query) if query.prefix else _term(query, forms)
     if isinstance(query, AnyOf):
         return "(" + " OR ".join(render(clause, forms) for clause in query.clauses) + ")"
     optional = find_optional([each for each in query.required if isinstance(each, Term)], forms.languages)
@@ -125,6 +134,49 @@ def render(query: Query, forms: Forms = NO_FORMS) -> str:
         for clause in query.required
     )
     return f"({required}{''.join(f' -{render(term)}' for term in query.excluded)})"
+
+
+def _range(wanted: Range) -> str:
+    """The clause of a range, without a weight."""
+    if wanted.fault:
+        return _NO_DOCUMENT
+    least, most = (-(2**31), 2**31 - 1) if wanted.field in _OF_32_BITS else (-(2**63), 2**63 - 1)
+
+    def show(value: float | datetime | None, rounded: Callable[[float], int]) -> str:
+        if value is None:
+            return "*"
+        if isinstance(value, datetime):
+            return iso_utc(value)
+        return str(max(least, min(most, rounded(value)))) if wanted.field in NUMBERS else repr(value)
+
+    low, high = show(wanted.low, math.ceil), show(wanted.high, math.floor)
+    return f"{_escape_field(wanted.field)}:[{low} TO {high}{'}' if wanted.is_below and high != '*' else ']'}"
+
+
+def _prefix(term: Term) -> str:
+    """The clause of a beginning, with those of the words before it (full-te*)."""
+    if term.field == "source":
+        return "source:" + re.sub(r"(\W)", r"\\\1", term.text) + "*"
+    *before, last = re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", term.text)) or [None]
+    if last is None:
+        return _term(term, NO_FORMS)
+    clauses = [f"{field}:{last.lower()}*^{weight}" for field, weight in _find_word_fields(term.field)]
+    parts = [_term(Term(text=word, field=term.field), NO_FORMS) for word in before]
+    return "(" + " ".join(f"+{part}" for part in (*parts, _join_or(clauses))) + ")"
+
+
+def _find_word_fields(field: str | None) -> list[tuple[str, float]]:
+    """The fields with the words of a field, or those of all default ones (None), and how much a hit there counts."""
+    if field is None:
+        return list(TEXTS.items())
+    attribute = split_attribute_field(field)
+    if attribute is not None and attribute[1] == "string":
+        field = f"{attribute[0]}_general"
+    return [(_escape_field(WORDS.get(field, field)), 1.0)]
+
+
+def _escape_field(field: str) -> str:
+    return field.replace("-", "\\-")
 
 
 def _not_in(clause: str, languages: Sequence[str]) -> str:
@@ -168,7 +220,7 @@ def _iso_moment(text: str) -> str | None:
         return None
 
 
-def _split(query: Query) -> tuple[Query, tuple[Term, ...]]:
+def _split(query: Query) -> tuple[Query, tuple[Term | Range, ...]]:
     """The query without its excluded terms, and these terms, which become filters.
 
     If the analysis leaves only excluded terms of a query (``on -oracle``), Solr would find all documents without them.
@@ -181,26 +233,9 @@ def _split(query: Query) -> tuple[Query, tuple[Term, ...]]:
 def _term(term: Term, forms: Forms) -> str:
     # Always a phrase, so that the parts of a word that analysis splits (e-mail, 東京都) must be neighbours.
     quoted = _quote(term.text)
-    attribute = None if term.field is None else split_attribute_field(term.field)
-    if term.field is None:
-        clauses = [f"{name}:{quoted}^{weight}" for name, weight in TEXTS.items()]
-    elif attribute is not None:
-        return _attribute_term(term.field, *attribute, term.text)
-    else:
-        clauses = [f"{WORDS.get(term.field, term.field)}:{quoted}"]
+    fields = _find_word_fields(term.field)
+    clauses = [f"{field}:{quoted}{'' if term.field else f'^{weight}'}" for field, weight in fields]
     return _join_or([*clauses, *forms.find(term)])
-
-
-def _attribute_term(field: str, name: str, kind: str, text: str) -> str:
-    """Words of an attribute's texts; a number or a date is compared whole."""
-    value: str | None = text
-    if kind == "string":
-        field = f"{name}_general"
-    elif kind == "number":
-        value = _parse_number(text)
-    elif kind == "date":
-        value = _iso_moment(text)
-    return _NO_DOCUMENT if value is None else field.replace("-", "\\-") + ":" + _quote(value)
 
 
 def _quote(text: str) -> str:
@@ -229,9 +264,12 @@ def _facets(query: SearchQuery) -> dict[str, Any]:
 def _find_hits(query: Query, languages: Sequence[str]) -> str:
     """The words that snippets mark: those of the query and their forms, as they are in ``content``."""
     terms = list(positive_terms(query))
-    wanted = [f"content:{_quote(term.text)}" for term in terms]
+    wanted = [
+        f"content:{term.text.lower()}*" if term.prefix and term.text.isalnum() else f"content:{_quote(term.text)}"
+        for term in terms
+    ]
     for term in terms:
-        for beginning in () if term.phrase else dict.fromkeys(find_beginnings(term.text, languages)):
+        for beginning in () if term.phrase or term.prefix else dict.fromkeys(find_beginnings(term.text, languages)):
             folded = "".join(map(fold, beginning))
             wanted.append(
                 f"content:{_quote(beginning)}"
@@ -239,6 +277,18 @@ def _find_hits(query: Query, languages: Sequence[str]) -> str:
                 else f"content:/{folded}.{{0,{most_added(beginning)}}}/"
             )
     return " OR ".join(wanted[:_MOST_FORMS]) or "*:*"
+
+
+def build_spelling_parameters() -> dict[str, Any]:
+    """The parameters of a query for words that are spelled alike: its answer marks them in titles and texts."""
+    marked = {
+        **_highlighting(Everything(), ()),
+        "hl.fl": "title,content",
+        "hl.snippets": 10,
+        "hl.defaultSummary": "false",
+    }
+    del marked["hl.q"]
+    return {"fl": "id", "rows": _SPELLED_ROWS, "defType": "lucene", **marked}
 
 
 def _highlighting(query: Query, languages: Sequence[str]) -> dict[str, Any]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+import orjson
 import pysolr
 
 from searchcrawl import clock
 from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
-from searchcrawl.index.receiver import Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
+from searchcrawl.index.receiver import HIT_END, HIT_START, Batch, Hit, IndexEntry, Receipt, SearchAnswer, SearchQuery
 from searchcrawl.index.sanitising import format_number
-from searchcrawl.index.solr.query import build_parameters, find_value_field
+from searchcrawl.index.solr.query import build_parameters, build_spelling_parameters, find_value_field
 from searchcrawl.index.solr.transport import Refused, SolrSession, hide_secrets, misconfigured
 from searchcrawl.index.solr.update import SolrUpdates
 from searchcrawl.index_fields import FIELDS, LANGUAGES, attribute_type
@@ -34,6 +36,7 @@ _PROBE_SECONDS: Final = 5.0
 _REPLAYING: Final = 0
 #: What the Config API calls the update log.
 _UPDATE_LOG: Final = "updateHandlerupdateLog"
+_MARKED: Final = re.compile(f"{HIT_START}(\\w+){HIT_END}")
 _BETWEEN_SNIPPETS: Final = " … "
 
 logger = logging.getLogger(__name__)
@@ -160,6 +163,14 @@ class SolrReceiver:
             hits=[_build_hit(stored, found.highlighting) for stored in found.docs],
             facets={name: _read_counts(name, counts.get(find_value_field(name), ())) for name in query.facets},
         )
+
+    def find_spellings(self, word: str) -> Sequence[str]:
+        """Words of the index that may be spelled like one that it does not have (SpellingIndex)."""
+        if not word.isalnum():
+            return []
+        found = self._select(f"title:{word.lower()}~2 OR content:{word.lower()}~2", **build_spelling_parameters())
+        marked = _MARKED.findall(str(orjson.dumps(found.highlighting), "utf-8"))
+        return sorted({word.lower() for word in marked})
 
     def _find_languages(self) -> list[str]:
         """The languages of LANGUAGES that documents of the index have, as of a minute ago at most."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 
 import pytest
 
@@ -15,11 +16,18 @@ from searchcrawl.index.query import (
     find_other_prefixes,
     parse,
     positive_terms,
+    to_words,
 )
+from searchcrawl.index.ranges import Range, read_range
 
 
 def word(text: str, field: str | None = None) -> Term:
     return Term(text=text, field=field)
+
+
+def at(*parts: int) -> datetime:
+    year, month, day, hour = (*parts, 0)[:4]
+    return datetime(year, month, day, hour, tzinfo=UTC)
 
 
 def phrase(text: str, field: str | None = None) -> Term:
@@ -157,9 +165,83 @@ def test_positive_terms_when_some_are_excluded_then_only_the_others_are_told() -
 def test_parse_when_attributes_are_known_then_their_names_may_stand_before_a_colon() -> None:
     attributes = {"dc.size": "dc.size_l", "x-y": "X-Y_s", "title": "title_s"}
 
-    assert parse("DC.Size:3", attributes) == word("3", "dc.size_l")
+    assert parse("DC.Size:3", attributes) == Range(field="dc.size_l", low=3, high=3, typed="3")
     assert parse('x-y:"a b"', attributes) == phrase("a b", "X-Y_s")
     # What every document has goes before.
     assert parse("title:a", attributes) == word("a", "title")
     assert parse("dc.size:3") == word("dc.size:3")
     assert find_other_prefixes('a title:b -DC.size:3 x-y:"c" http://a.example/ d:') == {"dc.size", "x-y", "http"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("vacu*", Term(text="vacu", prefix=True)),
+        ("-vacu*", AllOf(required=(Everything(),), excluded=(Term(text="vacu", prefix=True),))),
+        ("title:vacu*", Term(text="vacu", field="title", prefix=True)),
+        ("full-te*", Term(text="full-te", prefix=True)),
+        ('"vacu*"', Term(text="vacu*", phrase=True)),
+        ("va*cu", Term(text="va*cu")),
+        ("va*cu*", Term(text="va*cu*")),
+        ("vacu**", Term(text="vacu**")),
+        ("vacu-*", Term(text="vacu-*")),
+        ("東京*", Term(text="東京")),
+        ("depth:1..3", Range(field="depth", low=1, high=3, typed="1..3")),
+        ("depth:..", Range(field="depth", typed="..")),
+        ("depth:a..3", Range(field="depth", fault="'a' is no number", typed="a..3")),
+        (
+            "Modified:2025-01..2025-06",
+            Range(
+                field="last_modified",
+                low=datetime(2025, 1, 1, tzinfo=UTC),
+                high=datetime(2025, 7, 1, tzinfo=UTC),
+                is_below=True,
+                typed="2025-01..2025-06",
+            ),
+        ),
+        ("title:1..3", Term(text="1..3", field="title")),
+        ("from..to", Term(text="from..to")),
+    ],
+)
+def test_parse_when_a_word_ends_with_a_star_or_is_a_range_then_the_tree_says_it(words: str, expected: Query) -> None:
+    assert parse(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "is_below"),
+    [
+        ("2024-02", at(2024, 2, 1), at(2024, 3, 1), True),
+        ("2024-12", at(2024, 12, 1), at(2025, 1, 1), True),
+        ("2024", at(2024, 1, 1), at(2025, 1, 1), True),
+        ("2024-2-29", at(2024, 2, 29), at(2024, 3, 1), True),
+        ("..2024-02-28", None, at(2024, 2, 29), True),
+        ("2024-02-28T12:00..", at(2024, 2, 28, 12), None, False),
+        ("2024-02-28T12:00+02:00", at(2024, 2, 28, 10), at(2024, 2, 28, 10), False),
+        ("2023-02-29", "no date", None, False),
+        ("9999", "no date", None, False),
+        ("0000..", "no date", None, False),
+        ("1..2..3", "no date", None, False),
+    ],
+)
+def test_range_when_its_ends_are_years_months_or_days_then_they_are_meant_as_a_whole(
+    text: str, low: datetime | str | None, high: datetime | None, is_below: bool
+) -> None:
+    found = read_range("last_modified", text)
+
+    if isinstance(low, str):
+        assert low in found.fault
+        return
+    wanted = [None if each is None else each.replace(tzinfo=UTC) for each in (low, high)]
+    assert (found.fault, [found.low, found.high], found.is_below) == ("", wanted, is_below)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ['one "two words" -three title:four', "a OR b", "vacu* depth:1..3", "size:2.. -due:2025-01", "*", "-a", "x:y"],
+)
+def test_to_words_when_a_tree_is_written_then_it_is_read_as_the_same_tree(words: str) -> None:
+    attributes = {"size": "size_l", "due": "due_dt"}
+
+    written = to_words(parse(words, attributes), {field: name for name, field in attributes.items()})
+
+    assert parse(written, attributes) == parse(words, attributes)

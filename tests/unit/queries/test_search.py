@@ -98,6 +98,9 @@ def test_search_when_a_document_is_found_then_its_hit_has_the_promised_shape() -
             }
         ],
         "facets": {"host": {"a.example": 7}},
+        "facet_names": {"host": {}},
+        "suggestion": None,
+        "notes": [],
     }
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from searchcrawl.exceptions import ConfigurationError, InvalidFile, NotAvailableYet
+from searchcrawl.exceptions import ConfigurationError, InvalidFile
 from searchcrawl.rules.attribute_values import Mapped
-from searchcrawl.sources.attribute_table import map_index_fields
+from searchcrawl.sources.attribute_table import choose_shown_names, map_index_fields
 from searchcrawl.sources.config import Source
 from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys
 from searchcrawl.sources.loading import build_attribute_map, load_project, load_source, load_sources
@@ -129,11 +129,45 @@ def test_attributes_when_a_table_is_wrong_then_its_file_and_key_are_named(root: 
     assert message in refusal(root)
 
 
-def test_attributes_when_values_are_given_display_names_then_not_available_yet(root: Path) -> None:
-    write(root, '"meta:a" = "b"\n[attributes.values]\nx = 1')
+def test_a7_values_when_they_have_display_names_then_that_of_the_language_is_chosen(root: Path) -> None:
+    write(
+        root,
+        """"meta:c" = "Color"
+[attributes.values.Color]
+red = "Red!"
+"#00f" = {name = "Blue", de = "Blau", "PT-br" = "Azul"}
+green = {fr = "Vert"}
+[attributes.values.Language]
+de = "German"
+""",
+    )
+    tables = [loaded(root).attributes]
 
-    with pytest.raises(NotAvailableYet, match="not available yet"):
-        loaded(root)
+    shown = {language: choose_shown_names(tables, language) for language in ("", "de-at", "pt-br", "pt", "fr")}
+
+    language = {"language": {"de": "German"}}
+    assert shown == {
+        "": {"color": {"red": "Red!", "#00f": "Blue"}, **language},
+        "de-at": {"color": {"red": "Red!", "#00f": "Blau"}, **language},
+        "pt-br": {"color": {"red": "Red!", "#00f": "Azul"}, **language},
+        "pt": {"color": {"red": "Red!", "#00f": "Blue"}, **language},
+        "fr": {"color": {"red": "Red!", "#00f": "Blue", "green": "Vert"}, **language},
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ("x = 1", "attributes.values.x: must be a table (got 1)"),
+        ("x.a = 1", "attributes.values.x.a"),
+        ("x.a.german = 'A'", "attributes.values.x.a"),
+        ('"a b".a = "A"', "must be at most 64 letters, digits"),
+    ],
+)
+def test_a7_values_when_they_are_no_display_names_then_refused(root: Path, values: str, expected: str) -> None:
+    write(root, f'"meta:a" = "b"\n[attributes.values]\n{values}')
+
+    assert expected in refusal(root)
 
 
 def test_types_when_two_sources_differ_then_both_are_refused_and_each_names_the_other(root: Path) -> None:

@@ -295,7 +295,8 @@ def test_load_source_when_a_value_is_wrong_then_one_line_says_so(root: Path, add
         ('type = "mail"\n' + GOOD, ['sources/demo.toml: type: not available yet (got "mail")']),
         ('type = "ftp"\n' + GOOD, ['sources/demo.toml: type: must be "web" (got "ftp")']),
         ('name = "x"\n' + GOOD, ["sources/demo.toml: name: unknown key"]),
-        ('groups = ["a"]\n' + GOOD, ["sources/demo.toml: groups: not available yet"]),
+        ('collection = "a"\n' + GOOD, ["sources/demo.toml: collection: not available yet"]),
+        ('groups = [""]\n' + GOOD, ['sources/demo.toml: groups: must be 1 to 100 printable characters (got "")']),
         ('mode = "index"\ntest = "yes"\n' + GOOD, [
             'sources/demo.toml: mode: must be "accept", "examine" or "index_only" (got "index")',
             'sources/demo.toml: test: must be true or false (got "yes")',

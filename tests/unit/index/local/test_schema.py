@@ -23,6 +23,7 @@ EXISTING = [
     "language text", "checksum text", "title_exact text", "description_exact text", "author_exact text",
     "subject_exact text", "depth i64", "content_length i64", "crawl_version i64", "last_modified date",
     "first_seen date", "crawled_at date", "attribute_words json_object", "attributes json_object",
+    "ranges json_object",
 ]  # fmt: skip
 
 

@@ -1,0 +1,117 @@
+"""Why a query finds nothing, and what it may have meant: on both indexes (interface: ``notes``, ``suggestion``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.index.local.receiver import LocalReceiver
+from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
+from searchcrawl.items import IndexedDocument
+from searchcrawl.queries.search import search
+
+pytestmark = pytest.mark.solr
+
+TEXTS = ("the vacuum pump", "an oracle on demand", "Bibliothèque municipale", "vacuum chambers and oracles")
+FIELDS = {"size": "size_l", "color": "color_s", "mimetype": "mimetype", "title": "title"}
+
+
+@pytest.fixture(params=["local", "solr"])
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchIndex]:
+    if request.param == "solr":
+        yield request.getfixturevalue("solr_receiver")
+        return
+    receiver = LocalReceiver(tmp_path / "index")
+    yield receiver
+    receiver.close()
+
+
+def tell(index: SearchIndex) -> None:
+    documents = [
+        IndexedDocument(
+            id=f"site:{number}",
+            fields={"url": f"http://a.test/{number}", "source": "site", "groups": ["press"], "content": text,
+                    "size_l": number, "mimetype": "text/html"},
+        )
+        for number, text in enumerate(TEXTS)
+    ]  # fmt: skip
+    assert all(
+        each.accepted for each in index.deliver(Batch(number=1, source="site", crawl_version=1, documents=documents))
+    )
+    index.commit()
+
+
+def ask(index: SearchIndex, query: SearchQuery | str) -> tuple[list[str], str | None]:
+    query = SearchQuery(words=query) if isinstance(query, str) else query
+    answer = search(index, query, fields=FIELDS)
+    assert (answer["total"] == 0) == bool(answer["notes"])
+    return answer["notes"], answer["suggestion"]
+
+
+def test_notes_when_a_query_finds_nothing_then_they_say_why_and_something_like_it_is_suggested(
+    index: SearchIndex,
+) -> None:
+    tell(index)
+
+    asked = {
+        words: ask(index, words)
+        for words in (
+            "vacuum", "on", "on the", "", "vacum", "VACUMM pump", "vacuum zzzzqqqq", "zzzzqqqq", "vacuum oracle municipale",
+            "size:many", "sise:3 vacuum", "bibliotheque", "biblotheque", "modified:2030..", '"pump vacuum"', "vacuum -pump -chambers",
+        )
+    }  # fmt: skip
+
+    # One index has words without accents, the other as they are written.
+    notes, suggested = asked["biblotheque"]
+    asked["biblotheque"] = (notes, (suggested or "").replace("è", "e"))
+    stop = "only stop words, which are in no index: "
+    assert asked == {
+        "vacuum": ([], None),
+        "on": ([f"{stop}on"], None),
+        "on the": ([f"{stop}on, the"], None),
+        "": (["there is no word to look for"], None),
+        "vacum": (["no document has vacum"], "vacuum"),
+        "VACUMM pump": (["no document has VACUMM"], "vacuum pump"),
+        "vacuum zzzzqqqq": (["no document has zzzzqqqq"], "vacuum"),
+        "zzzzqqqq": (["no document has zzzzqqqq"], None),
+        "vacuum oracle municipale": (["no document has all of this, although each part alone is found"], None),
+        "size:many": (["size: 'many' is no number"], None),
+        "sise:3 vacuum": (
+            ["unknown field: sise (did you mean size?); it was looked for as text", "no document has sise:3"],
+            "vacuum",
+        ),
+        "bibliotheque": ([], None),
+        "biblotheque": (["no document has biblotheque"], "bibliotheque"),
+        "modified:2030..": (["no document has last_modified:2030.."], None),
+        '"pump vacuum"': (['no document has "pump vacuum"'], None),
+        "vacuum -pump -chambers": (["no document has all of this, although each part alone is found"], None),
+    }
+
+
+def test_notes_when_filters_leave_nothing_then_they_are_named(index: SearchIndex) -> None:
+    empty = ask(index, "vacuum")
+    tell(index)
+
+    asked = [
+        ask(index, SearchQuery(words="vacuum", **limits))
+        for limits in (
+            {"source": "other"},
+            {"groups": ["press"]},
+            {"groups": ["staff"]},
+            {"filters": [("mimetype", "text/html")]},
+            {"filters": [("size", "1")]},
+            {"filters": [("mimetype", "text/html"), ("size", "9")]},
+        )
+    ]
+
+    assert empty == (["the index has no documents"], None)
+    assert asked == [
+        (["there is no document with source other"], None),
+        ([], None),
+        (["there is no document with group staff"], None),
+        ([], None),
+        (["no document has vacuum, with size 1"], None),
+        (["there is no document with mimetype text/html and size 9"], None),
+    ]
