@@ -44,6 +44,7 @@ def prepare_site(work: Path) -> Path:
 
 
 def unpacked(work: Path, name: str) -> Path:
+    """The folder below ``work`` with what a package holds; it is downloaded and unpacked the first time."""
     target = work / "unpacked" / name
     if target.is_dir():
         return target

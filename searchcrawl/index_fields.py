@@ -39,6 +39,7 @@ class IndexField:
     split into words besides. ``has_whole_values``: filters, facets and orders may name it. ``is_unique``:
     nearly every document has another value. ``is_fixed``: one of the eight attributes that every document has;
     ``other_spellings`` are what else a source may call it. ``is_returned``: part of the answer to a query.
+    ``is_asked_for``: queries and filters may be about it; another one is only kept.
     """
 
     name: str
@@ -53,6 +54,7 @@ class IndexField:
     is_unique: bool = False
     is_fixed: bool = False
     is_returned: bool = True
+    is_asked_for: bool = True
     other_spellings: tuple[str, ...] = ()
 
 
@@ -96,6 +98,13 @@ FIELDS: Final = (
         is_fixed=True,
     ),
     IndexField("checksum", Kind.NAME, "the SHA-256 of what is indexed, in hexadecimal digits", is_unique=True),
+    IndexField(
+        "text_signature",
+        Kind.NAME,
+        "what tells whether its text differs from that of another document in a few words; none for a short text",
+        has_whole_values=False,
+        is_asked_for=False,
+    ),
     IndexField("content_length", Kind.NUMBER, "the size of the fetched body in bytes"),
     IndexField(
         "crawl_version",
@@ -153,7 +162,7 @@ LANGUAGE_FIELDS: Final = tuple(
     for name, weight in (("title", 1.0), ("content", 0.4))
 )
 
-NAMES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NAME)
+NAMES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NAME and field.is_asked_for)
 NUMBERS: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NUMBER)
 DATES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.DATE)
 #: Each text field, and how much a hit there counts.

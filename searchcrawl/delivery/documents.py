@@ -19,6 +19,7 @@ from searchcrawl.cache.segment import Place
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.index_fields import FORMS, LANGUAGES, find_language_field
 from searchcrawl.items import IndexedDocument
+from searchcrawl.rules import near_copies
 from searchcrawl.rules.display import DisplayMap
 from searchcrawl.run import Run
 from searchcrawl.store.batches import batch_table
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 #: How much text a request to the index has (5 to 10 MB in all).
 _CHARACTERS: Final = 5_000_000
 _ROWS: Final = 500
+#: Fields that the record has as the index gets them.
+_OF_PAGE: Final = ("title", "content", "description", "author", "subject", "language")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +76,12 @@ def build_indexed_document(
         "source": source,
         "host": urls.host(url) if url == row.url else urls.parse(url).host,
         "depth": row.depth,
-        "title": record.get("title"),
-        "content": record.get("content"),
-        "description": record.get("description"),
-        "author": record.get("author"),
-        "subject": record.get("subject"),
+        **{name: record.get(name) for name in _OF_PAGE},
         "mimetype": row.mimetype,
-        "language": record.get("language"),
         "last_modified": clock.from_http_date(row.last_modified),
         "content_length": row.content_length,
         "checksum": row.fields_digest.hex(),
+        "text_signature": near_copies.sign(record.get("content") or ""),
         "first_seen": clock.from_ms(row.first_seen_ms),
         "crawled_at": clock.from_ms(row.last_fetched_ms),
         "duplicates": _show_copies(duplicates, display),

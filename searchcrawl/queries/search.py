@@ -13,6 +13,7 @@ from searchcrawl.exceptions import ConfigurationError, InvalidFile, StoreError, 
 from searchcrawl.index.query import find_other_prefixes
 from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
+from searchcrawl.queries.near_hits import Collapses, search_grouped
 from searchcrawl.queries.search_notes import Explanation, explain_nothing
 from searchcrawl.sources.attribute_table import choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
@@ -39,6 +40,7 @@ def search(
     *,
     fields: Mapping[str, str] | None = None,
     shown: Mapping[str, Mapping[str, str]] | None = None,
+    collapses: Collapses | None = None,
 ) -> dict[str, Any]:
     """The answer to a query; words that were found are between HIT_START and HIT_END in the snippets.
 
@@ -46,14 +48,15 @@ def search(
     texts for values of attributes (``read_shown_names``): ``facet_names`` has those of the facets.
 
     ``fields`` are those of the index by the lower-case names that filters, order and facets may have
-    (``map_index_fields``); without it the query has the names of the index. Raises UnknownAttribute,
-    UnsupportedByIndex, IndexUnavailable, IndexMisconfigured.
+    (``map_index_fields``); without it the query has the names of the index. ``collapses`` tells of which
+    sources near copies are brought together; without it of none. Raises UnknownAttribute, UnsupportedByIndex,
+    IndexUnavailable, IndexMisconfigured.
     """
     if not isinstance(receiver, SearchIndex):
         raise UnsupportedByIndex(f"{type(receiver).__name__} cannot be searched")
     query = replace(query, sort=None) if query.sort in _BY_SCORE else query
     asked = query if fields is None else _translate_names(query, fields)
-    answer = receiver.search(asked)
+    answer = receiver.search(asked) if collapses is None else search_grouped(receiver, asked, collapses)
     facets = {name: dict(answer.facets.get(field, {})) for name, field in zip(query.facets, asked.facets, strict=True)}
     explanation = Explanation([])
     if answer.total == 0:

@@ -297,7 +297,9 @@ class Tables(Table):
     content: Content = Field(
         default_factory=Content, description="What of a page's text is indexed, and in which language it is."
     )
-    copies: Copies = Field(default_factory=Copies, description="Which documents are copies of each other.")
+    copies: Copies = Field(
+        default_factory=Copies, description="Which documents are copies of each other, and what becomes of near copies."
+    )
     attributes: Attributes = Field(
         default_factory=Attributes,
         description='Further keys map a value of the page to an attribute: `"meta:NAME"`, `"header:NAME"` or '

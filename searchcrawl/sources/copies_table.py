@@ -18,11 +18,24 @@ def _check_scope(text: str) -> str:
     return text
 
 
+def _check_near(text: str) -> str:
+    if text == "remove":
+        refuse_until_later()
+    if text not in {"group", "off"}:
+        refuse('must be "group" or "off"')
+    return text
+
+
 class Copies(Table):
-    """Which documents are copies of each other (F2)."""
+    """Which documents are copies of each other, and what becomes of near copies (F2, F6)."""
 
     scope: Annotated[str, Privacy.PUBLIC, Check(_check_scope, '`"source"` or `"off"`')] = Field(
         "source",
         description="Documents of the source with the same text, title and other indexed fields are copies: one is indexed, and lists "
         "the URLs of the others. With `off` each is indexed; canonical links count all the same.",
+    )
+    near: Annotated[str, Privacy.PUBLIC, Check(_check_near, '`"group"` or `"off"`')] = Field(
+        "group",
+        description="What becomes of near copies, whose texts differ in a few words: with `group` a search shows the best hit of "
+        "them and lists the URLs of the others with it, with `off` each is a hit.",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -69,7 +70,33 @@ def _join(number: int) -> Story:
     return story
 
 
-STORIES: dict[str, Story] = {"orders": _orders, "few": _join(10), "hundreds": _join(COPIES)}
+def _near(project: CrawlProject) -> list[Run]:
+    """Two editions of a page: one hit, and two once the source file says so, without a crawl."""
+    site, text = project.site, " ".join(f"word{each} of the manual rarely differs," for each in range(120))
+    project.edit(**source(site, HOST))
+    editions = {name: page("Manual", text=f"{text} {name}") for name in ("one", "other/second")}
+    site.set_page(HOST, "/", page("start", *(f"/{name}.html" for name in editions)))
+    site.set_pages(HOST, {f"/{name}.html": body for name, body in editions.items()})
+    crawled = run(project)
+    found = [_search(project, "word7")]
+    project.edit(**source(site, HOST), copies={"near": "off"})
+    found.append(_search(project, "word7"))
+    url = site.url(HOST, "/one.html")
+    assert found[0] == {url: [site.url(HOST, "/other/second.html")]} or found[0] == {
+        site.url(HOST, "/other/second.html"): [url]
+    }
+    assert found[1] == {url: [], site.url(HOST, "/other/second.html"): []}
+    assert set(crawled.codes.values()) == {200}
+    return [crawled]
+
+
+def _search(project: CrawlProject, words: str) -> dict[str, list[str]]:
+    answer = json.loads(project.command("search", words, "--json").stdout)
+    assert answer["total"] == 2
+    return {hit["url"]: hit["duplicates"] for hit in answer["hits"]}
+
+
+STORIES: dict[str, Story] = {"orders": _orders, "near": _near, "few": _join(10), "hundreds": _join(COPIES)}
 
 
 @pytest.mark.matrix
@@ -88,6 +115,13 @@ def test_copies_when_the_best_comes_last_then_it_is_the_document_and_lists_the_o
     assert set(off.codes.values()) == {200}
     assert (on.codes, on.versions.keys(), on.listed) == (first.codes, first.versions.keys(), first.listed)
     assert (off.counts["indexed"], on.counts["indexed"]) == (0, 0)
+
+
+@pytest.mark.matrix
+def test_near_copies_when_they_are_found_then_they_are_one_hit_until_the_source_file_says_otherwise(tell: Tell) -> None:
+    [crawled] = tell("near")
+
+    assert crawled.counts["indexed"] == 3
 
 
 def test_documents_when_hundreds_become_one_then_none_is_taken_for_a_copy(tell: Tell) -> None:

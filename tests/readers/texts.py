@@ -13,6 +13,7 @@ from searchcrawl.index.query import find_other_prefixes, parse
 from searchcrawl.index.sanitising import clean_fields, cut_bytes, find_id_fault, parse_number
 from searchcrawl.items import Page
 from searchcrawl.rules.attribute_values import AttributeMap, Mapped
+from searchcrawl.rules.near_copies import PLACES, NearGroups, count_equal_places, sign
 from searchcrawl.rules.new_content import KnownLines, NewContent
 from searchcrawl.rules.page_words import split_words, words_of
 from searchcrawl.rules.turned_pages import PageWords, Sketch
@@ -98,6 +99,15 @@ def compared(given: bytes) -> None:
     signature = Signature.between(sample, sample)
     if signature is not None:
         signature.matches(page, asked=URL)
+
+
+@declare(*_WORDS, "r", most=BODY)
+def near_copies(given: bytes) -> None:
+    text = given.decode("utf-8", "surrogateescape")
+    signature = sign(text)
+    assert count_equal_places(signature, signature) == (PLACES if signature else 0)
+    count_equal_places(text, signature)
+    NearGroups().add(1, signature)
 
 
 @declare(*DATES, "1e", "1e999", "0x1", "inf", "nan", "²", "٣", "{n}", "2024/01/01", "2024", "2024-01")

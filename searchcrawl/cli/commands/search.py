@@ -17,6 +17,7 @@ from searchcrawl.cli.output import console_for_answers, print_note, print_object
 from searchcrawl.index.opening import use_index
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.queries import search
+from searchcrawl.queries.near_hits import SourceOptions
 from searchcrawl.sources.loading import require_source_file
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ class Command(BaseCommand):
         fields = search.read_known_fields(project, query)
         shown = search.read_shown_names(project, query, opts.language or _read_language())
         with use_index(project) as index:
-            found = search.search(index, query, fields=fields, shown=shown)
+            collapses = SourceOptions(project).collapses
+            found = search.search(index, query, fields=fields, shown=shown, collapses=collapses)
             found["notes"] += search.check_groups(project, query.groups)
             found["notes"] += search.explain_index(project, index, query.source)
         if opts.json:

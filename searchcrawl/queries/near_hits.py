@@ -1,0 +1,96 @@
+"""Near copies among the hits of a query: those of a better hit are listed with it, and are no hits of their own (F6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from searchcrawl.exceptions import ConfigurationError, UnknownSource
+from searchcrawl.index.receiver import Hit, SearchAnswer, SearchIndex, SearchQuery
+from searchcrawl.rules.near_copies import NearGroups
+from searchcrawl.sources.loading import load_source
+from searchcrawl.sources.project import Project
+
+logger = logging.getLogger(__name__)
+
+#: Among so many hits near copies are brought together. Where nearly all of these are near copies, fewer are shown than are
+#: asked for.
+_MOST_HITS: Final = 1_000
+#: So many more hits than are to be shown are asked for at first, and this share of them.
+_SPARE: Final = 5
+_SPARE_SHARE: Final = 4
+
+#: Whether near copies among the hits of a source are brought together.
+Collapses = Callable[[str], bool]
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The hits of an answer in their groups: each shown one with its near copies."""
+
+    shown: list[Hit]
+    near: dict[str, list[Hit]]
+
+
+class SourceOptions:
+    """What the source files of a project say of near copies; each is read when one of its documents needs it."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._known: dict[str, bool] = {}
+
+    def collapses(self, source: str) -> bool:
+        """Whether near copies of a source are brought together; so are those of a source whose file cannot be read."""
+        if source not in self._known:
+            try:
+                self._known[source] = load_source(self._project, source).copies.near != "off"
+            except (ConfigurationError, UnknownSource) as error:
+                logger.debug("near copies of %s are brought together: %s", source, error)
+                self._known[source] = True
+        return self._known[source]
+
+
+def search_grouped(index: SearchIndex, query: SearchQuery, collapses: Collapses) -> SearchAnswer:
+    """The answer of the index to a query, with near copies listed among the ``duplicates`` of the best of them.
+
+    What counts are the hits from the first one on, so that pages of an answer do not depend on each other. ``total`` and
+    the facets count all documents.
+    """
+    wanted = query.start + query.rows
+    if query.rows < 1 or wanted > _MOST_HITS:
+        return index.search(query)
+    asked = min(wanted + max(_SPARE, wanted // _SPARE_SHARE), _MOST_HITS)
+    while True:
+        answer = index.search(replace(query, start=0, rows=asked))
+        found = _group(answer.hits, collapses)
+        if len(found.shown) >= wanted or len(answer.hits) < asked or asked == _MOST_HITS:
+            break
+        asked = min(2 * asked, _MOST_HITS)
+    shown = found.shown[query.start : wanted]
+    return replace(answer, hits=[_list_near(hit, found.near.get(hit.id, [])) for hit in shown])
+
+
+def _group(hits: Sequence[Hit], collapses: Collapses) -> _Groups:
+    by_source: dict[str, NearGroups] = {}
+    found = _Groups([], {})
+    for number, hit in enumerate(hits):
+        source = str(hit.fields.get("source", ""))
+        near = by_source.setdefault(source, NearGroups())
+        first = near.add(number, str(hit.fields.get("text_signature", "")))
+        if first != number and collapses(source):
+            found.near.setdefault(hits[first].id, []).append(hit)
+        else:
+            found.shown.append(hit)
+    return found
+
+
+def _list_near(hit: Hit, near: list[Hit]) -> Hit:
+    """The hit with the URLs of its near copies, and of their copies, after those of its own."""
+    if not near:
+        return hit
+    listed = [*hit.fields.get("duplicates", ())]
+    for other in near:
+        listed += [other.fields.get("url", ""), *other.fields.get("duplicates", ())]
+    return replace(hit, fields={**hit.fields, "duplicates": list(dict.fromkeys(filter(None, listed)))})

@@ -1,0 +1,119 @@
+"""Near copies: texts that differ in a few words (F6). A signature for each text, and the groups of texts that are near.
+
+A signature is a minhash (Broder 1997) in one permutation with b-bit values (Li and König 2010): the text is cut into
+pieces where its own letters say so, each piece has a hash, and of the hashes that fall into a place the smallest is kept.
+The share of equal places is about the share of pieces that two texts have in common. Threshold and letters were chosen on
+one half of the pairs of ``benchmarks/near_copies.py``, and measured on the other.
+
+A signature takes time that grows with the text alone, and so does the search for near ones: it looks at a bounded number
+of earlier texts that agree in one of the bands of places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import xxhash
+
+#: How many places a signature has, a byte each.
+PLACES: Final = 64
+#: Texts are near copies if so many places are equal.
+NEAR_PLACES: Final = 53
+#: Texts with fewer pieces have no signature: a name in them that differs is a large part of them.
+_LEAST_PIECES: Final = 64
+#: So many places are a band. Near signatures are equal in one of the twelve bands at least: they differ in eleven places at most.
+_BAND: Final = 5
+#: So many earlier texts are compared in each band: whatever texts look like, a comparison takes constant time.
+_MOST_IN_BAND: Final = 32
+#: Of another version, signatures cannot be compared.
+_VERSION: Final = "1"
+_UNSET: Final = 1 << 64
+
+
+def _build_cuts() -> bytes:
+    """Letters in lower case; a piece ends at an r, and at some bytes of letters that are not Latin."""
+    table = bytearray(range(256))
+    table[ord("A") : ord("Z") + 1] = b"abcdefghijklmnopqrstuvwxyz"
+    for ending in (*b"rR", 0x81, 0x84, 0x92, 0xA7, 0xB5):
+        table[ending] = ord("\n")
+    return bytes(table)
+
+
+_CUTS: Final = _build_cuts()
+
+
+def sign(text: str) -> str:
+    """The signature of a text, in hexadecimal digits after its version; empty for a text that is too short."""
+    pieces = text.encode("utf-8", "surrogatepass").translate(_CUTS).split(b"\n")
+    if len(pieces) < _LEAST_PIECES:
+        return ""
+    least = [_UNSET] * PLACES
+    for number in map(xxhash.xxh3_64_intdigest, pieces):
+        place = number % PLACES
+        least[place] = min(least[place], number)
+    for place in range(PLACES - 1, -PLACES - 1, -1):
+        if least[place] == _UNSET:
+            # Into which no hash fell, has that of the next place (Shrivastava and Li 2014).
+            least[place] = least[place + 1 if place + 1 < PLACES else 0]
+    return _VERSION + bytes([number >> 8 & 255 for number in least]).hex()
+
+
+def count_equal_places(one: str, other: str) -> int:
+    """In how many places two signatures are equal; 0 where one of them is none of this version."""
+    first, second = _read(one), _read(other)
+    return 0 if first is None or second is None else _count_equal(first, second)
+
+
+def are_near(one: str, other: str) -> bool:
+    """Whether two texts are near copies of each other, by their signatures."""
+    return count_equal_places(one, other) >= NEAR_PLACES
+
+
+class NearGroups:
+    """Groups of texts by their signatures, which come in the order of their rank.
+
+    The first text of a group stands for it, and all others are near to that one: being near is not handed on.
+    """
+
+    def __init__(self) -> None:
+        self._bands: dict[bytes, list[int]] = {}
+        self._first: list[tuple[int, bytes]] = []
+
+    def add(self, number: int, signature: str) -> int:
+        """The number of the text that stands for this one: that of an earlier text, or its own."""
+        values = _read(signature)
+        if values is None:
+            return number
+        candidates = {at for band in _split(values) for at in self._bands.get(band, ())}
+        for at in sorted(candidates):
+            first, known = self._first[at]
+            if _count_equal(values, known) >= NEAR_PLACES:
+                return first
+        for band in _split(values):
+            held = self._bands.setdefault(band, [])
+            if len(held) < _MOST_IN_BAND:
+                held.append(len(self._first))
+        self._first.append((number, values))
+        return number
+
+
+def _read(signature: str) -> bytes | None:
+    """The places of a signature; None without one, and for one of another version."""
+    if len(signature) != 1 + 2 * PLACES or not signature.startswith(_VERSION):
+        return None
+    try:
+        return bytes.fromhex(signature[1:])
+    except ValueError:
+        return None
+
+
+def _split(values: bytes) -> Iterator[bytes]:
+    """The bands, each after its number."""
+    for start in range(0, PLACES - _BAND + 1, _BAND):
+        yield bytes([start]) + values[start : start + _BAND]
+
+
+def _count_equal(one: bytes, other: bytes) -> int:
+    differing = int.from_bytes(one) ^ int.from_bytes(other)
+    return differing.to_bytes(PLACES).count(0)
