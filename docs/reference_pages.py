@@ -21,6 +21,11 @@ from pydantic_core import PydanticUndefined
 from searchcrawl.cli import commands, later
 from searchcrawl.cli.command import Command
 from searchcrawl.codes import Code, CodeClass
+from searchcrawl.convert import archive_reader, document_converter
+from searchcrawl.convert.converter import MAX_CHARACTERS, MAX_FILE_MEMORY_BYTES
+from searchcrawl.convert.formats import BY_ENDING
+from searchcrawl.convert.pdf_converter import MAX_PAGES
+from searchcrawl.convert.registry import CONVERTERS
 from searchcrawl.counters import COUNTS
 from searchcrawl.exit_codes import Exit
 from searchcrawl.index_fields import ATTRIBUTE_FIELDS, FIELDS, LANGUAGE_FIELDS, Kind
@@ -38,6 +43,7 @@ from searchcrawl.store.states import (
 )
 from searchcrawl.store.urls.url_state import UrlState
 from searchcrawl.store.views import VIEWS
+from searchcrawl.worker_pool import MAX_MEMORY_BYTES, TIMEOUT_SECONDS
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 #: A key that ends so has this unit.
@@ -235,6 +241,32 @@ def code_page() -> str:
     return "\n".join([*_grid(columns, rows), "## Classes", "", members_page(CodeClass)])
 
 
+def format_page() -> str:
+    """A line for each converter: its types, and the endings of files that it is found by where nothing says a type."""
+    rows = []
+    for converter in CONVERTERS:
+        endings = sorted(ending for ending, mimetype in BY_ENDING.items() if mimetype in converter.mime_types)
+        types = ", ".join(f"`{mimetype}`" for mimetype in converter.mime_types)
+        rows.append((converter.name, types, ", ".join(f"`.{ending}`" for ending in endings)))
+    return "\n".join(_grid(("read by", "types", "endings"), rows))
+
+
+def limits_page() -> str:
+    """The limits on one file."""
+    rows = [
+        ("time", f"{TIMEOUT_SECONDS:g} seconds"),
+        ("memory", f"{MAX_FILE_MEMORY_BYTES >> 20} MB, of large HTML pages {MAX_MEMORY_BYTES >> 20} MB"),
+        ("text", f"{MAX_CHARACTERS:,} characters"),
+        ("pages of a PDF", f"{MAX_PAGES:,}"),
+        ("an office file, unpacked", f"{document_converter.MAX_UNPACKED_BYTES >> 20} MB"),
+        ("an archive, unpacked", f"{archive_reader.MAX_UNPACKED_BYTES >> 20} MB"),
+        ("unpacked to packed", f"{archive_reader.MAX_RATIO} to 1"),
+        ("files in an archive", f"{archive_reader.MAX_MEMBERS:,}"),
+        ("archives in each other", str(archive_reader.MAX_DEPTH)),
+    ]
+    return "\n".join(_grid(("what", "at most"), rows))
+
+
 def field_page() -> str:
     """A line for each field of an indexed document."""
     columns = ("field", "kind", "several values", "fixed attribute", "meaning")
@@ -342,6 +374,8 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "later-commands": lambda: ", ".join(f"`{name}`" for name in sorted(later.COMMANDS)),
     "commands": command_page,
     "codes": code_page,
+    "formats": format_page,
+    "limits": limits_page,
     "index-fields": field_page,
     "counters": counter_page,
     "views": view_page,

@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 
 from searchcrawl.commit.cache_pipeline import CachePipeline
 from searchcrawl.composition import compose, compose_dry_run, compose_replay
+from searchcrawl.convert.archive_middleware import ArchiveMiddleware
 from searchcrawl.convert.convert_pipeline import ConvertPipeline
 from searchcrawl.delivery.delivery_extension import DeliveryExtension
 from searchcrawl.documents.checksum_pipeline import BodyDigestPipeline, FieldsDigestPipeline
@@ -66,6 +67,8 @@ _MIDDLEWARES: Final[_Ordered] = (
     (LoginMiddleware, 800),
     (DecompressionMiddleware, 900),
     (ProxyMiddleware, 950),
+    # No request is sent for a file in an archive, so it needs no turn.
+    (ArchiveMiddleware, 970),
     # After the login, whose own requests take their turns first.
     (TurnMiddleware, 990),
     # In a replay: it answers in the place of the download.
@@ -104,7 +107,7 @@ _STORING: Final = frozenset(
 #: Components of a crawl that a replay does without: nothing is requested, and no answer is judged by the network.
 _REQUESTING: Final = frozenset({
     RobotsMiddleware, HeadersMiddleware, ConditionalMiddleware, LoginMiddleware, DecompressionMiddleware,
-    ProxyMiddleware, TurnMiddleware, PlaceholderPagePipeline, SitemapExtension,
+    ProxyMiddleware, ArchiveMiddleware, TurnMiddleware, PlaceholderPagePipeline, SitemapExtension,
 })  # fmt: skip
 
 #: Settings whose components may drop a page without notice, if they are those of a user.

@@ -10,6 +10,7 @@ from typing import Final
 
 _OLE_MARK: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _SECTOR: Final = 512
+_MOMENT: Final = (2024, 3, 5, 10, 0, 0)
 _SMALL: Final = 64
 _NONE: Final = 0xFFFFFFFF
 _END: Final = 0xFFFFFFFE
@@ -22,7 +23,9 @@ def make_zip(members: Mapping[str, bytes]) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
-            archive.writestr(name, content)
+            info = zipfile.ZipInfo(name, _MOMENT)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, content)
     return packed.getvalue()
 
 

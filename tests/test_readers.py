@@ -72,6 +72,8 @@ EXCEPTIONS: Final = {
     "searchcrawl.http.replay_middleware:find_further": "hands answers of the cache on",
     "searchcrawl.login.session:LoginSession.*": "hands URLs and pages on to readers",
     "searchcrawl.convert.conversion_pool:ConversionPool.submit": "hands bodies on to a worker process",
+    "searchcrawl.convert.archive_shelf:ArchiveShelf.*": "hands bodies and headers on to a worker process",
+    "searchcrawl.convert.archive_middleware:ArchiveMiddleware.process_response": "hands bodies on to the shelf",
     "searchcrawl.robots.files:*": "hands bodies on to the parser",
     "searchcrawl.sitemaps.fetching:fetch_sitemap": "hands URLs on to the requests",
     "searchcrawl.sitemaps.queue:build_child": "hands URLs on",

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from searchcrawl.codes import Code
+from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.converter import Converter
 from searchcrawl.convert.data_converter import CSV, JSON
 from searchcrawl.convert.detection import begins_like_binary, detect, refutes
@@ -22,7 +23,7 @@ from searchcrawl.html.file_name import find_file_name
 from searchcrawl.items import Headers
 
 #: Every format that can be read; the first one that recognises a body of unknown type reads it.
-CONVERTERS: Final = (PDF, HTML, XML, DOCUMENTS, MARKUP, JSON, CSV, TEXT)
+CONVERTERS: Final = (PDF, HTML, XML, DOCUMENTS, MARKUP, JSON, CSV, TEXT, ARCHIVE)
 
 _SAYS_NOTHING: Final = frozenset(
     {"", "application/octet-stream", "binary/octet-stream", "unknown/unknown", "application/unknown",

@@ -40,7 +40,7 @@ STATUSES: Final = (400, 401, 403, 404, 410, 451, 500, 503, 599, 799)
 FOLDER: Final = {
     "/broken.pdf": 903,
     "/endless.pdf": 904,
-    "/archive.zip": 908,
+    "/archive.7z": 908,
     "/copy-b.html": 909,
     "/empty.html": 911,
     "/forbidden/x.html": 951,
@@ -101,7 +101,7 @@ def build(site: SiteProcess, elsewhere: dict[str, int]) -> None:
     bodies: dict[str, tuple[bytes, str]] = {
         "/broken.pdf": (make_pdf("cut")[:60], "application/pdf"),
         "/endless.pdf": (make_pdf_of_pages(MAX_PAGES + 1), "application/pdf"),
-        "/archive.zip": (b"PK\x03\x04 an archive", "application/zip"),
+        "/archive.7z": (b"7z\xbc\xaf\x27\x1c an archive", "application/x-7z-compressed"),
         "/pdf.html": (make_pdf("disguised"), "text/html"),
     }
     html = {

@@ -18,7 +18,7 @@ from tests import factories
 
 def handle(body: bytes = b"<title>x", *, redirects: tuple[Hop, ...] = (), **headers: str) -> Document:
     spider: Any = WebSpider(name="x")
-    spider.run = SimpleNamespace(rewriting=Rewriting((), Identity(["sid"])))
+    spider.run = SimpleNamespace(rewriting=Rewriting((), Identity(["sid"])), project=SimpleNamespace(converters={}))
     meta = {"claim": factories.claim(), "redirects": redirects}
     response = Response(
         "http://a.test/page",

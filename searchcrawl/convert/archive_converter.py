@@ -1,0 +1,46 @@
+"""Archives: each file in one is a document of its own, to which the archive links (C8)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from searchcrawl.codes import Code
+from searchcrawl.convert.archive_reader import MARK, MAX_DEPTH, list_members
+from searchcrawl.convert.build_page import build_page
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES, ConversionContext, Converter, run_in_process
+from searchcrawl.exceptions import ConversionFailed, InvalidUrl
+from searchcrawl.html.file_name import find_file_name
+from searchcrawl.items import Link, Page
+from searchcrawl.urls import resolve
+
+
+def convert_archive(body: bytes, context: ConversionContext) -> Page:
+    """A page without text, whose links are the files in the archive.
+
+    Raises ConversionFailed: 903 for a broken archive, 904 beyond a limit.
+    """
+    if context.url.count(MARK) >= MAX_DEPTH:
+        raise ConversionFailed(f"more than {MAX_DEPTH} archives in each other", code=Code.CONVERSION_LIMIT)
+    found: dict[str, None] = {}
+    malformed = []
+    for member in list_members(body, find_file_name(context.headers, context.url)):
+        url = f"{context.url}{MARK}{member.path}"
+        try:
+            found[resolve(url)] = None
+        except InvalidUrl:
+            malformed.append(url)
+    return build_page(context, text="", links=[Link(url) for url in found], malformed=malformed[:10])
+
+
+ARCHIVE: Final = Converter(
+    name="archive",
+    mime_types=(
+        *("application/zip", "application/x-zip-compressed", "application/x-zip", "application/x-tar"),
+        *("application/gzip", "application/x-gzip", "application/x-gtar", "application/x-compressed-tar"),
+        *("application/x-bzip2", "application/x-xz"),
+    ),
+    convert=convert_archive,
+    choose_place=run_in_process,
+    has_links=True,
+    max_memory_bytes=MAX_FILE_MEMORY_BYTES,
+)

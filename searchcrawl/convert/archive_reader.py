@@ -1,0 +1,193 @@
+"""What is in an archive (ZIP, tar, or one packed file), within limits on its members, its size and its ratio (C8, X-R15).
+
+A member has a URL of its own: that of the archive, ``!/``, and its path.
+"""
+
+from __future__ import annotations
+
+import bz2
+import calendar
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from email.utils import formatdate
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+from urllib.parse import quote
+
+from searchcrawl.codes import Code
+from searchcrawl.exceptions import ConversionFailed
+
+#: Stands between the URL of an archive and the path of a member.
+MARK: Final = "!/"
+MAX_DEPTH: Final = 3
+MAX_MEMBERS: Final = 10_000
+MAX_UNPACKED_BYTES: Final = 256 << 20
+MAX_RATIO: Final = 250
+#: Less than this is no bomb, whatever its ratio.
+_HARMLESS_BYTES: Final = 8 << 20
+_PIECE_BYTES: Final = 1 << 20
+_ENCRYPTED: Final = 0x1
+_ENDINGS: Final = (".gz", ".bz2", ".xz")
+_BROKEN: Final = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError, OSError, ValueError,
+    NotImplementedError, RuntimeError, KeyError, IndexError,
+)  # fmt: skip
+_PACKERS: Final[tuple[tuple[bytes, Callable[[IO[bytes]], Any]], ...]] = (
+    (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+)
+
+
+class Member(NamedTuple):
+    """A file in an archive: its path as it stands in a URL, its size, and how it is opened; None: it needs a password.
+
+    ``modified`` is when it was changed, as HTTP writes dates; empty where that is not known.
+    """
+
+    path: str
+    size: int
+    open: Callable[[], IO[bytes]] | None
+    modified: str = ""
+
+
+class Kept(NamedTuple):
+    """A file that was unpacked: the number by which it is called, None where it cannot be read; when it was changed."""
+
+    number: int | None
+    modified: str
+
+
+def find_archive(url: str) -> tuple[str, str] | None:
+    """The archive of a URL and the path in it; None where the URL is not made like that of a member."""
+    archive, mark, path = url.rpartition(MARK)
+    return (archive, path) if mark and archive and path else None
+
+
+def list_members(body: bytes, name: str) -> Iterator[Member]:
+    """The files in an archive whose own name is ``name``.
+
+    Raises ConversionFailed: 903 for a broken archive, 904 beyond a limit.
+    """
+    limits = _Limits(len(body))
+    try:
+        for member in _list_all(body, name):
+            limits.count(member.size)
+            yield member
+    except _BROKEN as error:
+        raise ConversionFailed(
+            f"archive: {type(error).__name__}: {error}"[:300], code=Code.CONVERSION_FAILED
+        ) from error
+
+
+def unpack(body: bytes, name: str, folder: str) -> tuple[dict[str, Kept], int]:
+    """Writes the files of an archive to ``folder``, called by their numbers; what is at each path, and their bytes.
+
+    Runs in a worker process. Raises what ``list_members`` does.
+    """
+    limits, kept = _Limits(len(body)), dict[str, Kept]()
+    for number, member in enumerate(list_members(body, name)):
+        kept[member.path] = Kept(None, member.modified)
+        if member.open is None:
+            continue
+        try:
+            with member.open() as file, (Path(folder) / str(number)).open("wb") as written:
+                while piece := file.read(_PIECE_BYTES):
+                    # A size that an archive tells may be wrong.
+                    limits.count_bytes(len(piece))
+                    written.write(piece)
+        except _BROKEN as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+        else:
+            kept[member.path] = Kept(number, member.modified)
+    return kept, limits.bytes
+
+
+class _Limits:
+    def __init__(self, packed_bytes: int) -> None:
+        self._most = min(MAX_UNPACKED_BYTES, max(_HARMLESS_BYTES, packed_bytes * MAX_RATIO))
+        self._members = self.bytes = 0
+
+    def count(self, size: int) -> None:
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            raise ConversionFailed(f"an archive of over {MAX_MEMBERS} files", code=Code.CONVERSION_LIMIT)
+        self.count_bytes(size)
+
+    def count_bytes(self, size: int) -> None:
+        self.bytes += size
+        if self.bytes > self._most:
+            message = f"an archive of over {self._most >> 20} MB, {MAX_RATIO} times its size or more than any may have"
+            raise ConversionFailed(message, code=Code.CONVERSION_LIMIT)
+
+
+def _list_all(body: bytes, name: str) -> Iterator[Member]:
+    if body.startswith(b"PK"):
+        yield from _list_zip(body)
+        return
+    unpacked = next((packer for mark, packer in _PACKERS if body.startswith(mark)), None)
+    if unpacked is None or _is_tar(body):
+        yield from _list_tar(body)
+        return
+    stem = next((name[: -len(ending)] for ending in _ENDINGS if name.lower().endswith(ending)), name)
+    path = _build_path(stem or "file")
+    if path is not None:
+        yield Member(path, 0, lambda: unpacked(io.BytesIO(body)))
+
+
+def _is_tar(body: bytes) -> bool:
+    try:
+        # Zeros alone are an empty archive, and may be anything else.
+        with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+            return archive.next() is not None
+    except _BROKEN:
+        return False
+
+
+def _list_zip(body: bytes) -> Iterator[Member]:
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        for info in archive.infolist():
+            path = None if info.is_dir() else _build_path(info.filename)
+            if path is None:
+                continue
+            is_open = not info.flag_bits & _ENCRYPTED
+            opener = partial(archive.open, info) if is_open else None
+            yield Member(path, info.file_size, opener, _write_date(calendar.timegm((*info.date_time, 0, 0, 0))))
+
+
+def _list_tar(body: bytes) -> Iterator[Member]:
+    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
+        for info in archive:
+            # Links lead nowhere: what they name is a file of its own, or not in the archive.
+            path = _build_path(info.name) if info.isreg() else None
+            if path is not None:
+                yield Member(path, info.size, partial(_extract, archive, info), _write_date(info.mtime))
+
+
+def _extract(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    file = archive.extractfile(info)
+    if file is None:
+        raise tarfile.ExtractError(info.name)
+    return file
+
+
+def _write_date(seconds: float) -> str:
+    try:
+        return formatdate(seconds, usegmt=True)
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _build_path(name: str) -> str | None:
+    """The path of a member as it stands in a URL; None for one that leads out of the archive."""
+    parts = [part for part in name.replace("\\", "/").split("/") if part not in {"", "."}]
+    if not parts or ".." in parts:
+        return None
+    return "/".join(quote(part.encode("utf-8", "surrogateescape"), safe="") for part in parts)

@@ -1,0 +1,179 @@
+"""Keeps the archives whose files are being visited: fetched once a run, unpacked once, in a temporary folder."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from searchcrawl.convert.archive_converter import ARCHIVE
+from searchcrawl.convert.archive_reader import Kept, find_archive, unpack
+from searchcrawl.convert.converter import MAX_FILE_MEMORY_BYTES
+from searchcrawl.convert.registry import Registry
+from searchcrawl.html.file_name import find_file_name
+from searchcrawl.items import Headers
+from searchcrawl.worker_pool import WorkerPool
+
+#: So many bytes are kept of archives that were seen, and of those that were unpacked; and so many answers are known.
+_MAX_KEPT_BYTES: Final = 1 << 30
+_MAX_KNOWN: Final = 10_000
+_ROBOTS: Final = b"x-robots-tag"
+
+
+class Fetched(NamedTuple):
+    """An answer: its status, its headers, and its decoded body. ``is_within``: it is what an archive says, no server."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    is_within: bool = False
+
+
+class Unpacked(NamedTuple):
+    """An archive that was unpacked: the headers that hold for its files, what is at each path, and their bytes."""
+
+    headers: Headers
+    folder: Path
+    kept: dict[str, Kept]
+    size: int
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file; None where it cannot be read. Raises KeyError where there is none."""
+        number = self.kept[path].number
+        return None if number is None else (self.folder / str(number)).read_bytes()
+
+    def list_headers(self, path: str) -> Headers:
+        """The headers of a file: its own date, and the validator of the archive."""
+        modified = self.kept[path].modified
+        return (*self.headers, (b"Last-Modified", modified.encode())) if modified else self.headers
+
+
+class _Seen(NamedTuple):
+    """An archive that was an answer of this run: its headers, and the file with its body."""
+
+    headers: Headers
+    file: Path
+    size: int
+
+    def delete(self) -> None:
+        shutil.rmtree(self.file.parent, ignore_errors=True)
+
+
+class ArchiveShelf:
+    """The archives of a run, by URL; for the event loop.
+
+    ``fetch`` requests one; what it raises, and an answer that is no archive, is remembered for the run.
+    """
+
+    def __init__(self, fetch: Callable[[str], Awaitable[Fetched]]) -> None:
+        self._fetch = fetch
+        self._registry = Registry()
+        self._opened: OrderedDict[str, asyncio.Future[Unpacked | Fetched]] = OrderedDict()
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._pool = WorkerPool(max_memory_bytes=MAX_FILE_MEMORY_BYTES)
+        self._folder: Path | None = None
+        self._count = 0
+
+    def note(self, url: str, headers: Headers, body: bytes) -> None:
+        """Keeps the body of an answer, if it is that of an archive, so that it need not be fetched once more."""
+        if not self._is_archive(url, headers, body):
+            return
+        self._forget(url)
+        file = self._make_folder() / "body"
+        file.write_bytes(body)
+        self._seen[url] = _Seen(headers, file, len(body))
+        while sum(seen.size for seen in self._seen.values()) > _MAX_KEPT_BYTES:
+            self._seen.popitem(last=False)[1].delete()
+
+    async def open(self, url: str) -> Unpacked | Fetched:
+        """The archive with this URL, or the answer in its place; raises what fetching or unpacking it did."""
+        opened = self._opened.get(url)
+        if opened is None:
+            opened = self._opened[url] = asyncio.ensure_future(self._open(url))
+            self._drop_oldest()
+        self._opened.move_to_end(url)
+        return await asyncio.shield(opened)
+
+    async def close(self) -> None:
+        """Deletes all that is kept."""
+        await asyncio.to_thread(self._pool.close)
+        if self._folder is not None:
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def _open(self, url: str) -> Unpacked | Fetched:
+        fetched = await self._get(url)
+        if fetched.status != 200 or not self._is_archive(url, fetched.headers, fetched.body):
+            return fetched._replace(body=b"")
+        folder = self._make_folder()
+        name = find_file_name(fetched.headers, url)
+        kept, size = await asyncio.wrap_future(self._pool.submit(unpack, fetched.body, name, str(folder)))
+        return Unpacked(_inherit(fetched.headers), folder, kept, size)
+
+    async def _get(self, url: str) -> Fetched:
+        if (seen := self._seen.pop(url, None)) is not None:
+            body = await asyncio.to_thread(seen.file.read_bytes)
+            seen.delete()
+            return Fetched(200, seen.headers, body)
+        inner = find_archive(url)
+        if inner is None:
+            return await self._fetch(url)
+        outer = await self.open(inner[0])
+        if isinstance(outer, Fetched):
+            return outer
+        found = await asyncio.to_thread(outer.read, inner[1]) if inner[1] in outer.kept else None
+        return Fetched(404 if found is None else 200, outer.headers, found or b"", is_within=True)
+
+    def _is_archive(self, url: str, headers: Headers, body: bytes) -> bool:
+        return self._registry.find_mimetype(body, headers, url) in ARCHIVE.mime_types
+
+    def _make_folder(self) -> Path:
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="searchcrawl-archives-"))
+        self._count += 1
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        return folder
+
+    def _forget(self, url: str) -> None:
+        opened = self._opened.get(url)
+        if opened is not None and opened.done():
+            _delete(self._opened.pop(url))
+        if (seen := self._seen.pop(url, None)) is not None:
+            seen.delete()
+
+    def _drop_oldest(self) -> None:
+        """Deletes archives that were not used for longest, so that few are on the disk; failures are small."""
+        sizes = {url: found.size for url, opened in self._opened.items() if (found := _find_files(opened)) is not None}
+        kept = sum(sizes.values())
+        for url, size in sizes.items():
+            if kept <= _MAX_KEPT_BYTES:
+                break
+            _delete(self._opened.pop(url))
+            kept -= size
+        while len(self._opened) > _MAX_KNOWN:
+            self._opened.popitem(last=False)
+
+
+def _find_files(opened: asyncio.Future[Unpacked | Fetched]) -> Unpacked | None:
+    """What was unpacked; None while it is not, and where there was nothing."""
+    if not opened.done() or opened.cancelled() or opened.exception() is not None:
+        return None
+    found = opened.result()
+    return found if isinstance(found, Unpacked) else None
+
+
+def _delete(opened: asyncio.Future[Unpacked | Fetched]) -> None:
+    if (found := _find_files(opened)) is not None:
+        shutil.rmtree(found.folder, ignore_errors=True)
+
+
+def _inherit(headers: Headers) -> Headers:
+    """The headers of an archive that hold for its files; its date is their validator, as they have their own."""
+    sent = {name.lower(): value for name, value in headers}
+    validator = sent.get(b"etag") or (b'"%b"' % sent[b"last-modified"] if b"last-modified" in sent else b"")
+    robots = [(name, value) for name, value in headers if name.lower() == _ROBOTS]
+    return (*robots, (b"ETag", validator)) if validator else tuple(robots)

@@ -1,0 +1,301 @@
+"""Files of many formats on a site: one document for each, and for each file in an archive; bad ones cost only themselves."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.acceptance.support_project import CrawlProject, new_project
+from tests.acceptance.support_stories import page, source
+from tests.office_files import make_message, make_ole, make_zip
+from tests.site.client import SiteProcess
+from tests.site.pdf import make_pdf
+
+HOST: Final = "files.acme.test"
+DOCX: Final = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+#: A class of the user's own that is hung by one file, and ended by another.
+NOTES: Final = """
+import os, time
+from searchcrawl.plugins import Converted
+
+class Notes:
+    def convert(self, body, *, url, mimetype):
+        if body == b"die":
+            os._exit(1)
+        if body == b"raise":
+            raise LookupError("no such note")
+        return Converted(text=body.decode(), title="A note", values={"created": "2024-03-05"})
+"""
+
+
+def docx(text: str) -> bytes:
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    kind = "http://schemas.openxmlformats.org"
+    link = f'<w:hyperlink w:anchor="x"><w:r><w:t>http://{HOST}/in-docx.html</w:t></w:r></w:hyperlink>'
+    return make_zip({
+        "[Content_Types].xml": (
+            f'<Types xmlns="{kind}/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.'
+            'openxmlformats-package.relationships+xml"/><Override PartName="/word/document.xml" ContentType='
+            f'"{DOCX}.main+xml"/></Types>'
+        ).encode(),
+        "_rels/.rels": (
+            f'<Relationships xmlns="{kind}/package/2006/relationships"><Relationship Id="r" Type="{kind}/officeDocument/'
+            '2006/relationships/officeDocument" Target="word/document.xml"/></Relationships>'
+        ).encode(),
+        "word/document.xml": (
+            f"<w:document {space}><w:body><w:p><w:r><w:t>{text} and </w:t></w:r>{link}</w:p></w:body></w:document>"
+        ).encode(),
+    })  # fmt: skip
+
+
+def tgz(members: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def encrypted(archive: bytes) -> bytes:
+    """As if its first member needed a password."""
+    at = archive.index(b"PK\x01\x02") + 8
+    return archive[:at] + b"\x01" + archive[at + 1 :]
+
+
+def nested(depth: int) -> bytes:
+    body = b"deepest barometer"
+    for level in range(depth):
+        body = make_zip({"inner.zip" if level else "deep.txt": body})
+    return body
+
+
+RSS: Final = (
+    '<?xml version="1.0"?><rss><channel><title>News</title><item><title>zephyr</title>'
+    "<link>/of-feed.html</link></item></channel></rss>"
+)
+#: Path, content and type, and the word by which it is found.
+GOOD: Final[dict[str, tuple[bytes, str, str]]] = {
+    "/plan.docx": (docx("quicksilver plan"), DOCX, "quicksilver"),
+    "/lying.doc": (docx("turmeric lies"), "application/msword", "turmeric"),
+    "/unsaid.docx": (docx("saffron silence"), "application/octet-stream", "saffron"),
+    "/as-doc.doc": (make_pdf("cardamom in a PDF"), "application/msword", "cardamom"),
+    "/letter.msg": (
+        make_message(subject="Letter", sender="Ada", text="cinnamon"),
+        "application/vnd.ms-outlook",
+        "cinnamon",
+    ),
+    "/letter.rtf": (rb"{\rtf1{\info{\title Rich}}Caraway seeds}", "text/rtf", "caraway"),
+    "/table.csv": (b"a;b\nfennel;2\n", "text/csv", "fennel"),
+    "/data.json": (b'{"title": "Data", "spice": "nutmeg"}', "application/json", "nutmeg"),
+    "/feed.xml": (RSS.encode(), "application/rss+xml", "zephyr"),
+    "/read.note": (b"paprika", "application/x-note", "paprika"),
+}
+BAD: Final[dict[str, tuple[bytes, str, int]]] = {
+    "/cut.docx": (docx("cut")[:200], DOCX, 903),
+    "/protected.docx": (make_ole({"EncryptedPackage": b"x"}), DOCX, 903),
+    "/bomb.docx": (make_zip({"[Content_Types].xml": b"<Types/>", "word/document.xml": b"x" * 300_000_000}), DOCX, 904),
+    "/empty.docx": (b"", DOCX, 903),
+    "/picture.png": (b"\x89PNG\r\n\x1a\n", "image/png", 908),
+    "/picture.pdf": (make_pdf(""), "application/pdf", 911),
+    "/docx.html": (docx("no page"), "text/html", 1009),
+    "/broken.xml": (b"<a><b></a>", "application/xml", 903),
+    "/laughs.xml": (b'<!DOCTYPE a [<!ENTITY e0 "lol">' + "".join(
+        f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10)
+    ).encode() + b']><a b="&e9;"/>', "application/xml", 904),
+    "/raise.note": (b"raise", "application/x-note", 903),
+    "/die.note": (b"die", "application/x-note", 904),
+    "/broken.zip": (b"PK\x03\x04" + bytes(300), "application/zip", 903),
+    "/bomb.zip": (make_zip({"a.txt": bytes(300_000_000)}), "application/zip", 904),
+    "/large.txt": (b"words " * 400_000, "text/plain", 960),
+}  # fmt: skip
+ARCHIVES: Final[dict[str, tuple[bytes, str]]] = {
+    "/pack.zip": (
+        make_zip({
+            "one.txt": b"juniper",
+            "folder/two words.html": b"<title>Two</title><p>coriander <a href=/of-member.html>x</a>",
+            "three.docx": docx("marjoram"),
+            "../escape.txt": b"escaped",
+            "picture.png": b"\x89PNG\r\n\x1a\n",
+            "inner.zip": make_zip({"four.txt": b"tarragon"}),
+        }),
+        "application/zip",
+    ),
+    "/pack.tar.gz": (tgz({"a/five.txt": b"oregano", "./six.txt": b"chervil"}), "application/gzip"),
+    "/single.txt.gz": (gzip.compress(b"lovage"), "application/gzip"),
+    "/locked.zip": (encrypted(make_zip({"secret.txt": b"secret", "open.txt": b"savory"})), "application/zip"),
+    "/nested.zip": (nested(5), "application/zip"),
+}  # fmt: skip
+#: The files in archives: what each is found by, or its code.
+MEMBERS: Final[dict[str, str | int]] = {
+    "/pack.zip!/one.txt": "juniper",
+    "/pack.zip!/folder/two%20words.html": "coriander",
+    "/pack.zip!/three.docx": "marjoram",
+    "/pack.zip!/picture.png": 908,
+    "/pack.zip!/inner.zip": 911,
+    "/pack.zip!/inner.zip!/four.txt": "tarragon",
+    "/pack.tar.gz!/a/five.txt": "oregano",
+    "/pack.tar.gz!/six.txt": "chervil",
+    "/single.txt.gz!/single.txt": "lovage",
+    "/locked.zip!/secret.txt": 903,
+    "/locked.zip!/open.txt": "savory",
+    "/nested.zip!/inner.zip": 911,
+    "/nested.zip!/inner.zip!/inner.zip": 911,
+    "/nested.zip!/inner.zip!/inner.zip!/inner.zip": 904,
+}
+#: Made like the URL of a file in an archive, and none.
+ODD: Final = "/folder!/page.html"
+
+
+class Run(NamedTuple):
+    """What a run left."""
+
+    exit_code: int
+    codes: dict[str, int]
+    found: dict[str, list[str]]
+    titles: dict[str, str]
+    requested: list[str]
+    versions: dict[str, int]
+
+
+class Seen(NamedTuple):
+    first: Run
+    again: Run
+    edited: Run
+    gone: Run
+    log: str
+    rows: dict[str, dict[str, Any]]
+
+
+def build(site: SiteProcess) -> None:
+    links = [*GOOD, *BAD, *ARCHIVES, ODD]
+    site.set_page(HOST, "/", page("start", *links, text="the folder"))
+    for files in (GOOD, BAD, ARCHIVES):
+        for path, (body, content_type, *_) in files.items():
+            site.set_page(HOST, path, body, content_type=content_type)
+    for path in ("/of-feed.html", "/of-member.html", ODD):
+        site.set_page(HOST, path, page("linked", text=f"page {path}"))
+
+
+def crawled(project: CrawlProject) -> Run:
+    project.site.clear_log()
+    code = project.crawl().exit_code
+    words = [word for *_, word in GOOD.values()] + [each for each in MEMBERS.values() if isinstance(each, str)]
+    hits = {word: project.hits(word) for word in (*words, "escaped", "secret", "estragon")}
+    return Run(
+        code,
+        {url.removeprefix(HOST): each for url, each in project.codes().items()},
+        {
+            word: [str(hit.fields["url"]).partition(HOST)[2].partition("/")[2] for hit in each]
+            for word, each in hits.items()
+        },
+        {word: str(each[0].fields.get("title")) for word, each in hits.items() if each},
+        [each["path"] for each in project.site.log()],
+        project.versions(),
+    )
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    with SiteProcess() as site:
+        build(site)
+        project = new_project(tmp_path_factory.mktemp("files"), site, **source(site, HOST, max_bytes=2_000_000))
+        (project.folder / "notes_of_site.py").write_text(NOTES, "utf-8")
+        config = project.folder / "searchcrawl.toml"
+        config.write_text(f'{config.read_text("utf-8")}\n[converters]\n"application/x-note" = "notes_of_site:Notes"\n')
+        first = crawled(project)
+        rows = {url.removeprefix(HOST): row for url, row in project.rows().items()}
+        again = crawled(project)
+        changed = make_zip({"one.txt": b"estragon", "three.docx": docx("marjoram")})
+        site.set_page(HOST, "/pack.zip", changed, content_type="application/zip")
+        edited = crawled(project)
+        site.set_page(HOST, "/pack.tar.gz", "", status=404)
+        gone = crawled(project)
+        yield Seen(first, again, edited, gone, project.log(), rows)
+
+
+def test_c8_files_when_crawled_then_each_is_one_document_that_is_found(seen: Seen) -> None:
+    assert seen.first.exit_code == 0
+    assert {path: seen.first.codes[path] for path in GOOD} == dict.fromkeys(GOOD, 200)
+    assert {word: seen.first.found[word] for *_, word in GOOD.values()} == {
+        word: [path[1:]] for path, (*_, word) in GOOD.items()
+    }
+    assert [seen.first.titles[word] for word in ("cinnamon", "caraway", "nutmeg", "zephyr", "paprika", "quicksilver")] == [
+        "Letter", "Rich", "Data", "News", "A note", "plan.docx",
+    ]  # fmt: skip
+
+
+def test_c8_links_when_they_are_in_files_then_only_those_of_feeds_are_followed(seen: Seen) -> None:
+    assert seen.first.codes["/of-feed.html"] == 200
+    assert not any("in-docx" in path for path in (*seen.first.codes, *seen.first.requested))
+
+
+def test_c8_files_when_they_are_bad_then_each_has_a_code_and_a_line(seen: Seen) -> None:
+    assert {path: seen.first.codes[path] for path in BAD} == {path: code for path, (*_, code) in BAD.items()}
+    for path, (*_, code) in BAD.items():
+        if code in {903, 904, 908, 1009}:
+            assert f"{code}: " in seen.log
+            assert path in seen.log
+            assert seen.rows[path]["error"]
+    assert "needs a password" in seen.rows["/protected.docx"]["error"]
+    assert seen.rows["/die.note"]["error"].startswith("notes_of_site:Notes: the process died")
+    assert seen.rows["/raise.note"]["error"].startswith("LookupError: no such note")
+
+
+def test_c8_archives_when_crawled_then_each_file_in_them_is_one_document(seen: Seen) -> None:
+    codes = {path: 200 if isinstance(each, str) else each for path, each in MEMBERS.items()}
+    words = {each: path for path, each in MEMBERS.items() if isinstance(each, str)}
+
+    assert {path: seen.first.codes.get(path) for path in MEMBERS} == codes
+    assert {path: seen.first.codes[path] for path in ARCHIVES} == dict.fromkeys(ARCHIVES, 911)
+    assert {word: seen.first.found[word] for word in words} == {word: [path[1:]] for word, path in words.items()}
+    assert seen.first.titles["coriander"] == "Two"
+    assert seen.first.codes["/of-member.html"] == 200
+    # Nothing leads out of an archive, and what only its password opens stays closed.
+    assert not seen.first.found["escaped"]
+    assert not seen.first.found["secret"]
+    assert seen.first.codes[ODD] == 200
+
+
+def test_c8_archives_when_crawled_then_no_file_in_them_is_requested(seen: Seen) -> None:
+    archives = [path for path in seen.first.requested if path in ARCHIVES]
+
+    assert sorted(archives) == sorted(ARCHIVES)
+    assert [path for path in seen.first.requested if "!/" in path] == [ODD]
+
+
+def test_d1_archives_when_nothing_changed_then_nothing_is_sent(seen: Seen) -> None:
+    assert seen.again.versions == seen.first.versions
+    assert seen.again.exit_code == 0
+
+
+def test_d4_archive_when_it_changed_then_its_files_change_and_go_with_it(seen: Seen) -> None:
+    assert seen.edited.found["estragon"] == ["pack.zip!/one.txt"]
+    assert seen.edited.found["juniper"] == []
+    assert seen.edited.found["marjoram"] == ["pack.zip!/three.docx"]
+    assert seen.edited.codes["/pack.zip!/folder/two%20words.html"] == 404
+    assert seen.edited.found["coriander"] == []
+    assert seen.edited.found["tarragon"] == []
+    unchanged = f"{HOST}/pack.zip!/three.docx"
+    assert {seen.first.versions[url] for url in seen.first.versions if unchanged in url} == {
+        seen.edited.versions[url] for url in seen.edited.versions if unchanged in url
+    }
+
+
+def test_d4_archive_when_it_is_gone_then_its_files_are(seen: Seen) -> None:
+    assert seen.gone.codes["/pack.tar.gz!/a/five.txt"] == 404
+    assert (seen.gone.found["oregano"], seen.gone.found["chervil"]) == ([], [])
+    assert seen.gone.found["lovage"] == ["single.txt.gz!/single.txt"]
+
+
+def test_archives_when_the_crawl_is_over_then_no_folder_of_them_is_left(seen: Seen) -> None:
+    import tempfile
+
+    assert list(Path(tempfile.gettempdir()).glob("searchcrawl-archives-*")) == []

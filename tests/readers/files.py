@@ -1,0 +1,181 @@
+"""Readers of files that are no pages: archives, office files, XML, data."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from typing import Final
+
+from searchcrawl.convert.archive_converter import convert_archive
+from searchcrawl.convert.archive_reader import find_archive, unpack
+from searchcrawl.convert.containers import find_ole_type, find_zip_type
+from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.convert.data_converter import convert_csv, convert_json
+from searchcrawl.convert.document_converter import DOCUMENTS, convert_document
+from searchcrawl.convert.file_properties import read_ole_properties, read_rtf_properties
+from searchcrawl.convert.xml_converter import convert_xml
+from searchcrawl.exceptions import ConversionFailed
+from tests.readers.declaring import BODY, ODD_BYTES, URL, declare
+
+_CONTEXT: Final = ConversionContext(url=URL, user_agent="searchcrawl")
+
+
+@declare(
+    *("PK\x03\x04", "PK\x01\x02", "PK\x05\x06", "mimetype", "[Content_Types].xml", "word/document.xml", "\0\0\0\0"),
+    *('ContentType="application/vnd.a.main+xml"', b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"\xfe\xff\xff\xff", b"\x09\0"),
+    most=BODY,
+    grown=[
+        lambda n: "PK\x03\x04" + "PK\x01\x02" * n + "PK\x05\x06" + "\0" * 18,
+        lambda n: "PK\x05\x06" * n,
+        lambda n: 'ContentType="application/vnd.' * n,
+    ],
+)
+def container(body: bytes) -> None:
+    find_zip_type(body)
+    find_ole_type(body)
+
+
+@declare(
+    *(
+        "PK\x03\x04",
+        "PK\x01\x02",
+        "PK\x05\x06",
+        "a.txt",
+        "../b",
+        "\0\0\0\0",
+        "ustar\x0000",
+        b"\x1f\x8b\x08\0\0\0\0\0\0\x03",
+    ),
+    *("BZh91AY&SY", b"\xfd7zXZ\x00", "0000644\0", "\0" * 100, "{n}"),
+    most=BODY,
+    raises=(ConversionFailed,),
+    grown=[
+        lambda n: "PK\x03\x04" + "PK\x01\x02" * n + "PK\x05\x06" + "\0" * 18,
+        lambda n: "a.txt" + "\0" * 95 + "0000644\0" * n,
+    ],
+)
+def archive(body: bytes) -> None:
+    convert_archive(body, replace(_CONTEXT, url="http://a.test/a.gz"))
+    with tempfile.TemporaryDirectory() as folder:
+        unpack(body, "a.gz", folder)
+    find_archive(body[:2_000].decode("latin-1"))
+
+
+@declare(
+    *('{"title":"x",', '"a{n}":', "[", "]", "{", "}", "1", "null", '"b"', ",", "\n", "1e9999", '"\\ud800"', "tru"),
+    *ODD_BYTES,
+    most=BODY,
+    raises=(ConversionFailed,),
+    grown=[lambda n: "[" + '{"a":"b"},' * n + "1]", lambda n: "{}\n" * n, lambda n: '{"a":' * 200 + "[1" + ",1" * n],
+)
+def json_text(body: bytes) -> None:
+    convert_json(body, _CONTEXT)
+
+
+@declare(
+    *("a,", "b;", '"', '""', "\n", "\r\n", "\t", "|", "{n},", "\0"),
+    *ODD_BYTES,
+    most=BODY,
+    grown=[lambda n: "a,b\n" * n, lambda n: '"' + "a,\n" * n, lambda n: '""' * n],
+)
+def table(body: bytes) -> None:
+    convert_csv(body, _CONTEXT)
+
+
+@declare(
+    *(
+        "<?xml version='1.0'?>",
+        "<rss>",
+        "<feed>",
+        "<channel>",
+        "<item>",
+        "<entry>",
+        "</item>",
+        "</rss>",
+        "<title>",
+        "</title>",
+    ),
+    *("<link>http://a.test/{n}</link>", "<link href='{n}'/>", "<description>", "&lt;p>", "&amp;", "&nbsp;", "&e{n};"),
+    *(
+        "<!DOCTYPE a [",
+        "<!ENTITY e{n} 'x'>",
+        "<!ENTITY e{n} '&e;&e;'>",
+        "]>",
+        "<![CDATA[",
+        "]]>",
+        "<!--",
+        "-->",
+        "<a:b a{n}='x'>",
+    ),
+    *("</a:b>", "<outline text='x'/>", "xmlns:x{n}='http://a.test/'", *ODD_BYTES),
+    most=BODY,
+    raises=(ConversionFailed,),
+    grown=[
+        lambda n: "<rss><item><description>" + "&lt;p>words " * n + "</description></item></rss>",
+        lambda n: "<a>" * n + "x" + "</a>" * n,
+        lambda n: "<feed>" + "<entry><link href='x'/><title>a</title></entry>" * n + "</feed>",
+        lambda n: "<a " + " ".join(f"b{number}='x'" for number in range(n)) + "/>",
+        lambda n: "<!DOCTYPE a [<!ENTITY e 'words'>]><a>" + "&e;" * n + "</a>",
+        lambda n: (
+            "<!DOCTYPE a [<!ENTITY e0 'x'>" + "".join(f"<!ENTITY e{k} '&e{k - 1};&e{k - 1};'>" for k in range(1, n))
+        ),
+        lambda n: "<a xmlns='" + "x" * n + "'>" + "<b/>" * n + "</a>",
+    ],
+)
+def xml_document(body: bytes) -> None:
+    convert_xml(body, _CONTEXT)
+
+
+@declare(
+    *(
+        "{\\rtf1",
+        "\\ansicpg1252",
+        "{\\title ",
+        "{\\author ",
+        "\\u252 ",
+        "\\'fc",
+        "?",
+        "}",
+        "{",
+        "x",
+        "\\b0 ",
+        "\\u-10179",
+    ),
+    most=BODY,
+    grown=[
+        lambda n: "{\\title " * n,
+        lambda n: "{\\title " + "\\'fc" * n + "}",
+        lambda n: "{\\title " + "\\u252 ?" * n + "}",
+    ],
+)
+def properties(body: bytes) -> None:
+    read_rtf_properties(body)
+    read_ole_properties(body)
+
+
+@declare(
+    *(
+        "# x\n",
+        "* a\n",
+        "[a](b)",
+        "`",
+        "```\n",
+        "> ",
+        "|a|b|\n",
+        "|-|-|\n",
+        "<b>",
+        "&amp;",
+        "\n",
+        "---\ntitle: x\n---\n",
+    ),
+    *ODD_BYTES,
+    most=BODY,
+    raises=(ConversionFailed,),
+    grown=[lambda n: "# words\n\n- of *lists*\n" * n],
+    # What a library reads runs in a worker process, where time and memory are limited.
+    linear=False,
+)
+def document(body: bytes) -> None:
+    for mimetype in ("text/markdown", "application/rtf", "message/rfc822"):
+        convert_document(body, replace(_CONTEXT, mimetype=mimetype))
+    DOCUMENTS.choose_place(body)

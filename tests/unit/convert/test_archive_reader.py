@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from searchcrawl.codes import Code
+from searchcrawl.convert import archive_reader
+from searchcrawl.convert.archive_converter import convert_archive
+from searchcrawl.convert.archive_reader import Kept, find_archive, list_members, unpack
+from searchcrawl.convert.converter import ConversionContext
+from searchcrawl.exceptions import ConversionFailed
+from tests.office_files import make_zip
+
+DATE = "Tue, 05 Mar 2024 10:00:00 GMT"
+
+
+def make_tar(members: dict[str, bytes], mode: str = "w") -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as archive:  # type: ignore[call-overload]
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime = len(content), 1_709_632_800
+            archive.addfile(info, io.BytesIO(content))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    return packed.getvalue()
+
+
+def make_tgz(members: dict[str, bytes]) -> bytes:
+    return make_tar(members, "w:gz")
+
+
+def make_txz(members: dict[str, bytes]) -> bytes:
+    return make_tar(members, "w:xz")
+
+
+@pytest.mark.parametrize("make", [make_zip, make_tar, make_tgz, make_txz])
+def test_archive_when_unpacked_then_its_files_are_there_and_none_leads_out(
+    make: Callable[[dict[str, bytes]], bytes], tmp_path: Path
+) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    body = make(
+        {"a.txt": b"one", "b/c d?.txt": b"two", "../../out.txt": b"no", "/abs.txt": b"three", "é!.txt": b"four"}
+    )
+
+    kept, size = unpack(body, "x.zip", str(inside))
+
+    paths = ["a.txt", "b/c%20d%3F.txt", "abs.txt", "%C3%A9%21.txt"]
+    assert list(kept) == paths
+    assert {each.modified for each in kept.values()} == {DATE}
+    assert [(inside / str(each.number)).read_bytes() for each in kept.values()] == [b"one", b"two", b"three", b"four"]
+    assert {path.parent for path in tmp_path.rglob("*") if path.is_file()} == {inside}
+    assert size >= 3 + 3 + 5 + 4
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "path"),
+    [
+        (gzip.compress(b"words"), "notes.txt.gz", "notes.txt"),
+        (bz2.compress(b"words"), "notes.txt.BZ2", "notes.txt"),
+        (lzma.compress(b"words"), "notes.txt.xz", "notes.txt"),
+        (gzip.compress(b"words"), "download", "download"),
+        (gzip.compress(b"words"), "", "file"),
+    ],
+)
+def test_packed_file_when_unpacked_then_is_called_as_without_its_ending(
+    body: bytes, name: str, path: str, tmp_path: Path
+) -> None:
+    kept, _ = unpack(body, name, str(tmp_path))
+
+    assert kept == {path: Kept(0, "")}
+    assert (tmp_path / "0").read_bytes() == b"words"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"PK\x03\x04 cut", make_zip({"a": b"b"})[:-10], make_tgz({"a": b"b" * 9_000})[:-30], b"no archive"]
+)
+def test_archive_when_it_is_broken_then_fails_with_903(body: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ConversionFailed) as caught:
+        unpack(body, "a", str(tmp_path))
+
+    assert caught.value.code == Code.CONVERSION_FAILED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        make_zip({f"{number}.txt": b"" for number in range(30)}),
+        make_zip({"a.txt": bytes(20 << 20)}),
+        make_tgz({"a.txt": bytes(20 << 20)}),
+        gzip.compress(b"x" * (20 << 20)),
+    ],
+    ids=["members", "zip", "tar", "gzip"],
+)
+def test_r15_archive_when_it_passes_a_limit_then_fails_with_904(
+    body: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_reader, "MAX_MEMBERS", 20)
+
+    with pytest.raises(ConversionFailed) as caught:
+        unpack(body, "a.txt.gz", str(tmp_path))
+
+    assert caught.value.code == Code.CONVERSION_LIMIT
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 16 << 20
+
+
+def test_r15_member_when_its_size_is_a_lie_then_it_is_counted_as_it_comes(tmp_path: Path) -> None:
+    body = bytearray(make_zip({"a.txt": bytes(20 << 20)}))
+    for mark, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        start = body.index(mark) + at
+        body[start : start + 4] = (9).to_bytes(4, "little")
+
+    kept, _ = unpack(bytes(body), "a.zip", str(tmp_path))
+
+    # What is longer than it says fails its checksum.
+    assert kept == {"a.txt": Kept(None, DATE)}
+
+
+def test_archive_when_it_is_one_in_too_many_then_fails_with_904() -> None:
+    body = make_zip({"a.txt": b"x"})
+
+    page = convert_archive(body, ConversionContext(url="http://a.test/a.zip!/b.zip!/c.zip"))
+    with pytest.raises(ConversionFailed) as caught:
+        convert_archive(body, ConversionContext(url="http://a.test/a.zip!/b.zip!/c.zip!/d.zip"))
+
+    assert [link.url for link in page.links] == ["http://a.test/a.zip!/b.zip!/c.zip!/a.txt"]
+    assert caught.value.code == Code.CONVERSION_LIMIT
+
+
+def test_archive_when_its_url_has_a_query_then_its_files_have_urls_too() -> None:
+    page = convert_archive(make_zip({"a b.txt": b"x"}), ConversionContext(url="http://a.test/get?id=5"))
+
+    assert [link.url for link in page.links] == ["http://a.test/get?id=5!/a%20b.txt"]
+    assert find_archive(page.links[0].url) == ("http://a.test/get?id=5", "a%20b.txt")
+
+
+@pytest.mark.parametrize("url", ["http://a.test/a.zip", "http://a.test/a.zip!/", "http://a.test/!x"])
+def test_url_when_it_is_not_that_of_a_file_in_an_archive_then_has_no_archive(url: str) -> None:
+    assert find_archive(url) is None
+
+
+def test_members_when_a_password_is_needed_then_cannot_be_opened() -> None:
+    body = make_zip({"a.txt": b"x"})
+    at = body.index(b"PK\x01\x02") + 8
+
+    (member,) = list_members(body[:at] + b"\x01" + body[at + 1 :], "a.zip")
+
+    assert member.open is None
