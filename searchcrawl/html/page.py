@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from codecs import BOM_UTF8
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final, NamedTuple
@@ -22,8 +22,9 @@ from searchcrawl.html.links import Reference, Resolver, extract_links, find_base
 from searchcrawl.html.main_text import PageTexts, choose_text
 from searchcrawl.html.metas import parse_refresh, read_robots_directives
 from searchcrawl.html.page_text import BLOCK_MARK, collapse
+from searchcrawl.html.pieces import join_pieces
 from searchcrawl.html.regions import ALL_TEXT, TextRules, find_region, mark_chosen, surround
-from searchcrawl.html.tree import MOST_NESTED_TAGS, parse_tree
+from searchcrawl.html.tree import PageTrees, parse_trees
 from searchcrawl.items import Link, Page
 
 #: A page that is shown for longer before its refresh is content, and the target of the refresh is a link.
@@ -123,16 +124,16 @@ def parse_page(
     text_rules: TextRules = ALL_TEXT,
 ) -> Page:
     """As ``parse_html``, for a body that was decoded from ``charset``; ``utf8`` is ``text`` in UTF-8, where there is one."""
-    parser = parse_tree(text, utf8=utf8)
-    found = _read_tree(parser, with_regions=text_rules.main)
+    trees = parse_trees(text, utf8=utf8)
+    found = _read_trees(trees.trees, with_regions=text_rules.main)
     resolver = Resolver(find_base(found.bases, url))
     links, malformed = extract_links(found.references + _read_noscripts(found.noscripts), resolver)
     reader = _FieldsReader(url, charset, robots_headers, user_agent, attribute_origins)
     # A tree that has lost its nesting may have lost markup in values, too.
-    of_head = reader.read_head(text) if text.count("<") > MOST_NESTED_TAGS else None
-    page, later = of_head or reader.read(parser, found, resolver)
+    of_head = reader.read_head(text) if trees.is_flat else None
+    page, later = of_head or reader.read(trees.trees[0], found, resolver)
     # At last: it removes the scripts.
-    texts = _read_texts(parser, found.silent, text, text_rules)
+    texts = _read_texts(trees, found.silent, text, text_rules)
     whole = texts.whole if texts.whole != texts.indexed else ""
     return replace(
         page,
@@ -198,12 +199,16 @@ class _Elements:
                 self.references.append(reference)
 
 
-def _read_tree(parser: LexborHTMLParser, *, with_regions: bool = False) -> _Elements:
-    """Reads everything but the text, and puts marks between the blocks of the text, and around its regions if asked.
-
-    It is one walk that keeps few nodes, because the walk and each node kept are what takes time.
-    """
+def _read_trees(trees: Iterable[LexborHTMLParser], *, with_regions: bool = False) -> _Elements:
+    """Reads everything but the text, and puts marks between the blocks of the text, and around its regions if asked."""
     found = _Elements()
+    for tree in trees:
+        _read_tree(tree, found, with_regions=with_regions)
+    return found
+
+
+def _read_tree(parser: LexborHTMLParser, found: _Elements, *, with_regions: bool) -> None:
+    """It is one walk that keeps few nodes, because the walk and each node kept are what takes time."""
     references = found.references
     kind_of = (_KIND_WITH_REGIONS if with_regions else _KIND_OF_TAG).get
     # Local names, because members of an enum are slow to look up.
@@ -226,7 +231,6 @@ def _read_tree(parser: LexborHTMLParser, *, with_regions: bool = False) -> _Elem
             surround(node, find_region(_REGION_OF_TAG[node.tag_id], node.attributes) or regions.PLAIN)
         else:
             found.add(node, node.tag_id)
-    return found
 
 
 class _FieldsReader(NamedTuple):
@@ -244,7 +248,7 @@ class _FieldsReader(NamedTuple):
         parser = None if head is None else LexborHTMLParser(head, scripting=True)
         if parser is None or not is_whole_head(parser):
             return None
-        found = _read_tree(parser)
+        found = _read_trees([parser])
         return None if found.title is None else self.read(parser, found, Resolver(find_base(found.bases, self.url)))
 
     def read(self, parser: LexborHTMLParser, found: _Elements, resolver: Resolver) -> tuple[Page, str | None]:
@@ -278,7 +282,7 @@ class _FieldsReader(NamedTuple):
 def _read_noscripts(contents: list[str]) -> list[Reference]:
     """The references in noscript elements: this parser reads their content as text, a browser without scripts as markup."""
     content = " ".join(text for text in contents if "<" in text)
-    return _read_tree(parse_tree(content)).references if content else []
+    return _read_trees(parse_trees(content).trees).references if content else []
 
 
 def _read_metas(
@@ -356,16 +360,15 @@ def _normalise_language(text: str) -> str:
     return value.replace("_", "-").lower() if _LANGUAGE.fullmatch(value) else ""
 
 
-def _read_texts(parser: LexborHTMLParser, silent: list[LexborNode], text: str, rules: TextRules) -> PageTexts:
-    """What the body shows, one line for each block. It changes the tree, so all else is read before."""
-    body = parser.body
-    if body is None:
-        return PageTexts("", "")
-    mark_chosen(parser, text, rules)
+def _read_texts(trees: PageTrees, silent: list[LexborNode], text: str, rules: TextRules) -> PageTexts:
+    """What the body shows, one line for each block. It changes the trees, so all else is read before."""
+    for tree in trees.trees:
+        mark_chosen(tree, text, rules)
     # Backwards, so that a node is freed before the one that contains it.
     for node in reversed(silent):
         node.decompose()
-    return choose_text(body.text(), main=rules.main)
+    bodies = [body.text() for tree in trees.trees if (body := tree.body) is not None]
+    return choose_text(join_pieces(bodies), main=rules.main)
 
 
 def has_password_field(body: bytes, name: str | None = None) -> bool:

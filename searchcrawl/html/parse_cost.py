@@ -17,9 +17,9 @@ from searchcrawl.html.byte_pattern import compile_bytes
 from searchcrawl.html.flat_markup import MAX_ROOTS
 
 #: Elements that may be opened anew in the whole page: so many take 50 ms and 15 MB.
-_MAX_REOPENED: Final = 25_000
+MAX_REOPENED: Final = 25_000
 #: A page with fewer tags cannot have so many.
-HARMLESS_TAGS: Final = math.isqrt(4 * _MAX_REOPENED)
+HARMLESS_TAGS: Final = math.isqrt(4 * MAX_REOPENED)
 #: A parser keeps no more open formatting elements that are alike.
 _MAX_ALIKE: Final = 3
 #: After so many it is cheaper to find all formatting elements at once.
@@ -70,16 +70,20 @@ def has_many_roots(raw: bytes) -> bool:
     return sum(1 for _ in islice(_find(_ROOT, raw), MAX_ROOTS + 1)) > MAX_ROOTS
 
 
-def reopens_many(raw: bytes, *, tags: int) -> bool:
-    """Whether so many formatting elements may stay open in a page (in UTF-8, with ``tags`` tags) that it takes long."""
+def count_reopened(raw: bytes, *, tags: int) -> int:
+    """How many formatting elements a parser opens anew at most for a page or a piece (in UTF-8, with ``tags`` tags).
+
+    Those that may stay open times all other tags; a bound that is at most MAX_REOPENED is a rough one.
+    """
     if tags <= HARMLESS_TAGS:
-        return False
+        return tags * tags // 4
     # So many elements, times all other tags, are the most that may be opened anew.
-    allowed = (tags - math.isqrt(tags * tags - 4 * _MAX_REOPENED)) // 2
+    allowed = (tags - math.isqrt(tags * tags - 4 * MAX_REOPENED)) // 2
     looked_at = min(allowed, _LOOKED_AT)
-    if sum(1 for _ in islice(_find(_LEFT_OPEN, raw), looked_at + 1)) <= looked_at:
-        return False
-    return _count_different(raw) > allowed
+    left_open = sum(1 for _ in islice(_find(_LEFT_OPEN, raw), looked_at + 1))
+    if left_open > looked_at:
+        left_open = min(_count_different(raw), tags // 2)
+    return left_open * (tags - left_open)
 
 
 def _find(pattern: Any, raw: bytes) -> Iterator[Any]:

@@ -62,6 +62,11 @@ ASIDE: Final = _marks("\x16\x17")
 #: Where a page switches its indexing off and on, across its elements.
 OFF, ON = _marks("\x18\x19")
 
+#: Where a piece of a page begins or ends (``pieces``): what is around it is marked in the next piece once more.
+SEAM: Final = MARK + "\x1a"
+#: All that marks may be.
+ANY: Final = re.compile(f"{MARK}[\x03-\x1a]|{BLOCK_MARK}")
+
 #: A block that is no region.
 PLAIN: Final = Marks(BLOCK_MARK, BLOCK_MARK)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser
 
 from searchcrawl.html.attribute_cap import MAX_NAMES, end_long_tags
 from searchcrawl.html.flat_markup import flatten
-from searchcrawl.html.parse_cost import HARMLESS_TAGS, has_many_roots, reopens_many
+from searchcrawl.html.parse_cost import HARMLESS_TAGS, MAX_REOPENED, count_reopened, has_many_roots
+from searchcrawl.html.pieces import parse_pieces
 
 #: For a tag a parser looks at each open element, for an option at each other one: so many take 50 ms.
 MOST_NESTED_TAGS: Final = 3_500
@@ -22,6 +24,9 @@ _HARMLESS_ATTRIBUTES: Final = 10_000
 _SHORTEST_ATTRIBUTE: Final = 6
 #: In a page with fewer characters, comparing names of attributes takes a few seconds at most, in a worker.
 _HARMLESS_NAMES: Final = 1_000_000
+#: So many formatting elements, and so many more for each tag, may be opened anew in a page that is parsed in pieces.
+_REOPENED: Final = 100_000
+_REOPENED_A_TAG: Final = 4
 #: If a page has more characters for each tag than this, it has so few tags that there is time to look at each.
 _CHARACTERS_A_TAG: Final = 40
 
@@ -49,9 +54,60 @@ def parse_tree(text: str, *, utf8: bytes | None = None) -> LexborHTMLParser:
         cheap = flatten(cheap)
     elif len(text) > _HARMLESS_CHARACTERS or tags > HARMLESS_TAGS:
         raw = cheap.encode("utf-8", "ignore") if utf8 is None or cheap is not text else utf8
-        if reopens_many(raw, tags=tags) or has_many_roots(raw):
+        if count_reopened(raw, tags=tags) > MAX_REOPENED or has_many_roots(raw):
             cheap = flatten(cheap)
     return LexborHTMLParser(cheap if utf8 is None or cheap is not text else utf8, scripting=True)
+
+
+class PageTrees(NamedTuple):
+    """A page as one tree or, where that would take too long, as one for each of its pieces, in their order.
+
+    With ``is_flat`` it is one without nesting: its elements lack what contains them.
+    """
+
+    trees: Sequence[LexborHTMLParser]
+    is_flat: bool = False
+
+
+def parse_trees(text: str, *, utf8: bytes | None = None) -> PageTrees:
+    """As ``parse_tree``; a page with many tags keeps its nesting, as far as it can be parsed in pieces (``html.pieces``)."""
+    tags = text.count("<")
+    if len(text) <= _HARMLESS_CHARACTERS and tags <= HARMLESS_TAGS:
+        return PageTrees([LexborHTMLParser(text if utf8 is None else utf8, scripting=True)])
+    capped = end_long_tags(text) if _may_have_too_many_attributes(text, tags) else text
+    raw = capped.encode("utf-8", "ignore") if utf8 is None or capped is not text else utf8
+    if has_many_roots(raw):
+        return PageTrees([parse_tree(text)], True)
+    if tags <= MOST_NESTED_TAGS and _is_harmless(raw, tags):
+        return PageTrees([LexborHTMLParser(raw, scripting=True)])
+    pieces = parse_pieces(raw, tags=tags, is_harmless=_Budget(_REOPENED + tags * _REOPENED_A_TAG).allows)
+    return PageTrees([parse_tree(text)], True) if pieces is None else PageTrees(pieces)
+
+
+def _is_harmless(raw: bytes, tags: int) -> bool:
+    """Whether a page or a piece of one (in UTF-8, with so many tags) is parsed quickly, if its nesting is."""
+    return _has_little_text(raw, tags) and count_reopened(raw, tags=tags) <= MAX_REOPENED
+
+
+def _has_little_text(raw: bytes, tags: int) -> bool:
+    return tags * len(raw) <= _MOST_COPIED and len(raw) <= _HARMLESS_NAMES
+
+
+class _Budget:
+    """So many formatting elements may be opened anew in all pieces of a page."""
+
+    def __init__(self, reopened: int) -> None:
+        self._left = reopened
+
+    def allows(self, piece: bytes, tags: int) -> bool:
+        """Whether a piece (in UTF-8, with so many tags) is parsed quickly; then it counts."""
+        if not _has_little_text(piece, tags):
+            return False
+        reopened = count_reopened(piece, tags=tags)
+        if reopened > min(MAX_REOPENED, self._left):
+            return False
+        self._left -= reopened
+        return True
 
 
 def cap_attributes(text: str, *, tags: int) -> str:

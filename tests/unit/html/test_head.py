@@ -30,7 +30,9 @@ HEAD: Final = (
 def both(html: str) -> tuple[Page, Page | None]:
     """The page without its links, once from the whole body, once from the head."""
     whole = convert_html(html.encode(), CONTEXT)
-    return replace(whole, links=(), malformed=()), convert_html_again(html.encode(), CONTEXT, whole.text)
+    # What is not indexed of the text is not read from the head.
+    plain = replace(whole, links=(), malformed=(), whole="", whole_digest="")
+    return plain, convert_html_again(html.encode(), CONTEXT, whole.text)
 
 
 def test_head_when_body_has_only_text_then_page_is_the_same() -> None:
