@@ -77,7 +77,8 @@ def test_r9_refresh_when_pages_lead_to_each_other_then_the_loop_ends_with_963(
 
     codes = run.codes("refresh.acme.test")
     assert run.ended.exit_code == 0
-    assert (codes["self"], codes["script"]) == (200, 200)
+    # Both have the same text.
+    assert {codes["self"], codes["script"]} == {200, 909}
     assert (codes["a"], codes["b"]) == (953, 963)
     assert [code for name, code in codes.items() if name.startswith("chain")].count(963) == 1
     assert len(codes) < 15
@@ -221,7 +222,8 @@ def swollen(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Craw
 def test_r13_pages_when_swollen_then_each_is_read_or_has_a_code(swollen: Crawled) -> None:
     codes = swollen.codes("swollen.acme.test")
 
-    read = {name for name in SWOLLEN if codes[name] == 200}
+    # Some have the same text.
+    read = {name for name in SWOLLEN if codes[name] in {200, 909}}
     # On a slow machine the time for one page is over first.
     assert {"malformed": 904, "too-large": 960}.items() >= {name: codes[name] for name in SWOLLEN.keys() - read}.items()
     assert "too-large" not in read
