@@ -222,12 +222,14 @@ def swollen(site: SiteProcess, tmp_path_factory: pytest.TempPathFactory) -> Craw
 def test_r13_pages_when_swollen_then_each_is_read_or_has_a_code(swollen: Crawled) -> None:
     codes = swollen.codes("swollen.acme.test")
 
-    # Some have the same text.
+    # Some have the same text as another.
     read = {name for name in SWOLLEN if codes[name] in {200, 909}}
+    indexed = {name for name in read if codes[name] == 200}
     # On a slow machine the time for one page is over first.
     assert {"malformed": 904, "too-large": 960}.items() >= {name: codes[name] for name in SWOLLEN.keys() - read}.items()
     assert "too-large" not in read
-    assert read <= {url.split("/")[1].removesuffix(".html") for url in swollen.project.found("barometer")}
+    assert indexed
+    assert indexed <= {url.split("/")[1].removesuffix(".html") for url in swollen.project.found("barometer")}
 
 
 def test_r13_reactor_when_pages_are_swollen_then_never_stands_still_and_memory_is_bounded(swollen: Crawled) -> None:
