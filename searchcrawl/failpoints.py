@@ -58,6 +58,8 @@ NAMES = (
     "source.uncached",
     "source.rows",
     "recrawl.marked",
+    "near.signed",
+    "near.resolved",
     *OF_REPAIRS,
     *OF_PLANS,
 )

@@ -37,6 +37,8 @@ NAMING: Final = {
 }
 _CHAIN: Final = 8
 _COPY: Final = "Three pages have these very words and no other ones."
+#: Near copies, of which one stays; later another one of them.
+_NEAR: Final = ("/near.html", "/near/second.html", "/near/the-third.html")
 _TWIN: Final = "Two pages have these words; one of them will be gone."
 
 
@@ -57,6 +59,11 @@ def sitemap(site: SiteProcess, numbers: Iterable[int], *, host: str = HOST) -> s
     return f"<urlset>{''.join(entries)}</urlset>"
 
 
+def _build_near(number: int) -> str:
+    """A text of which the editions differ in a word."""
+    return " ".join([*(f"The {each}th word rarely differs." for each in range(200)), f"Edition {number}."])
+
+
 def naming(title: str, target: str, *links: str) -> str:
     """A page that names another one as canonical."""
     return page(title, *links, head=f'<link rel="canonical" href="{target}">')
@@ -72,7 +79,8 @@ def fill(site: SiteProcess) -> None:
     roots = (*REDIRECTS, "/slow.html", "/chain/1.html", "/copies/first.html", "/copies/second.html", "/gone.html")
     more = ("/withdrawn.html", "/hidden.html", "/empty.html", "/missing.html", "/refused.html", "/unindexed.html")
     twins = ("/twin.html", "/twins/second.html", "/refreshing.html", "/moving.html", "/elsewhere/x/y/z/a/b/c.html")
-    site.set_page(HOST, "/", page("Start", *roots, *more, *twins, *NAMING))
+    site.set_page(HOST, "/", page("Start", *roots, *more, *twins, *NAMING, *_NEAR))
+    site.set_pages(HOST, {path: page("Near", text=_build_near(number)) for number, path in enumerate(_NEAR)})
     for path, target in NAMING.items():
         site.set_page(HOST, path, naming(path, target))
     # Only a canonical link leads to it.
@@ -120,6 +128,8 @@ def change(site: SiteProcess) -> None:
     site.set_page(HOST, "/new/1.html", page("New", "/new/2.html"))
     site.set_page(HOST, "/new/2.html", page("Newer"))
     site.delete_page(HOST, "/twin.html")
+    site.set_page(HOST, _NEAR[0], page("Near no longer", text="It says less than the others do."))
+    site.set_page(HOST, _NEAR[1], page("Near", text=_build_near(7)))
     site.set_page(HOST, "/target.html", page("target", text="Other words than before."))
     for number in (5, 11, 17, 23, 29, 35):
         path = f"{GENERATED}{number}.html"
@@ -147,6 +157,7 @@ def project(
             "start": {"urls": [site.url(HOST), site.url(GENERATED_HOST, _GENERATED.format(pages))]},
             "scope": {"include_hosts": [HOST, GENERATED_HOST], "depth": 7},
             "fetch": {"retries": 0},
+            "copies": {"near": "remove"},
             **overrides,
         },
     )

@@ -7,6 +7,7 @@ import queue
 import threading
 
 from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.commit.near_copies import settle_near_copies
 from searchcrawl.commit.orphans import settle_orphans
 from searchcrawl.commit.retention import purge_old
 from searchcrawl.delivery import delivery_queue, removals, undelivered
@@ -36,7 +37,7 @@ class DeliveryThread:
         self._cache = cache
         self._retry = IndexRetry(retry_seconds)
         self._sender = BatchSender(run, receiver, cache, self._retry)
-        self._completed = False
+        self._completed = self._saw_all = False
         self._queue: queue.SimpleQueue[SealedBatch | None] = queue.SimpleQueue()
         self._counting = threading.Lock()
         #: how many batches wait or are being sent; what an earlier process left counts as one, too
@@ -116,6 +117,8 @@ class DeliveryThread:
         """
         self._retry.limit_to_end()
         self._completed = reason == EndReason.FINISHED
+        # After `apply` all that the cache holds was processed.
+        self._saw_all = reason in {EndReason.FINISHED, EndReason.APPLIED}
         if self._run.shutdown.failure is None and self._run.delivers:
             self._seal_last_batch()
         self._queue.put(None)
@@ -127,6 +130,8 @@ class DeliveryThread:
 
     def _seal_last_batch(self) -> None:
         try:
+            # Near copies that were not sent yet need not be.
+            self._settle_near_copies()
             # A new segment begins, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
@@ -168,7 +173,8 @@ class DeliveryThread:
             self._note_sent()
         if run.shutdown.failure is None:
             if self._settle_orphans():
-                # Before orphans leave: one of their copies takes the place of each.
+                # Before orphans leave: one of their copies takes the place of each, and may be a near copy of others.
+                self._settle_near_copies()
                 self._send_copies()
             removals.remove_documents(self._sender, completed=self._completed)
 
@@ -179,7 +185,13 @@ class DeliveryThread:
             pass
         if self._run.shutdown.failure is None:
             self._settle_orphans()
+            self._settle_near_copies()
             undelivered.report(self._run, completed=self._completed)
+
+    def _settle_near_copies(self) -> None:
+        """Decides about near copies once all documents were seen: where some were not, each stays as it is."""
+        if self._saw_all:
+            settle_near_copies(self._run)
 
     def _settle_orphans(self) -> bool:
         """Marks orphans after a completed run; whether documents are to be sent in the place of some."""

@@ -218,6 +218,9 @@ def _find_reasons_of_visit(context: Context, facts: UrlFacts) -> Sequence[Reason
         first = context.build_robots_reason(listed.rule)
         return [first, *(line for line in context.list_robots_refusals() if line.rule != first.rule)]
     if listed.code in COPIES:
+        if listed.code == Code.DUPLICATE and facts.is_near_copy:
+            of_near = Decision(False, f"a near copy of {listed.duplicate_of or 'another URL'}", key="copies.near")
+            return [build_reason("duplicate", of_near, context.source)]
         relation = "its canonical URL is" if listed.code == Code.NOT_CANONICAL else "a copy of"
         return [Reason(step="duplicate", rule=f"{relation} {listed.duplicate_of or 'another URL'}")]
     if listed.code == Code.DISPLAY_URL_CLASH:

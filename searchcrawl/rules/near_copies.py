@@ -22,6 +22,8 @@ PLACES: Final = 64
 NEAR_PLACES: Final = 53
 #: Texts with fewer pieces have no signature: a name in them that differs is a large part of them.
 _LEAST_PIECES: Final = 64
+#: Nor have texts that repeat a few pieces, whose hashes leave more places empty than this.
+_MOST_UNSET: Final = 40
 #: So many places are a band. Near signatures are equal in one of the twelve bands at least: they differ in eleven places at most.
 _BAND: Final = 5
 #: So many earlier texts are compared in each band: whatever texts look like, a comparison takes constant time.
@@ -44,14 +46,17 @@ _CUTS: Final = _build_cuts()
 
 
 def sign(text: str) -> str:
-    """The signature of a text, in hexadecimal digits after its version; empty for a text that is too short."""
+    """The signature of a text, in hexadecimal digits after its version; empty for a text that says too little."""
     pieces = text.encode("utf-8", "surrogatepass").translate(_CUTS).split(b"\n")
     if len(pieces) < _LEAST_PIECES:
         return ""
     least = [_UNSET] * PLACES
     for number in map(xxhash.xxh3_64_intdigest, pieces):
         place = number % PLACES
-        least[place] = min(least[place], number)
+        if number < least[place]:  # noqa: PLR1730  # a call takes longer
+            least[place] = number
+    if least.count(_UNSET) > _MOST_UNSET:
+        return ""
     for place in range(PLACES - 1, -PLACES - 1, -1):
         if least[place] == _UNSET:
             # Into which no hash fell, has that of the next place (Shrivastava and Li 2014).

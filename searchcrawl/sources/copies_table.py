@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from searchcrawl.sources.privacy import Privacy
 from searchcrawl.sources.values import Check, Table, refuse, refuse_until_later
@@ -19,10 +19,8 @@ def _check_scope(text: str) -> str:
 
 
 def _check_near(text: str) -> str:
-    if text == "remove":
-        refuse_until_later()
-    if text not in {"group", "off"}:
-        refuse('must be "group" or "off"')
+    if text not in {"group", "remove", "off"}:
+        refuse('must be "group", "remove" or "off"')
     return text
 
 
@@ -34,8 +32,15 @@ class Copies(Table):
         description="Documents of the source with the same text, title and other indexed fields are copies: one is indexed, and lists "
         "the URLs of the others. With `off` each is indexed; canonical links count all the same.",
     )
-    near: Annotated[str, Privacy.PUBLIC, Check(_check_near, '`"group"` or `"off"`')] = Field(
+    near: Annotated[str, Privacy.PUBLIC, Check(_check_near, '`"group"`, `"remove"` or `"off"`')] = Field(
         "group",
         description="What becomes of near copies, whose texts differ in a few words: with `group` a search shows the best hit of "
-        "them and lists the URLs of the others with it, with `off` each is a hit.",
+        "them and lists the URLs of the others with it, with `off` each is a hit. With `remove` they are copies: after a completed run "
+        "one is indexed, and the others leave, within the limits on deleting.",
     )
+
+    @model_validator(mode="after")
+    def _check(self) -> Copies:
+        if self.near == "remove" and self.scope == "off":
+            refuse('not with scope = "off"', key="near")
+        return self

@@ -66,7 +66,7 @@ _OF_ADMISSION: Final = (
     "content.drop",
 )
 #: Those of the keys that the digest of a body covers: the same digest has the same result.
-_OF_DIGESTS: Final = "keep."
+_OF_DIGESTS: Final = ("keep.", "copies.near")
 #: Those of the keys that change the fields of documents, and not which documents there are.
 _OF_FIELDS: Final = (
     "attributes.", "change.", "content.language", "copies.", "display", "fetch.default_language", "groups",
@@ -99,6 +99,9 @@ def compute_fingerprint(source: Source, *, versions: Mapping[str, int]) -> str:
         values[_MODE] = source.mode
     if source.own_converters:
         values["converters"] = dict(source.own_converters)
+    if source.copies.near == "remove":
+        # The other values matter to searches alone.
+        values["copies.near"] = source.copies.near
     if source.groups:
         values["groups"] = sorted(source.groups)
     if source.display:

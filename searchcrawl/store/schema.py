@@ -188,8 +188,11 @@ documents = Table(
     Column("etag", Text),
     Column("last_modified", Text),
     Column("last_changed_ms", BigInteger),
-    # The digest of what is indexed of it, by which copies are found; null: copies are not looked for, or it has none.
+    # The digest of what is indexed of it, or of what it is a near copy of, by which copies are found; null: copies are not
+    # looked for, or it has none.
     Column("copy_digest", LargeBinary),
+    # What tells near copies of its present text (rules.near_copies); null: none was made, as where they are not taken out.
+    Column("near_signature", Text),
     # 200, or why the document is not indexed: 909, 911, 952, 956, 964, 1010.
     Column("code", Integer, nullable=False),
     # The survivor: the document that is indexed instead of this one (909, 956, 964).
@@ -236,6 +239,7 @@ documents = Table(
         "indexed_version",
         sqlite_where=text("indexed_version IS NOT NULL"),
     ),
+    Index("ix_documents_signed", "source_id", "url_id", sqlite_where=text("near_signature IS NOT NULL")),
     Index("ix_documents_refused", "source_id", sqlite_where=text("index_error IS NOT NULL")),
     Index("ix_documents_batch_id", "batch_id"),
     # The duplicates of documents that are sent; without it each part of a delivery would read all documents.

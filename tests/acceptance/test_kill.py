@@ -38,6 +38,7 @@ _CHAINS = (
     "batch.sealed:last batch.post.begin batch.post.mid index.acked lease.taken batch.marked",
     "batch.sealed:2 batch.post.mid:2 commit.sent",
     "delete.selected delete.sent:last delete.marked shutdown.begin shutdown.drain",
+    "near.signed near.resolved",
 )
 _MAINTENANCE_CHAINS = (
     "lease.taken fetch.sent fetch.headers segment.append",
@@ -45,6 +46,7 @@ _MAINTENANCE_CHAINS = (
     "links.committed batch.sealed batch.post.begin batch.post.mid",
     "index.acked batch.marked commit.sent shutdown.begin",
     "delete.selected delete.sent delete.marked shutdown.drain",
+    "near.signed near.resolved",
 )
 #: Where store and index may come to differ: tried with each pair of both.
 _MAIN = ("migrate.mid row.updated links.mid links.committed", "batch.post.mid index.acked batch.marked")

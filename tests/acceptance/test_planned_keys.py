@@ -34,6 +34,7 @@ _TABLES: Final[Mapping[str, Any]] = {
     "change": [{}, {"condition": ["etag"]}],
     "robots": [{}, {"crawl_delay": False}],
     "content": [{}, {"mode": "all"}, {"drop": ["h1"]}],
+    "copies": [{}, {"scope": "off"}, {"near": "remove"}],
     "display": [[], [{"from": "http://edits.acme.test", "to": "http://shown.acme.test"}]],
     "rewrite": [[], [{"match": "/day/", "replace": "/DAY/"}]],
 }

@@ -125,6 +125,7 @@ def _build_changes(new: Any) -> dict[str, Any]:
     replaced["leaving"] = case((and_(new.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0)
     replaced["indexed_version"] = MAYBE_INDEXED
     replaced["batch_id"] = None
+    replaced["near_signature"] = None
     # Whether it is still a copy is decided after this: ``duplicate_key_table.set_results``, or ``forget_rejections``.
     still_rejected = and_(new.state == int(DocumentState.CACHED), _REJECTED_FOR_OTHERS)
     for name in ("evidence", "rejected_run"):
@@ -140,7 +141,10 @@ _CONFIRM: Final = (
         last_modified=func.coalesce(bindparam("new_modified"), documents.c.last_modified),
         body_digest=func.coalesce(bindparam("new_body"), documents.c.body_digest),
         copy_digest=case(
-            (bindparam("same_fields") == 1, bindparam("new_copy", type_=LargeBinary)), else_=documents.c.copy_digest
+            (bindparam("same_fields") == 0, documents.c.copy_digest),
+            (bindparam("has_copy") == 0, None),
+            # Another content may stand for it: it is a near copy.
+            else_=func.coalesce(documents.c.copy_digest, bindparam("new_copy", type_=LargeBinary)),
         ),
         unavailable_ms=case(
             (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms
@@ -205,6 +209,7 @@ def confirm(transaction: Transaction, confirmed: Sequence[Confirmed]) -> None:
                 "read": int(entry.read),
                 "new_unavailable": entry.unavailable_ms,
                 "same_fields": int(entry.same_fields),
+                "has_copy": int(entry.copy_digest is not None),
                 "new_copy": entry.copy_digest,
             }
             for entry in confirmed

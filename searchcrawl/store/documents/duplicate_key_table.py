@@ -76,7 +76,8 @@ class KeyedDocument(NamedTuple):
         return self.code in WITH_DOCUMENT and not self.leaving and (copy or self.state in INDEXABLE)
 
 
-_KEYED_DOCUMENTS: Final = select(
+#: The columns of ``KeyedDocument``.
+KEYED_DOCUMENTS: Final = select(
     documents.c.url_id,
     urls.c.url,
     documents.c.copy_digest,
@@ -96,7 +97,7 @@ def load(transaction: Transaction, url_ids: Collection[int]) -> dict[int, KeyedD
     found = _select(
         transaction,
         url_ids,
-        lambda part: _KEYED_DOCUMENTS.where(dialect_of(transaction).is_among(documents.c.url_id, part)),
+        lambda part: KEYED_DOCUMENTS.where(dialect_of(transaction).is_among(documents.c.url_id, part)),
     )
     return {document.url_id: document for document in found}
 
@@ -133,7 +134,7 @@ class DuplicateKeys:
         found = _select(
             self._transaction,
             values,
-            lambda part: _KEYED_DOCUMENTS.where(*conditions, dialect_of(self._transaction).is_among(one_of, part)),
+            lambda part: KEYED_DOCUMENTS.where(*conditions, dialect_of(self._transaction).is_among(one_of, part)),
         )
         return [document for document in found if document.is_good]
 

@@ -197,6 +197,7 @@ _SET: Final = (
         state=bindparam("new_state", type_=SmallInteger()),
         batch_id=bindparam("new_batch", type_=Integer()),
         indexed_version=MAYBE_INDEXED,
+        near_signature=None,
         code=200,
         duplicate_of=None,
         leaving=0,

@@ -251,7 +251,7 @@ class UrlFacts:
     ``canonical`` is the URL that it names as canonical, if known. ``copies`` are the URLs of its duplicates, at most
     ten. ``leaving`` tells why it is to leave the index at the end of the run, if it is, ``evidence`` what is or was held
     against it. The three runs are those that put its removal into quarantine, whose removal an operator rejected, and
-    that removed it.
+    that removed it. ``is_near_copy``: another text stands for its own, which differs in a few words.
     """
 
     listed: ListedUrl
@@ -272,6 +272,7 @@ class UrlFacts:
     rejected_run: int | None
     removed_run: int | None
     evidence: str | None
+    is_near_copy: bool
 
     @property
     def is_orphan(self) -> bool:
@@ -305,6 +306,7 @@ def find_facts(transaction: Transaction, source_id: int, key: int) -> UrlFacts |
         rejected_run=row.rejected_run,
         removed_run=row.removed_run,
         evidence=row.evidence,
+        is_near_copy=bool(row.is_near_copy),
     )
 
 
@@ -344,6 +346,7 @@ _SELECTED: Final = select(
     documents.c.rejected_run,
     documents.c.removed_run,
     documents.c.evidence,
+    (documents.c.copy_digest != documents.c.fields_digest).label("is_near_copy"),
     batches.c.state.label("batch_state"),
     _canonicals.c.url.label("canonical"),
 ).select_from(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -64,6 +65,8 @@ class World:
     batch_before: int = 0
     #: documents with the same text are copies of each other
     copies: bool = True
+    #: called at the end of each run, before the last documents are sent
+    at_end: Callable[[], object] | None = None
 
     def add(self, names: str) -> None:
         with self.database.write_once() as transaction:
@@ -85,6 +88,9 @@ class World:
                 claims = claims[size:]
                 if self.chance.random() < 0.3:
                     self.deliver()
+            self.deliver()
+        if self.at_end is not None:
+            self.at_end()
             self.deliver()
         self._remove()
 

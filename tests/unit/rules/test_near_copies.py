@@ -63,8 +63,10 @@ def test_texts_when_letter_case_and_line_breaks_differ_then_the_first_does_not_c
     assert sign(" ".join(text)) == sign(" ".join(text).upper())
 
 
-@pytest.mark.parametrize("text", ["", "word", "a reader of short words " * 4, "\udc80" * 50])
-def test_text_when_it_is_short_then_it_has_no_signature_and_is_near_to_nothing(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "word", "a reader of short words " * 4, "a reader of the same words " * 400, "\udc80" * 50]
+)
+def test_text_when_it_is_short_or_repeats_itself_then_it_has_no_signature_and_is_near_to_nothing(text: str) -> None:
     assert sign(text) == ""
     assert not are_near(sign(text), sign(text))
     assert [NearGroups().add(1, ""), NearGroups().add(2, "")] == [1, 2]

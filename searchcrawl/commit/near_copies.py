@@ -1,0 +1,118 @@
+"""Takes near copies out after a completed run or `apply`, where ``copies.near = "remove"`` asks for it (F6).
+
+The signature of each text is made once, from the record in the cache. Then all documents of the source are compared, and
+those that are near to a better one get its content as the one by which copies are found: from there on they are copies
+like all others, with the same removals, limits and successors. A document that changes is one of its own again until the
+end of the run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from typing import Final, TypeVar
+
+from searchcrawl.cache.document_cache import DocumentCache
+from searchcrawl.cache.segment import Place
+from searchcrawl.commit.document_rows import resolve_again
+from searchcrawl.duplicates.near_groups import SignedDocument, find_groups
+from searchcrawl.exceptions import CacheError
+from searchcrawl.failpoints import reach
+from searchcrawl.rules.near_copies import sign
+from searchcrawl.run import Run
+from searchcrawl.store.documents import duplicate_key_table, near_table
+from searchcrawl.store.documents.near_table import NearRow
+from searchcrawl.store.engine.database import Transaction
+
+logger = logging.getLogger(__name__)
+
+#: So many documents a transaction.
+_PART: Final = 500
+
+T = TypeVar("T")
+#: The indexed text of a document that has a record; None where it cannot be read.
+ReadText = Callable[[NearRow], str | None]
+
+
+def settle_near_copies(run: Run) -> bool:
+    """Decides which documents are near copies of others; returns whether documents are to be sent.
+
+    Where the source file does not ask for it any more, all are documents of their own again. A crash in between is
+    harmless: the run goes on, and does all of it again at its end. Raises StoreError, LeaseLost.
+    """
+    removes = run.source.copies.near == "remove"
+    if not removes and not run.read(partial(near_table.has_signed, source_id=run.source_id)):
+        return False
+    standing: dict[bytes, bytes] = {}
+    if removes:
+        with closing(DocumentCache(run.project.cache_dir / run.source.name)) as cache:
+            standing = find_groups(_sign_all(run, partial(_read_text, cache)))
+    sends, changed = False, 0
+    for rows in _load_pages(run):
+        digests = {row.url_id: standing.get(row.own_digest, row.own_digest) for row in rows}
+        wanted = {row.url_id: digests[row.url_id] for row in rows if digests[row.url_id] != row.document.copy_digest}
+        changed += len(wanted)
+        for part in _split(wanted):
+            sends |= run.write(partial(_write_part, source_id=run.source_id, digests=part))
+            reach("near.resolved")
+        if not removes:
+            signed = [row.url_id for row in rows if row.signature is not None]
+            run.write(partial(near_table.forget_signatures, url_ids=signed))
+    if changed:
+        logger.info("%d documents are near copies of others now, or no longer", changed)
+    return sends
+
+
+def _read_text(cache: DocumentCache, row: NearRow) -> str | None:
+    if row.place is None:
+        return None
+    segment, offset, response_bytes, fields_bytes = row.place
+    place = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
+    try:
+        return str(cache.read_fields(place, url=row.document.url).get("content") or "")
+    except CacheError as error:
+        logger.warning("%s; it is compared once it was fetched again", error)
+        return None
+
+
+def _sign_all(run: Run, read_text: ReadText) -> Iterator[SignedDocument]:
+    """All documents that may be copies; those that have changed get a signature."""
+    for rows in _load_pages(run):
+        made = _sign(rows, read_text)
+        for part in _split(made):
+            run.write(partial(near_table.set_signatures, signatures=part))
+            reach("near.signed")
+        for row in rows:
+            document = row.document
+            signature = made.get(row.url_id, row.signature or "")
+            yield SignedDocument(document.url, document.redirected, row.own_digest, signature)
+
+
+def _sign(rows: list[NearRow], read_text: ReadText) -> dict[int, str]:
+    made: dict[int, str] = {}
+    for row in rows:
+        if row.signature is None and (text := read_text(row)) is not None:
+            made[row.url_id] = sign(text)
+    return made
+
+
+def _load_pages(run: Run) -> Iterator[list[NearRow]]:
+    after: int | None = 0
+    while after is not None:
+        rows, after = run.read(partial(near_table.load_page, source_id=run.source_id, after=after))
+        if rows:
+            yield rows
+
+
+def _split(values: Mapping[int, T]) -> Iterator[dict[int, T]]:
+    entries = list(values.items())
+    for start in range(0, len(entries), _PART):
+        yield dict(entries[start : start + _PART])
+
+
+def _write_part(transaction: Transaction, *, source_id: int, digests: Mapping[int, bytes]) -> bool:
+    before = duplicate_key_table.load(transaction, digests.keys())
+    near_table.set_digests(transaction, digests)
+    return resolve_again(transaction, source_id, before)
