@@ -184,6 +184,9 @@ LANGUAGE_PREFIXES: Final = tuple(field.name.removesuffix("*") for field in LANGU
 #: Field → how much a hit in another form counts there, by the beginning of the name for each language.
 FORMS: Final = {field.name.removesuffix("_txt_*"): field.weight or 0.0 for field in LANGUAGE_FIELDS}
 
+#: Field → how much it counts there that the words of a query follow each other as they were typed.
+SEQUENCES: Final[Mapping[str, float]] = {"title": 2.0, "content": 2.0}
+
 _TYPES: Final = {suffix: kind for kind, suffix in SUFFIXES.items()}
 _ATTRIBUTE_FIELD: Final = re.compile(f"([A-Za-z][A-Za-z0-9_.-]*)({'|'.join(_TYPES)})", re.ASCII)
 

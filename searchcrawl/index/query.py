@@ -143,6 +143,14 @@ def positive_terms(query: Query) -> Iterator[Term]:
             yield from positive_terms(clause)
 
 
+def find_sequence(query: Query) -> str | None:
+    """The words without a field that a query requires, in their order; None where they are fewer than two."""
+    if not isinstance(query, AllOf):
+        return None
+    words = [each.text for each in query.required if isinstance(each, Term) and each == Term(text=each.text)]
+    return " ".join(words) if len(words) > 1 else None
+
+
 def to_words(query: Query, names: Mapping[str, str]) -> str:
     """A query as it could be typed; ``names`` are the names of attributes by their fields."""
     match query:

@@ -126,6 +126,17 @@ def test_search_when_a_word_stands_as_it_was_typed_then_that_document_comes_firs
         assert first in hits[0]["snippet"].replace(HIT_START, "").replace(HIT_END, "")
 
 
+def test_search_when_words_follow_each_other_as_they_were_typed_then_that_document_comes_first(
+    index: SearchIndex,
+) -> None:
+    texts = ["fox " * 3 + "brown " * 3 + "quick", "a lot of other words and the quick brown fox " + "and so on " * 9]
+    tell(index, [made(number, "en", "", text) for number, text in enumerate(texts)])
+
+    assert [hit["url"].rpartition("/")[2] for hit in find(index, "quick brown fox")] == ["1", "0"]
+    # Stop words alone are no sequence, and nothing is found.
+    assert find(index, "the on of") == []
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -14,7 +14,7 @@ from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.forms import find_stemmed, is_cjk, read_pairs, require_pairs
 from searchcrawl.index.local import schema
 from searchcrawl.index.local.ranges import build_range
-from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Term, parse
+from searchcrawl.index.query import AllOf, AnyOf, Everything, Query, Term, find_sequence, parse
 from searchcrawl.index.ranges import Range
 from searchcrawl.index.receiver import SearchQuery
 from searchcrawl.index.sanitising import format_number, parse_number
@@ -24,6 +24,7 @@ from searchcrawl.index_fields import (
     FIELDS,
     FORMS,
     NUMBERS,
+    SEQUENCES,
     STEMMED,
     TEXTS,
     WHOLE_VALUES,
@@ -57,10 +58,12 @@ class QueryBuilder:
 
         ``languages`` are those of LANGUAGES that the index holds: words are looked for in their forms, too.
         """
-        words = self._clause(parse(query.words, query.attributes), languages)
+        asked = parse(query.words, query.attributes)
+        words = self._clause(asked, languages)
         if words is None:
             return tantivy.Query.empty_query()
-        parts = [(Occur.Must, words), *((Occur.Must, _without_score(each)) for each in self._filters(query))]
+        near = [(Occur.Should, each) for each in self._sequences(find_sequence(asked))]
+        parts = [(Occur.Must, words), *near, *((Occur.Must, _without_score(each)) for each in self._filters(query))]
         return tantivy.Query.boolean_query([*parts, (Occur.MustNot, self.tombstones())])
 
     def documents(self, source: str | None) -> tantivy.Query:
@@ -126,6 +129,13 @@ class QueryBuilder:
                 )
             case _:
                 return None
+
+    def _sequences(self, words: str | None) -> Iterator[tantivy.Query]:
+        """The documents in which the words follow each other: they come first."""
+        tokens = self.tokens(words) if words else []
+        if len(tokens) > 1:
+            for path, weight in SEQUENCES.items():
+                yield tantivy.Query.boost_query(self._phrase(path, tokens), weight)
 
     def _not_in(self, query: tantivy.Query, languages: Sequence[str]) -> tantivy.Query:
         """What ``query`` finds, and all documents in some languages, in which it is a stop word."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from searchcrawl.exceptions import UnsupportedByIndex
 from searchcrawl.index.forms import find_stemmed, fold, is_cjk, most_added, read_pairs, require_pairs
-from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, parse, positive_terms
+from searchcrawl.index.query import AllOf, AnyOf, Everything, Nothing, Query, Term, find_sequence, parse, positive_terms
 from searchcrawl.index.ranges import Range
 from searchcrawl.index.receiver import HIT_END, HIT_START, SearchQuery
 from searchcrawl.index.sanitising import iso_utc, parse_number
@@ -22,6 +22,7 @@ from searchcrawl.index_fields import (
     FIELDS,
     FORMS,
     NUMBERS,
+    SEQUENCES,
     STEMMED,
     TEXTS,
     WHOLE_VALUES,
@@ -60,7 +61,7 @@ def build_parameters(query: SearchQuery, languages: Sequence[str] = ()) -> dict[
         filters.append("{!lucene q.op=OR}groups:(" + " ".join(_quote(group) for group in query.groups) + ")")
     filters += [_filter(name, value) for name, value in query.filters]
     return {
-        "q": render(positive, Forms(languages)),
+        **_words(positive, languages),
         "defType": "lucene",
         # What analysis makes of one word in a field of a language is all required.
         "q.op": "AND",
@@ -72,6 +73,16 @@ def build_parameters(query: SearchQuery, languages: Sequence[str] = ()) -> dict[
         **_facets(query),
         **_highlighting(positive, languages),
     }
+
+
+def _words(query: Query, languages: Sequence[str]) -> dict[str, str]:
+    """The parameters for the words of a query; documents in which they follow each other come first."""
+    rendered, words = render(query, Forms(languages)), find_sequence(query)
+    if words is None:
+        return {"q": rendered}
+    near = [f"{field}:{_quote(words)}^{weight}" for field, weight in SEQUENCES.items()]
+    # The last one is there for words of which analysis leaves nothing: Solr takes no empty query.
+    return {"q": "{!bool must=$asked should=$near}", "asked": rendered, "near": " OR ".join([*near, _NO_DOCUMENT])}
 
 
 class Forms:

@@ -129,3 +129,12 @@ def test_render_when_there_are_many_words_and_languages_then_solr_takes_the_clau
 
     assert rendered.count(":") < 1024
     assert rendered.index("content_txt_sv:word0^") < rendered.index('"word1"')
+
+
+def test_parameters_when_words_may_follow_each_other_then_documents_in_which_they_do_come_first() -> None:
+    found = build_parameters(SearchQuery(words='quick "brown fox" title:a jumps -dog'))
+
+    assert found["q"] == "{!bool must=$asked should=$near}"
+    assert found["near"] == 'title:"quick jumps"^2.0 OR content:"quick jumps"^2.0 OR (*:* -*:*)'
+    assert found["asked"].startswith('(+(title:"quick"^3.0 OR ')
+    assert not {"asked", "near"} & build_parameters(SearchQuery(words="quick title:a")).keys()
