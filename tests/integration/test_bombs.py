@@ -53,7 +53,7 @@ def opened(kind: str, body: str) -> bytes:
 
 def pdf_stream(unpacked: bytes) -> bytes:
     """A PDF of one page whose content is a packed stream."""
-    packed = zlib.compress(unpacked, 9)
+    packed = zlib.compress(unpacked, 1)
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
@@ -72,7 +72,7 @@ def forwarded(count: int) -> bytes:
 
 
 def attached() -> bytes:
-    packed = base64.encodebytes(make_zip({"a.txt": bytes(600 * _MB)}))
+    packed = base64.encodebytes(make_zip({"a.txt": bytes(300 * _MB)}))
     head = b"Subject: bomb\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\n"
     part = b"barometer\n--b\nContent-Type: application/zip\nContent-Transfer-Encoding: base64\n"
     return head + part + b"Content-Disposition: attachment; filename=x.zip\n\n" + packed + b"--b--\n"
@@ -107,7 +107,7 @@ FILES: Final[dict[str, tuple[Callable[[], bytes], set[int]]]] = {
     "many.json": (lambda: b"[" + b"[]," * (10 * _MB) + b"1]", {200, 904}),
     "quote.csv": (lambda: b'a,"' + b"b,\n" * (10 * _MB), {200, 904}),
     "cells.csv": (lambda: b"a," * (15 * _MB), {200, 904}),
-    "blanks.pdf": (lambda: pdf_stream(b" " * (900 * _MB)), {200, 904}),
+    "blanks.pdf": (lambda: pdf_stream(b" " * (500 * _MB)), {200, 904}),
     "deep.pdf": (lambda: pdf_stream(b"q " * (150 * _MB)), {200, 904}),
     "unmapped.pdf": (lambda: pdf_stream(b"BT/F 9 Tf 1 1 Td<00010002>Tj ET"), {200}),
     "broken.doc": (lambda: make_ole({"WordDocument": b"x" * 4_000}) + os.urandom(3 * _MB), {903}),
