@@ -178,6 +178,31 @@ def test_beginnings_when_asked_for_then_both_indexes_find_the_words_that_begin_s
         assert snippet.partition(HIT_START)[2].partition(HIT_END)[0] == "vaccine"
 
 
+def test_beginnings_when_very_many_words_begin_so_then_all_of_them_count(
+    indexes: tuple[SearchIndex, SearchIndex],
+) -> None:
+    documents = [
+        IndexedDocument(
+            id=f"many:{number}",
+            fields={"source": "many", "content": f"many{number:04}x", "kind_s": f"sort{number:04}y", "language": "en"},
+        )
+        for number in range(1_500)
+    ]
+    for index in indexes:
+        assert all(
+            each.accepted
+            for each in index.deliver(Batch(number=1, source="many", crawl_version=1, documents=documents))
+        )
+        index.commit()
+
+    for index in indexes:
+        found = [
+            index.search(SearchQuery(words=words, attributes=ATTRIBUTES)).total
+            for words in ("many*", "kind:sort*", "many00* -many0099x", "content:many*")
+        ]
+        assert found == [1_500, 1_500, 99, 1_500]
+
+
 def test_offset_when_answers_are_read_in_parts_then_they_are_those_of_one(
     indexes: tuple[SearchIndex, SearchIndex],
 ) -> None:

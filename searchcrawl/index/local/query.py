@@ -167,7 +167,10 @@ class QueryBuilder:
             return None
         *before, last = words
         each = [
-            tantivy.Query.boost_query(tantivy.Query.phrase_prefix_query(self._schema, path, [last]), weight)
+            # A prefix query of the library takes 50 words at most, this one all.
+            tantivy.Query.boost_query(
+                tantivy.Query.fuzzy_term_query(self._schema, path, last, distance=0, prefix=True), weight
+            )
             for path, weight in _find_word_paths(term.field)
         ]
         parts = [self._words(Term(text=word, field=term.field)) for word in before]
