@@ -9,14 +9,17 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.http.headers import Headers as ScrapyHeaders
 
+from searchcrawl import urls
 from searchcrawl.codes import Code
-from searchcrawl.convert.archive_reader import MARK, find_archive
+from searchcrawl.convert.archive_reader import MARK, find_archive, is_called_archive
 from searchcrawl.convert.archive_shelf import ArchiveShelf, Fetched, Unpacked
 from searchcrawl.exceptions import ConversionFailed, WorkersUnavailable
 from searchcrawl.http.content_coding import BrokenCoding
 from searchcrawl.http.side_requests import SidePolicy, SideRequestFailed, SideRequests
-from searchcrawl.http.visit_end import build_visit_end, find_claim
+from searchcrawl.http.visit_end import VisitEnded, build_visit_end, find_claim
 from searchcrawl.items import Claim, Headers
+from searchcrawl.robots.files import RobotsFiles
+from searchcrawl.rules.boundary import Boundary, refusal_code
 from searchcrawl.run import Run, Shutdown
 from searchcrawl.stages import stages_of
 
@@ -30,12 +33,17 @@ _CODED: Final = b"Content-Encoding"
 class ArchiveMiddleware:
     """A URL that is made like that of a file in an archive gets its content from there, and the archive's validators.
 
-    Without such a file in the archive the answer is 404; where the archive cannot be had, it is that of the archive. Where
-    nothing is before the mark, or no archive, the URL is an ordinary one, and is requested.
+    Without such a file in the archive the answer is 404; where the archive cannot be had, it is that of the archive, and
+    where a page came in its place, the visit fails. What forbids the archive forbids its files. Where the URL before the
+    mark is not called like an archive and is none, the URL is an ordinary one, and is requested.
     """
 
-    def __init__(self, side: SideRequests, *, max_bytes: int, shutdown: Shutdown) -> None:
+    def __init__(
+        self, side: SideRequests, robots: RobotsFiles | None, boundary: Boundary, *, max_bytes: int, shutdown: Shutdown
+    ) -> None:
         self._side = side
+        self._robots = robots
+        self._boundary = boundary
         self._max_bytes = max_bytes
         self._shutdown = shutdown
         self._policy = SidePolicy(kind="archive", max_bytes=max_bytes + 1)
@@ -45,7 +53,13 @@ class ArchiveMiddleware:
     def from_crawler(cls, crawler: Crawler) -> ArchiveMiddleware:
         stages = stages_of(crawler)
         run = stages.get(Run)
-        middleware = cls(stages.get(SideRequests), max_bytes=run.source.fetch.max_bytes, shutdown=run.shutdown)
+        middleware = cls(
+            stages.get(SideRequests),
+            stages.find(RobotsFiles),
+            run.boundary,
+            max_bytes=run.source.fetch.max_bytes,
+            shutdown=run.shutdown,
+        )
         crawler.signals.connect(middleware.close, signal=signals.spider_closed)
         return middleware
 
@@ -56,6 +70,12 @@ class ArchiveMiddleware:
         if claim is None or place is None:
             return None
         archive, path = place
+        outermost = archive.partition(MARK)[0]
+        is_named = is_called_archive(outermost)
+        if (refusal := self._refuse(outermost, request, claim)) is not None:
+            if is_named:
+                raise refusal
+            return None
         try:
             found = await self._get_shelf().open(archive)
         except SideRequestFailed as error:
@@ -67,10 +87,7 @@ class ArchiveMiddleware:
             self._shutdown.fail(error)
             raise
         if isinstance(found, Fetched):
-            # Nothing there, or no archive: whatever is made like this URL is asked for itself.
-            is_other = not found.is_within and found.status in _NO_ARCHIVE
-            status = _GONE if found.status == _OK else found.status
-            return None if is_other else _answer(request, status, found.headers)
+            return _answer_without(found, request, claim, is_named=is_named)
         return self._answer_from(found, path, request, claim)
 
     def process_response(self, request: Request, response: Response) -> Response:
@@ -88,6 +105,22 @@ class ArchiveMiddleware:
     async def close(self) -> None:
         if self._shelf is not None:
             await self._shelf.close()
+
+    def _refuse(self, archive: str, request: Request, claim: Claim) -> VisitEnded | None:
+        """The end of a visit whose archive may not be requested by the boundary, or by robots.txt."""
+        decision = self._boundary.decide_known(archive, claim.depth)
+        if not decision.allowed:
+            rule = f"{decision.key}: {decision.rule}"
+            error = f"its archive is outside the boundary ({rule})"
+            return build_visit_end(request, claim, refusal_code(decision), rule=rule, error=error)
+        # The file was fetched for the URL itself, which has the same origin.
+        copy = self._robots.find(urls.origin_of(archive)) if self._robots is not None else None
+        if copy is None or copy.file is None:
+            return None
+        decision = copy.file.decide(archive)
+        if decision.allowed:
+            return None
+        return build_visit_end(request, claim, Code.ROBOTS, rule=decision.rule, error=f"robots.txt: {decision.rule}")
 
     def _answer_from(self, found: Unpacked, path: str, request: Request, claim: Claim) -> Response:
         if path not in found.kept:
@@ -122,6 +155,16 @@ class ArchiveMiddleware:
 
 #: The first bytes of archives.
 _FIRST: Final = frozenset({b"PK", b"\x1f\x8b", b"BZ", b"\xfd7"})
+
+
+def _answer_without(found: Fetched, request: Request, claim: Claim, *, is_named: bool) -> Response | None:
+    """The answer where there is no archive; None where the URL is to be requested itself."""
+    if found.is_within:
+        return _answer(request, _GONE if found.status == _OK else found.status, found.headers)
+    if is_named and found.status == _OK:
+        # A page in its place, as while a site is repaired, says nothing about what is in the archive.
+        raise build_visit_end(request, claim, Code.CONVERSION_FAILED, error="its archive is none now")
+    return _answer(request, found.status, found.headers) if is_named or found.status not in _NO_ARCHIVE else None
 
 
 def _is_unchanged(request: Request, headers: Headers) -> bool:

@@ -34,6 +34,7 @@ _HARMLESS_BYTES: Final = 8 << 20
 _PIECE_BYTES: Final = 1 << 20
 _ENCRYPTED: Final = 0x1
 _ENDINGS: Final = (".gz", ".bz2", ".xz")
+_CALLED: Final = (".zip", ".tar", ".tgz", ".tbz2", ".txz", *_ENDINGS)
 _BROKEN: Final = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError, OSError, ValueError,
     NotImplementedError, RuntimeError, KeyError, IndexError,
@@ -68,6 +69,11 @@ def find_archive(url: str) -> tuple[str, str] | None:
     """The archive of a URL and the path in it; None where the URL is not made like that of a member."""
     archive, mark, path = url.rpartition(MARK)
     return (archive, path) if mark and archive and path else None
+
+
+def is_called_archive(url: str) -> bool:
+    """Whether the path of a URL ends like the name of an archive."""
+    return url.partition("?")[0].lower().endswith(_CALLED)
 
 
 def list_members(body: bytes, name: str) -> Iterator[Member]:

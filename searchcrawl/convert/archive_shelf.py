@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import shutil
 import tempfile
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from searchcrawl.convert.archive_converter import ARCHIVE
 from searchcrawl.convert.archive_reader import Kept, find_archive, unpack
@@ -21,6 +23,8 @@ from searchcrawl.worker_pool import WorkerPool
 #: So many bytes are kept of archives that were seen, and of those that were unpacked; and so many answers are known.
 _MAX_KEPT_BYTES: Final = 1 << 30
 _MAX_KNOWN: Final = 10_000
+_PREFIX: Final = "searchcrawl-archives-"
+_LOCK: Final = "lock"
 _ROBOTS: Final = b"x-robots-tag"
 
 
@@ -76,6 +80,8 @@ class ArchiveShelf:
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
         self._pool = WorkerPool(max_memory_bytes=MAX_FILE_MEMORY_BYTES)
         self._folder: Path | None = None
+        #: the file that is locked as long as this process lives
+        self._lock: IO[bytes] | None = None
         self._count = 0
 
     def note(self, url: str, headers: Headers, body: bytes) -> None:
@@ -103,6 +109,8 @@ class ArchiveShelf:
         await asyncio.to_thread(self._pool.close)
         if self._folder is not None:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
 
     async def _open(self, url: str) -> Unpacked | Fetched:
         fetched = await self._get(url)
@@ -132,7 +140,7 @@ class ArchiveShelf:
 
     def _make_folder(self) -> Path:
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="searchcrawl-archives-"))
+            self._folder, self._lock = make_locked_folder()
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
@@ -156,6 +164,19 @@ class ArchiveShelf:
             kept -= size
         while len(self._opened) > _MAX_KNOWN:
             self._opened.popitem(last=False)
+
+
+def make_locked_folder() -> tuple[Path, IO[bytes]]:
+    """A new temporary folder, and its locked file; deletes those of processes that were killed."""
+    for stale in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError), (stale / _LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(stale, ignore_errors=True)
+    # It gets its name once it is locked, so that no other process takes it for stale.
+    made = Path(tempfile.mkdtemp(prefix=f"new-{_PREFIX}"))
+    lock = (made / _LOCK).open("wb")
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return made.rename(made.with_name(made.name.removeprefix("new-"))), lock
 
 
 def _find_files(opened: asyncio.Future[Unpacked | Fetched]) -> Unpacked | None:

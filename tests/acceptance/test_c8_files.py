@@ -170,6 +170,8 @@ class Seen(NamedTuple):
     again: Run
     edited: Run
     gone: Run
+    repaired: Run
+    excluded: Run
     log: str
     rows: dict[str, dict[str, Any]]
 
@@ -218,7 +220,12 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         edited = crawled(project)
         site.set_page(HOST, "/pack.tar.gz", "", status=404)
         gone = crawled(project)
-        yield Seen(first, again, edited, gone, project.log(), rows)
+        site.set_page(HOST, "/pack.zip", page("repairs", text="come back later"), content_type="text/html")
+        repaired = crawled(project)
+        tables = source(site, HOST, max_bytes=2_000_000)
+        project.edit(**tables | {"scope": {**tables["scope"], "exclude_urls": ["*.gz"]}})
+        excluded = crawled(project)
+        yield Seen(first, again, edited, gone, repaired, excluded, project.log(), rows)
 
 
 def test_c8_files_when_crawled_then_each_is_one_document_that_is_found(seen: Seen) -> None:
@@ -293,6 +300,19 @@ def test_d4_archive_when_it_is_gone_then_its_files_are(seen: Seen) -> None:
     assert seen.gone.codes["/pack.tar.gz!/a/five.txt"] == 404
     assert (seen.gone.found["oregano"], seen.gone.found["chervil"]) == ([], [])
     assert seen.gone.found["lovage"] == ["single.txt.gz!/single.txt"]
+
+
+def test_d5_archive_when_a_page_is_in_its_place_then_its_files_stay(seen: Seen) -> None:
+    assert seen.repaired.codes["/pack.zip!/three.docx"] == 903
+    assert seen.repaired.found["marjoram"] == ["pack.zip!/three.docx"]
+    assert [path for path in seen.repaired.requested if "!/" in path and path != ODD] == []
+
+
+def test_b6_archive_when_a_rule_excludes_it_then_its_files_go_and_nothing_is_requested(seen: Seen) -> None:
+    assert seen.excluded.codes["/single.txt.gz!/single.txt"] == 955
+    assert seen.excluded.found["lovage"] == []
+    assert [path for path in seen.excluded.requested if ".gz" in path] == []
+    assert seen.excluded.found["savory"] == ["locked.zip!/open.txt"]
 
 
 def test_archives_when_the_crawl_is_over_then_no_folder_of_them_is_left(seen: Seen) -> None:

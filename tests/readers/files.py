@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from searchcrawl.convert.archive_converter import convert_archive
-from searchcrawl.convert.archive_reader import find_archive, unpack
+from searchcrawl.convert.archive_reader import find_archive, is_called_archive, unpack
 from searchcrawl.convert.containers import find_ole_type, find_zip_type
 from searchcrawl.convert.converter import ConversionContext
 from searchcrawl.convert.data_converter import convert_csv, convert_json
@@ -59,6 +59,7 @@ def archive(body: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         unpack(body, "a.gz", folder)
     find_archive(body[:2_000].decode("latin-1"))
+    is_called_archive(body[:2_000].decode("latin-1"))
 
 
 @declare(
