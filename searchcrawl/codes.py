@@ -157,7 +157,8 @@ class Code(IntEnum):
     DUPLICATE = _copy(
         909,
         "a copy of another page",
-        "The page has the same text, title and other indexed fields as another page of the source, which is indexed in its place.",
+        "The page has the same text, title and other indexed fields as another page of the source, which is indexed in its place; "
+        "or nearly the same text, where the source removes near copies.",
         has_document=True,
     )
     DUPLICATE_IN_RUN = _copy(
