@@ -28,7 +28,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.material import package_names, prepare_site
 from searchcrawl.delivery.documents import build_indexed_document
-from searchcrawl.documents.language import find_language
+from searchcrawl.documents.language import detect_language, find_language
 from searchcrawl.html.page import parse_html
 from searchcrawl.index.local.receiver import LocalReceiver
 from searchcrawl.index.receiver import Batch, SearchIndex, SearchQuery
@@ -148,6 +148,12 @@ def _resolve(page: Page, href: str | None) -> str:
     return urllib.parse.urljoin(page.url, href or "").partition("#")[0]
 
 
+def count_other_languages(pages: Sequence[Page]) -> tuple[int, int]:
+    """How many of the pages, all of them English, have another language; and how many if none declared its own."""
+    detected = [detect_language(page.text) for page in pages]
+    return sum(page.language[:2] != "en" for page in pages), sum(language != "en" for language in detected)
+
+
 def build_documents(pages: Sequence[Page]) -> list[IndexedDocument]:
     """The pages as documents of the index, as a delivery builds them."""
     return [
@@ -259,6 +265,8 @@ def main() -> None:
                 "SQLite FTS5, any word": search_fts5(pages, "OR"),
             }
             rows = compare(searches, queries)
+    labels, detected = count_other_languages(pages)
+    print(f"Pages with another language than English: {labels}; by their texts alone: {detected}\n")
     print(f"{len(pages)} pages, {len(queries)} queries\n\n| queries | search | success@1 | MRR@10 |\n|---|---|---|---|")
     for row in rows:
         print(f"| {row['queries']} ({row['count']}) | {row['search']} | {row['first']:.3f} | {row['reciprocal']:.3f} |")

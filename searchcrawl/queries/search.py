@@ -14,7 +14,7 @@ from searchcrawl.index.query import find_other_prefixes
 from searchcrawl.index.receiver import HIT_END, HIT_START, Hit, Receiver, SearchIndex, SearchQuery
 from searchcrawl.index_fields import FIELDS, attribute_type, split_attribute_field
 from searchcrawl.queries.near_hits import Collapses, search_grouped
-from searchcrawl.queries.search_notes import Explanation, explain_nothing
+from searchcrawl.queries.search_notes import EMPTY_INDEX, Explanation, explain_nothing
 from searchcrawl.sources.attribute_table import choose_shown_names, map_index_fields
 from searchcrawl.sources.checking import guess
 from searchcrawl.sources.loading import load_sources
@@ -91,6 +91,11 @@ def explain_index(project: Project, receiver: Receiver, source: str | None) -> l
     except (StoreError, ConfigurationError) as error:
         logger.debug("the index cannot be compared with the store: %s", error)
     return [finding.message for finding in found if finding is not None]
+
+
+def join_notes(of_query: Sequence[str], of_groups: Sequence[str], of_index: Sequence[str]) -> list[str]:
+    """All notes on an answer; that an index was lost explains that it is empty."""
+    return [*(note for note in of_query if note != EMPTY_INDEX or not of_index), *of_groups, *of_index]
 
 
 def _list_names(query: SearchQuery) -> list[str]:

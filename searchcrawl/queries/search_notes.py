@@ -26,6 +26,8 @@ from searchcrawl.index.receiver import SearchIndex, SearchQuery, SpellingIndex
 from searchcrawl.index.stems import is_in_no_index
 from searchcrawl.sources.checking import guess
 
+#: The note on an index without documents; that it was lost says more.
+EMPTY_INDEX: Final = "the index has no documents"
 #: So many words are looked for alone.
 _MOST_WORDS: Final = 10
 _LEAST_SPELLED_CHARS: Final = 4
@@ -58,7 +60,7 @@ def explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str, 
 
     limits = list(_show_limits(query, names))
     if count("*") == 0:
-        reason = f"there is no document with {' and '.join(limits)}" if limits else "the index has no documents"
+        reason = f"there is no document with {' and '.join(limits)}" if limits else EMPTY_INDEX
         return Explanation([*notes, reason])
     missing = [each for each in _required(asked) if count(to_words(each, names)) == 0]
     missing = [each for each in missing if not _is_faulty(each)]

@@ -24,6 +24,11 @@ PAGES = {
     "pl": ("utf-8", "biblioteka"),
     "es": ("utf-8", "bibliotecas OR biblioteca"),
 }
+#: Words in another form than on the page, found because the language of the page was told.
+FORMS = {
+    "de": "Bibliotheken Feiertag", "fr": "bibliothèques férié", "es": "contratos puentes", "ru": "библиотеку договоры",
+    "ja": "図書館で 契約書は", "zh": "图书馆开门", "ko": "도서관에서 공휴일을",
+}  # fmt: skip
 FOUND: dict[str, Any] = {}
 
 
@@ -44,6 +49,7 @@ def _undeclared(project: CrawlProject) -> list[Run]:
         hit.fields["url"].rpartition("/")[2].partition(".")[0]: hit.fields.get("language") for hit in project.hits("*")
     }
     FOUND["words"] = {language: project.found(word) for language, (_, word) in PAGES.items()}
+    FOUND["forms"] = {language: project.found(words) for language, words in FORMS.items()}
     return [first, run(project)]
 
 
@@ -60,6 +66,7 @@ def test_c9_page_when_neither_charset_nor_language_is_declared_then_found_by_its
     first, again = tell("undeclared")
 
     assert FOUND["words"] == {language: [f"{HOST}/{language}.html"] for language in PAGES}
+    assert FOUND["forms"] == {language: [f"{HOST}/{language}.html"] for language in FORMS}
     assert len(first.in_index) == len(PAGES) + 4
     assert again.counts["indexed"] == 0
 

@@ -111,8 +111,9 @@ class Command(BaseCommand):
         with use_index(project) as index:
             collapses = SourceOptions(project).collapses
             found = search.search(index, query, fields=fields, shown=shown, collapses=collapses)
-            found["notes"] += search.check_groups(project, query.groups)
-            found["notes"] += search.explain_index(project, index, query.source)
+            of_groups = search.check_groups(project, query.groups)
+            of_index = search.explain_index(project, index, query.source)
+        found["notes"] = search.join_notes(found["notes"], of_groups, of_index)
         if opts.json:
             print_object(search.remove_marks(found))
         else:
