@@ -30,6 +30,8 @@ def source(**tables: Any) -> Source:
         ({"lifecycle": {"max_delete_percent": 50.0}}, []),
         ({"title": "Another"}, []),
         ({"copies": {"scope": "off"}}, ["copies.scope"]),
+        ({"copies": {"near": "remove"}}, ["copies.near"]),
+        ({"copies": {"near": "off"}}, []),
     ],
 )
 def test_fingerprint_when_a_key_changes_then_it_is_named_where_documents_depend_on_it(
