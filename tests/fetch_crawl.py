@@ -25,6 +25,7 @@ from searchcrawl import urls
 from searchcrawl.addon import COMPONENTS
 from searchcrawl.admission.trap_watch import TrapWatch
 from searchcrawl.composition import add_fetching
+from searchcrawl.convert.archive_middleware import ArchiveMiddleware
 from searchcrawl.exceptions import InvalidUrl
 from searchcrawl.http.replay_middleware import ReplayMiddleware
 from searchcrawl.http.visit_end import VisitEnded
@@ -70,11 +71,11 @@ SETTINGS: dict[str, Any] = {
     "REMOTE_CONTROL_ENABLED": False,
     "DOWNLOAD_VERIFY_CERTIFICATES": True,
     "DOWNLOADER_MIDDLEWARES_BASE": {},
-    # As they are wired in earnest: their order matters. A replay requests nothing.
+    # As they are wired in earnest: their order matters. A replay and files of archives request nothing.
     "DOWNLOADER_MIDDLEWARES": {
         component: number
         for component, number in COMPONENTS["DOWNLOADER_MIDDLEWARES"]
-        if component is not ReplayMiddleware
+        if component not in {ReplayMiddleware, ArchiveMiddleware}
     },
     "SPIDER_MIDDLEWARES_BASE": {},
     "LOG_LEVEL": "WARNING",
