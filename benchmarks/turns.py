@@ -26,7 +26,7 @@ from benchmarks.machine import machine
 from benchmarks.material import prepare_site
 from benchmarks.measured import ROOT
 from benchmarks.nginx_server import Site, serving
-from benchmarks.searchcrawl_project import Project
+from benchmarks.searchcrawl_project import SOURCE, Project
 from benchmarks.warming import wait_until_calm, warm_up
 from tests.solr_server import RunningSolr, start_solr
 
@@ -44,6 +44,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.turns", description="See benchmarks/turns.py.")
     parser.add_argument("revision", help="of git, to compare with: a commit, a tag, a branch")
     parser.add_argument("--rounds", type=int, default=12, help="how often both are run (12)")
+    parser.add_argument("--now", default="", metavar="TOML", help="what this checkout has in its source file besides")
     arguments = parser.parse_args()
     site_root = prepare_site(WORK)
     shutil.rmtree(FOLDER, ignore_errors=True)
@@ -53,7 +54,8 @@ def main() -> int:
         warm_up(solr, site_root)
         for number in range(arguments.rounds):
             for name in sorted(checkouts, reverse=bool(number % 2)):
-                for run, cpu in run_both(site, solr, FOLDER / f"{number}-{name}", checkouts[name]).items():
+                more = arguments.now if name == "now" else ""
+                for run, cpu in run_both(site, solr, FOLDER / f"{number}-{name}", checkouts[name], more).items():
                     seconds[name, run].append(cpu)
             last = ", ".join(f"{name} {run} {cpu[-1]:.2f} s" for (name, run), cpu in seconds.items())
             print(f"round {number + 1}: {last}", flush=True)
@@ -73,11 +75,13 @@ def export(revision: str, folder: Path) -> Path:
     return folder
 
 
-def run_both(site: Site, solr: RunningSolr, folder: Path, checkout: Path) -> dict[str, float]:
-    """CPU seconds of (b) and of (d) after it, into a core of their own."""
+def run_both(site: Site, solr: RunningSolr, folder: Path, checkout: Path, more: str) -> dict[str, float]:
+    """CPU seconds of (b) and of (d) after it, into a core of their own; ``more`` is added to the source file."""
     core = folder.name.replace("-", "_")
     url = solr.create_core(core)
     project = Project.create(folder, start_url=site.root_url, core_url=url, in_flight=IN_FLIGHT, checkout=checkout)
+    with (folder / "sources" / f"{SOURCE}.toml").open("a", encoding="utf-8") as file:
+        file.write(f"\n{more}\n")
     cpu: dict[str, float] = {}
     for run in "bd":
         wait_until_calm(solr)

@@ -60,6 +60,8 @@ NAMES = (
     "recrawl.marked",
     "near.signed",
     "near.resolved",
+    "blocks.frozen",
+    "blocks.marked",
     *OF_REPAIRS,
     *OF_PLANS,
 )

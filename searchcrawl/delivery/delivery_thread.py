@@ -14,6 +14,7 @@ from searchcrawl.delivery import delivery_queue, removals, undelivered
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.end_look import look_at_end
 from searchcrawl.delivery.index_retry import IndexRetry
+from searchcrawl.delivery.site_blocks import freeze_blocks
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.run import Run
@@ -132,6 +133,8 @@ class DeliveryThread:
         try:
             # Near copies that were not sent yet need not be.
             self._settle_near_copies()
+            if self._completed:
+                freeze_blocks(self._run, self._cache)
             # A new segment begins, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:

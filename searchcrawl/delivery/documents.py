@@ -16,6 +16,7 @@ from typing import Any, Final
 from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
+from searchcrawl.delivery.site_blocks import SiteBlocks, cut_content, load_blocks
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.index_fields import FORMS, LANGUAGES, find_language_field
 from searchcrawl.items import IndexedDocument
@@ -96,17 +97,21 @@ def build_indexed_document(
 
 
 def _read_all(run: Run, cache: DocumentCache, number: int) -> Generator[BatchPart, None, None]:
-    after = 0
+    after, blocks = 0, load_blocks(run)
     while True:
         rows, duplicates = run.read(partial(_next_rows, number=number, after=after))
         if not rows:
             return
         after = rows[-1].url_id
-        yield from _build_parts(run, cache, rows, duplicates)
+        yield from _build_parts(run, cache, rows, duplicates, blocks)
 
 
 def _build_parts(
-    run: Run, cache: DocumentCache, rows: Sequence[BatchDocument], duplicates: dict[int, list[Copy]]
+    run: Run,
+    cache: DocumentCache,
+    rows: Sequence[BatchDocument],
+    duplicates: dict[int, list[Copy]],
+    blocks: SiteBlocks,
 ) -> Generator[BatchPart, None, None]:
     documents: list[tuple[int, IndexedDocument]] = []
     lost: list[int] = []
@@ -118,6 +123,7 @@ def _build_parts(
             logger.error("%s; %s is fetched again", error, row.url)
             lost.append(row.url_id)
             continue
+        record["content"] = cut_content(record.get("content"), row.url, row.mimetype, blocks)
         document = build_indexed_document(
             row, record, source=run.source.name, duplicates=duplicates.get(row.url_id, ()), display=run.display
         )

@@ -16,7 +16,7 @@ from searchcrawl.html import regions
 from searchcrawl.html.page_text import collapse_segments
 from searchcrawl.html.regions import Marks
 
-#: What only its names call navigation is not cut if it has a larger share of the text.
+#: What only its names call navigation, or a header, is not cut if it has a larger share of the text: it was not closed.
 _MOST_NAMED: Final = 0.5
 #: What only its names call the content has at least this share of what is not cut.
 _LEAST_NAMED_MAIN: Final = 0.6
@@ -146,8 +146,8 @@ def _find_regions(marks: Sequence[str]) -> list[_Region]:
 def _select_main(everything: _Selection, found: Sequence[_Region]) -> _Selection:
     """The main content of what may be indexed."""
     mains = [region for region in found if region.marks is regions.MAIN]
-    cut = [region for region in found if region.marks in {regions.CUT, regions.ASIDE}]
-    named = [region for region in found if region.marks is regions.NAMED_CUT]
+    cut = [region for region in found if region.marks is regions.CUT]
+    named = [region for region in found if region.marks in {regions.NAMED_CUT, regions.ASIDE}]
     named = [region for region in named if everything.weigh(region) <= everything.total * _MOST_NAMED]
     content = everything.without(_leave_out_around(mains, [*cut, *named]))
     if not content.is_enough(everything):

@@ -16,6 +16,7 @@ from searchcrawl.rules.attribute_values import AttributeMap, Mapped
 from searchcrawl.rules.near_copies import PLACES, NearGroups, count_equal_places, sign
 from searchcrawl.rules.new_content import KnownLines, NewContent
 from searchcrawl.rules.page_words import split_words, words_of
+from searchcrawl.rules.site_blocks import count_blocks, cut_blocks, pack_blocks, select_blocks, unpack_blocks
 from searchcrawl.rules.turned_pages import PageWords, Sketch
 from searchcrawl.soft404.signature import Sample, Signature
 from searchcrawl.terminal import escape_json, to_lines, to_one_line
@@ -143,3 +144,12 @@ def terminal(given: bytes) -> None:
     to_one_line(text)
     to_lines(text)
     escape_json(text)
+
+
+@declare("Home\n", "A line that is long enough to go\n", "line {n}\n", "\n", "é", "あ", "x" * 1_001, most=BODY)
+def blocks_of_site(text: str) -> None:
+    counts, pages = count_blocks([text] * 12)
+    blocks = select_blocks(counts, pages, before=frozenset(counts))
+    assert unpack_blocks(pack_blocks(blocks)) == blocks
+    half = frozenset(sorted(blocks)[::2])
+    assert len(cut_blocks(f"kept\n{text}", half)) <= len(text) + 5

@@ -78,6 +78,7 @@ def test_c8_main_when_the_content_is_named_then_nothing_else_is_in_it(content: s
         "<article><header><h1>{}</h1></header><p>More of it.<footer>By Ann</footer></article>",
         "<div class=has-sidebar-nav><nav>Home</nav><p>{}</div>",
         "<body class=no-nav><p>{}",
+        "<div class=header><div class=menu>Home</div><div class=line><p>{}",
     ],
 )
 def test_c8_main_when_parts_of_an_article_have_such_names_then_they_stay(content: str) -> None:

@@ -1,0 +1,26 @@
+"""The tables of what pages of a site have in common: frozen at the end of a completed run."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, PrimaryKeyConstraint, Table, Text
+
+from searchcrawl.store.naming import metadata
+
+# The blocks that stand on most pages of a host (rules.site_blocks). Hosts with few pages have no row.
+host_blocks: Final = Table(
+    "host_blocks",
+    metadata,
+    Column("source_id", Integer, ForeignKey("sources.id"), nullable=False),
+    # With the port where it is not the default one. Not the id in hosts: that may be given to another one.
+    Column("host", Text, nullable=False),
+    # Rises with each change.
+    Column("version", Integer, nullable=False),
+    # The digest of the pages that were looked at.
+    Column("sample", LargeBinary, nullable=False),
+    Column("blocks", LargeBinary, nullable=False),
+    # Those before, until all documents that differ are to be sent again; null: they are.
+    Column("previous", LargeBinary),
+    PrimaryKeyConstraint("source_id", "host"),
+)
