@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
 
@@ -165,6 +166,9 @@ LANGUAGE_FIELDS: Final = tuple(
 NAMES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NAME and field.is_asked_for)
 NUMBERS: Final = tuple(field.name for field in FIELDS if field.kind is Kind.NUMBER)
 DATES: Final = tuple(field.name for field in FIELDS if field.kind is Kind.DATE)
+#: Moments are between these: the embedded index keeps nanoseconds since 1970 in 64 bits.
+FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
+LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
 #: Each text field, and how much a hit there counts.
 TEXTS: Final = {field.name: field.weight or 1.0 for field in FIELDS if field.kind is Kind.TEXT}
 #: Field → the field with its whole values, for filters, facets and orders.

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple
 
+from searchcrawl.index_fields import FIRST_MOMENT, LAST_MOMENT
+
 #: The most values of an attribute in one document.
 MAX_VALUES: Final = 256
 
@@ -18,9 +20,6 @@ _YEAR_MONTH: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 _SLASHED: Final = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2})(?![0-9])")
 # Numbers are doubles in the index, which have every whole number up to this one.
 _MOST_WHOLE: Final = 2**53
-# The local index stores nanoseconds since 1970 in 64 bits.
-_FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
-_LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
 
 Value = str | int | float
 
@@ -118,7 +117,7 @@ def _parse_date(text: str) -> datetime | None:
         except (ValueError, TypeError, IndexError, OverflowError):
             return None
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    return found if _FIRST_MOMENT < found < _LAST_MOMENT else None
+    return found if FIRST_MOMENT < found < LAST_MOMENT else None
 
 
 def _format_date(moment: datetime) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import tantivy
 
 from searchcrawl.index.ranges import Range
-from searchcrawl.index_fields import DATES, NUMBERS
+from searchcrawl.index_fields import DATES, FIRST_MOMENT, LAST_MOMENT, NUMBERS
 
 #: The field with the integers, by ``find_key``.
 RANGES: Final = "ranges"
@@ -53,6 +53,12 @@ def build_range(index: tantivy.Index, schema: tantivy.Schema, wanted: Range) -> 
 
 def _build_of_field(schema: tantivy.Schema, wanted: Range) -> tantivy.Query:
     low, high = wanted.low, wanted.high
+    if wanted.field in DATES:
+        if (isinstance(low, datetime) and low >= LAST_MOMENT) or (isinstance(high, datetime) and high <= FIRST_MOMENT):
+            return tantivy.Query.empty_query()
+        # All values are between these two, and the library fails on moments far outside.
+        low = None if isinstance(low, datetime) and low <= FIRST_MOMENT else low
+        high = None if isinstance(high, datetime) and high >= LAST_MOMENT else high
     if low is None and high is None:
         return tantivy.Query.exists_query(wanted.field)
     kind = tantivy.FieldType.Date if wanted.field in DATES else tantivy.FieldType.Integer

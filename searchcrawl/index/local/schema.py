@@ -32,9 +32,11 @@ from searchcrawl.index.sanitising import clean_fields
 from searchcrawl.index.stems import build_stemmer
 from searchcrawl.index_fields import (
     DATES,
+    FIRST_MOMENT,
     FORMS,
     LANGUAGE_PREFIXES,
     LANGUAGES,
+    LAST_MOMENT,
     NAMES,
     NUMBERS,
     PAIRED,
@@ -57,9 +59,6 @@ _PAIRS: Final = "pairs"
 _MAX_EXACT_CHARS: Final = 8000
 _SIGN: Final = 1 << 63
 _ALL: Final = (1 << 64) - 1
-# Moments are kept as nanoseconds since 1970 in 64 bits.
-_FIRST_MOMENT: Final = datetime(1678, 1, 1, tzinfo=UTC)
-_LAST_MOMENT: Final = datetime(2262, 1, 1, tzinfo=UTC)
 _CJK_CHARACTER = re.compile(f"([{CJK}])")
 #: No language has so many marks on a letter (UAX 15, stream-safe text).
 _MOST_MARKS: Final = 30
@@ -233,7 +232,7 @@ def parse_moment(text: str) -> datetime | None:
     except ValueError:
         return None
     found = found.replace(tzinfo=UTC) if found.tzinfo is None else found
-    return found if _FIRST_MOMENT < found < _LAST_MOMENT else None
+    return found if FIRST_MOMENT < found < LAST_MOMENT else None
 
 
 def _attribute_values(kind: str, values: Iterable[Any]) -> Iterator[Any]:
