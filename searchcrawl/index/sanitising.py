@@ -115,8 +115,9 @@ def iso_utc(moment: date) -> str:
 
 
 def parse_number(text: str) -> float | None:
-    """The number that a text is; None where it is none."""
-    return float(text) if _NUMBER.fullmatch(text) else None
+    """The number that a text is; None where it is none, or one that no index can store."""
+    number = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return number if math.isfinite(number) else None
 
 
 def format_number(value: float) -> str:

@@ -119,6 +119,8 @@ def test_number_when_read_and_shown_then_in_one_form(text: str, number: float, s
     assert format_number(number) == shown
 
 
-@pytest.mark.parametrize("text", ["", "x", "1,5", "1.", ".5", "0x1", "nan", "inf", "1 2", "٣"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "1,5", "1.", ".5", "0x1", "nan", "inf", "1 2", "٣", "1e400", "-1e400", "9" * 400]
+)
 def test_number_when_the_text_is_none_then_none(text: str) -> None:
     assert parse_number(text) is None

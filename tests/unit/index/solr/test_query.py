@@ -81,6 +81,7 @@ def test_parameters_when_a_filter_can_match_nothing_then_asks_for_nothing(name: 
         ("x_t", "a b", "{!term f=x_exact}a b"),
         ("x_l", "5", "{!term f=x_l}5.0"),
         ("x_l", "five", "-*:*"),
+        ("x_l", "1e400", "-*:*"),
         ("x_dt", "2026-01-02", "{!term f=x_dt}2026-01-02T00:00:00Z"),
         ("x_dt", "soon", "-*:*"),
     ],
