@@ -66,15 +66,16 @@ def find_optional(terms: Sequence[Term], languages: Sequence[str]) -> dict[Term,
     A query of such words alone requires them, too. Phrases, words of a field and English stop words, which no document
     has, are none of them.
     """
+    different = dict.fromkeys(terms)
     words = [
         term
-        for term in terms
+        for term in different
         if term.field is None and not term.phrase and term.text.isalpha() and not _is_stop_word(term.text, "en")
     ]
     found: dict[Term, list[str]] = {}
     for language in _WITH_STOP_WORDS.intersection(languages):
         stops = [term for term in words if _is_stop_word(term.text, language)]
-        for term in stops if len(stops) < len(terms) else ():
+        for term in stops if len(stops) < len(different) else ():
             found.setdefault(term, []).append(language)
     return {term: sorted(each) for term, each in found.items()}
 

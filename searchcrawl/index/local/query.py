@@ -114,7 +114,8 @@ class QueryBuilder:
             case AnyOf(clauses=clauses):
                 kept = [query for clause in clauses if (query := self._clause(clause, languages)) is not None]
                 return tantivy.Query.boolean_query([(Occur.Should, query) for query in kept]) if kept else None
-            case AllOf(required=required, excluded=excluded):
+            case AllOf(required=repeated, excluded=excluded):
+                required = dict.fromkeys(repeated)
                 optional = find_optional([each for each in required if isinstance(each, Term)], languages)
                 wanted = [
                     self._not_in(query, optional[clause]) if isinstance(clause, Term) and clause in optional else query

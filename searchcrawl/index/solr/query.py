@@ -137,12 +137,13 @@ def render(query: Query, forms: Forms = NO_FORMS) -> str:
         return _prefix(query) if query.prefix else _term(query, forms)
     if isinstance(query, AnyOf):
         return "(" + " OR ".join(render(clause, forms) for clause in query.clauses) + ")"
-    optional = find_optional([each for each in query.required if isinstance(each, Term)], forms.languages)
+    different = dict.fromkeys(query.required)
+    optional = find_optional([each for each in different if isinstance(each, Term)], forms.languages)
     required = " ".join(
         f"+{_not_in(render(clause, forms), optional[clause])}"
         if isinstance(clause, Term) and clause in optional
         else f"+{render(clause, forms)}"
-        for clause in query.required
+        for clause in different
     )
     return f"({required}{''.join(f' -{render(term)}' for term in query.excluded)})"
 

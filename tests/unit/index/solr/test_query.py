@@ -132,6 +132,10 @@ def test_render_when_there_are_many_words_and_languages_then_solr_takes_the_clau
     assert rendered.index("content_txt_sv:word0^") < rendered.index('"word1"')
 
 
+def test_render_when_words_are_repeated_then_solr_is_asked_for_each_once() -> None:
+    assert render(parse("der " * 126 + "anlage"), Forms(LANGUAGES)) == render(parse("der anlage"), Forms(LANGUAGES))
+
+
 def test_parameters_when_words_may_follow_each_other_then_documents_in_which_they_do_come_first() -> None:
     found = build_parameters(SearchQuery(words='quick "brown fox" title:a jumps -dog'))
 
