@@ -10,6 +10,7 @@ import calendar
 import gzip
 import io
 import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -33,10 +34,16 @@ MAX_RATIO: Final = 250
 _HARMLESS_BYTES: Final = 8 << 20
 _PIECE_BYTES: Final = 1 << 20
 _ENCRYPTED: Final = 0x1
+_UTF_8: Final = 0x800
+#: An entry of the directory of a ZIP, without its name.
+_ENTRY_BYTES: Final = 46
 _ENDINGS: Final = (".gz", ".bz2", ".xz")
-_CALLED: Final = (".zip", ".tar", ".tgz", ".tbz2", ".txz", *_ENDINGS)
+#: Of tar archives that are packed.
+_TAR_ENDINGS: Final = (".tgz", ".tbz", ".tbz2", ".txz", *(f".tar{ending}" for ending in _ENDINGS))
+_CALLED: Final = (".zip", ".tar", *_TAR_ENDINGS, *_ENDINGS)
+_BLOCK_BYTES: Final = tarfile.BLOCKSIZE
 _BROKEN: Final = (
-    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError, OSError, ValueError,
+    zipfile.BadZipFile, tarfile.TarError, struct.error, zlib.error, lzma.LZMAError, gzip.BadGzipFile, EOFError, OSError, ValueError,
     NotImplementedError, RuntimeError, KeyError, IndexError,
 )  # fmt: skip
 _PACKERS: Final[tuple[tuple[bytes, Callable[[IO[bytes]], Any]], ...]] = (
@@ -83,7 +90,7 @@ def list_members(body: bytes, name: str) -> Iterator[Member]:
     """
     limits = _Limits(len(body))
     try:
-        for member in _list_all(body, name):
+        for member in _list_all(body, name, limits):
             limits.count(member.size)
             yield member
     except _BROKEN as error:
@@ -129,52 +136,103 @@ class _Limits:
 
     def count_bytes(self, size: int) -> None:
         self.bytes += size
-        if self.bytes > self._most:
+        self.check(self.bytes)
+
+    def check(self, size: int) -> None:
+        if size > self._most:
             message = f"an archive of over {self._most >> 20} MB, {MAX_RATIO} times its size or more than any may have"
             raise ConversionFailed(message, code=Code.CONVERSION_LIMIT)
 
 
-def _list_all(body: bytes, name: str) -> Iterator[Member]:
+def _list_all(body: bytes, name: str, limits: _Limits) -> Iterator[Member]:
     if body.startswith(b"PK"):
         yield from _list_zip(body)
         return
-    unpacked = next((packer for mark, packer in _PACKERS if body.startswith(mark)), None)
-    if unpacked is None or _is_tar(body):
-        yield from _list_tar(body)
+    packer = next((packer for mark, packer in _PACKERS if body.startswith(mark)), None)
+    if packer is None:
+        yield from _list_tar(io.BytesIO(body))
+        return
+    # What is called a tar archive and is none is damaged.
+    if name.lower().endswith(_TAR_ENDINGS) or _begins_tar(packer(io.BytesIO(body)).read(_BLOCK_BYTES)):
+        yield from _list_tar(packer(io.BytesIO(body)))
         return
     stem = next((name[: -len(ending)] for ending in _ENDINGS if name.lower().endswith(ending)), name)
     path = _build_path(stem or "file")
     if path is not None:
-        yield Member(path, 0, lambda: unpacked(io.BytesIO(body)))
+        # Damaged bytes may be those of a tar archive: it is read to its end before it counts as one file.
+        yield Member(path, _measure(packer(io.BytesIO(body)), limits), lambda: packer(io.BytesIO(body)))
 
 
-def _is_tar(body: bytes) -> bool:
+def _begins_tar(block: bytes) -> bool:
+    """Whether an unpacked file begins with the header of a tar archive."""
     try:
+        tarfile.TarInfo.frombuf(block, tarfile.ENCODING, "surrogateescape")
+    except tarfile.HeaderError:
         # Zeros alone are an empty archive, and may be anything else.
-        with tarfile.open(fileobj=io.BytesIO(body)) as archive:
-            return archive.next() is not None
-    except _BROKEN:
         return False
+    return True
+
+
+def _measure(file: IO[bytes], limits: _Limits) -> int:
+    size = 0
+    while piece := file.read(_PIECE_BYTES):
+        size += len(piece)
+        limits.check(size)
+    return size
 
 
 def _list_zip(body: bytes) -> Iterator[Member]:
-    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+    with _open_zip(body) as archive:
         for info in archive.infolist():
             path = None if info.is_dir() else _build_path(info.filename)
             if path is None:
                 continue
             is_open = not info.flag_bits & _ENCRYPTED
             opener = partial(archive.open, info) if is_open else None
-            yield Member(path, info.file_size, opener, _write_date(calendar.timegm((*info.date_time, 0, 0, 0))))
+            yield Member(path, info.file_size, opener, _write_date(lambda: calendar.timegm((*info.date_time, 0, 0, 0))))
 
 
-def _list_tar(body: bytes) -> Iterator[Member]:
-    with tarfile.open(fileobj=io.BytesIO(body)) as archive:
-        for info in archive:
+def _open_zip(body: bytes) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(io.BytesIO(body))
+    except UnicodeDecodeError:
+        return zipfile.ZipFile(io.BytesIO(_mend_names(body)))
+
+
+def _mend_names(body: bytes) -> bytes:
+    """A ZIP whose names that are said to be UTF-8, and are not, count as names in the usual encoding of ZIP."""
+    end = body.rfind(b"PK\x05\x06")
+    size, start = struct.unpack_from("<II", body, end + 12) if end >= 0 else (0, 0)
+    mended, at = bytearray(body), end - size
+    # Something may stand before the archive.
+    shift = at - start
+    while at >= 0 and body.startswith(b"PK\x01\x02", at):
+        (flags,) = struct.unpack_from("<H", body, at + 8)
+        lengths = struct.unpack_from("<HHH", body, at + 28)
+        (header,) = struct.unpack_from("<I", body, at + 42)
+        try:
+            body[at + _ENTRY_BYTES : at + _ENTRY_BYTES + lengths[0]].decode("utf-8")
+        except UnicodeDecodeError:
+            struct.pack_into("<H", mended, at + 8, flags & ~_UTF_8)
+            if body.startswith(b"PK\x03\x04", header + shift):
+                struct.pack_into("<H", mended, header + shift + 6, flags & ~_UTF_8)
+        at += _ENTRY_BYTES + sum(lengths)
+    return bytes(mended)
+
+
+def _list_tar(file: IO[bytes]) -> Iterator[Member]:
+    with tarfile.open(fileobj=file, mode="r:") as archive:
+        count = 0
+        for count, info in enumerate(archive, 1):
             # Links lead nowhere: what they name is a file of its own, or not in the archive.
             path = _build_path(info.name) if info.isreg() else None
             if path is not None:
-                yield Member(path, info.size, partial(_extract, archive, info), _write_date(info.mtime))
+                yield Member(path, info.size, partial(_extract, archive, info), _write_date(partial(float, info.mtime)))
+        # The library takes any broken header for the end. What is cut or damaged must not look like one with fewer files.
+        file.seek(archive.offset)
+        end = file.read(2 * _BLOCK_BYTES)
+        if not count or len(end) < _BLOCK_BYTES or end.strip(b"\0"):
+            raise tarfile.ReadError("a tar archive without an end, or with a broken header")
 
 
 def _extract(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
@@ -184,9 +242,9 @@ def _extract(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
     return file
 
 
-def _write_date(seconds: float) -> str:
+def _write_date(read_seconds: Callable[[], float]) -> str:
     try:
-        return formatdate(seconds, usegmt=True)
+        return formatdate(read_seconds(), usegmt=True)
     except (ValueError, OverflowError, OSError):
         return ""
 

@@ -91,6 +91,76 @@ def test_archive_when_it_is_broken_then_fails_with_903(body: bytes, tmp_path: Pa
     assert caught.value.code == Code.CONVERSION_FAILED
 
 
+MANY = {f"{number}.txt": b"%d words" % number * 400 for number in range(9)}
+PLAIN = make_tar(MANY)
+PACKERS = [bz2.compress, gzip.compress, lzma.compress]
+
+
+@pytest.mark.parametrize("pack", PACKERS)
+@pytest.mark.parametrize("name", ["pack.tar.gz", "download"])
+def test_packed_archive_when_any_byte_is_damaged_then_never_has_fewer_files(
+    pack: Callable[[bytes], bytes], name: str, tmp_path: Path
+) -> None:
+    body = pack(PLAIN)
+    paths = set(unpack(body, name, str(tmp_path))[0])
+
+    for at in range(8, len(body), max(1, len(body) // 60)):
+        for damaged in (body[:at], body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :]):
+            try:
+                kept, _ = unpack(damaged, name, str(tmp_path))
+            except ConversionFailed as error:
+                assert error.code == Code.CONVERSION_FAILED  # noqa: PT017 - some damages hurt nothing
+            else:
+                assert set(kept) == paths
+
+
+@pytest.mark.parametrize("at", [512 * number for number in range(14)] + [700, 512 * 4 + 100])
+def test_tar_when_it_is_cut_then_fails_with_903(at: int, tmp_path: Path) -> None:
+    with pytest.raises(ConversionFailed) as caught:
+        unpack(PLAIN[:at], "pack.tar", str(tmp_path))
+
+    assert caught.value.code == Code.CONVERSION_FAILED
+
+
+@pytest.mark.parametrize("damage", [b"\xff" * 30, bytes(512)])
+def test_tar_when_a_later_header_is_damaged_then_fails_with_903(damage: bytes, tmp_path: Path) -> None:
+    at = PLAIN.index(b"4.txt\0")
+
+    with pytest.raises(ConversionFailed) as caught:
+        unpack(PLAIN[:at] + damage + PLAIN[at + len(damage) :], "pack.tar", str(tmp_path))
+
+    assert caught.value.code == Code.CONVERSION_FAILED
+
+
+@pytest.mark.parametrize("name", ["pack.zip", "pack.tar"])
+def test_archive_when_it_is_zeros_then_fails_with_903(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConversionFailed) as caught:
+        unpack(bytes(10_240), name, str(tmp_path))
+
+    assert caught.value.code == Code.CONVERSION_FAILED
+
+
+def test_zip_when_one_date_is_none_then_all_is_read_without_it(tmp_path: Path) -> None:
+    body = bytearray(make_zip({"a.txt": b"one", "b.txt": b"two"}))
+    at = body.index(b"PK\x01\x02") + 14
+    body[at : at + 2] = bytes(2)
+
+    kept, _ = unpack(bytes(body), "a.zip", str(tmp_path))
+
+    assert kept == {"a.txt": Kept(0, ""), "b.txt": Kept(1, DATE)}
+
+
+def test_zip_when_a_name_is_not_utf8_as_it_says_then_all_is_read(tmp_path: Path) -> None:
+    body = make_zip({"x\xe9y.txt": b"one", "é.txt": b"two", "c.txt": b"three"})
+    body = body.replace("x\xe9y.txt".encode(), b"x\xff\xfey.txt")
+
+    kept, _ = unpack(body, "a.zip", str(tmp_path))
+
+    assert {path: (tmp_path / str(each.number)).read_bytes() for path, each in kept.items()} == {
+        "x%C2%A0%E2%96%A0y.txt": b"one", "%C3%A9.txt": b"two", "c.txt": b"three",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "body",
     [
