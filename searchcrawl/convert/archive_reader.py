@@ -189,7 +189,11 @@ def _list_zip(body: bytes) -> Iterator[Member]:
                 continue
             is_open = not info.flag_bits & _ENCRYPTED
             opener = partial(archive.open, info) if is_open else None
-            yield Member(path, info.file_size, opener, _write_date(lambda: calendar.timegm((*info.date_time, 0, 0, 0))))
+            yield Member(path, info.file_size, opener, _write_date(partial(_read_seconds, info)))
+
+
+def _read_seconds(info: zipfile.ZipInfo) -> float:
+    return calendar.timegm((*info.date_time, 0, 0, 0))
 
 
 def _open_zip(body: bytes) -> zipfile.ZipFile:
@@ -222,8 +226,7 @@ def _mend_names(body: bytes) -> bytes:
 
 def _list_tar(file: IO[bytes]) -> Iterator[Member]:
     with tarfile.open(fileobj=file, mode="r:") as archive:
-        count = 0
-        for count, info in enumerate(archive, 1):
+        for info in archive:
             # Links lead nowhere: what they name is a file of its own, or not in the archive.
             path = _build_path(info.name) if info.isreg() else None
             if path is not None:
@@ -231,7 +234,7 @@ def _list_tar(file: IO[bytes]) -> Iterator[Member]:
         # The library takes any broken header for the end. What is cut or damaged must not look like one with fewer files.
         file.seek(archive.offset)
         end = file.read(2 * _BLOCK_BYTES)
-        if not count or len(end) < _BLOCK_BYTES or end.strip(b"\0"):
+        if not archive.offset or len(end) < _BLOCK_BYTES or end.strip(b"\0"):
             raise tarfile.ReadError("a tar archive without an end, or with a broken header")
 
 
