@@ -34,7 +34,8 @@ PREFIXES: Final[Mapping[str, str]] = {
     for spelling in (field.name, *field.other_spellings)
 }
 
-#: The most terms of a query, which bound its cost; further terms are ignored.
+#: The most terms of a query, which bound its cost; further terms are ignored. A beginning with words before it (full-te*)
+#: counts as two.
 MAX_TERMS = 128
 
 # Two minus signs are text: people look for options such as --force.
@@ -214,8 +215,12 @@ def _tokens(text: str, attributes: Mapping[str, str]) -> Iterator[_Signed | _Or]
             continue
         token = _read_term(match, attributes)
         if token is not None:
-            found += 1
+            found += _count_terms(token.clause)
             yield token
+
+
+def _count_terms(clause: Clause) -> int:
+    return 2 if isinstance(clause, Term) and clause.prefix and not clause.text.isalnum() else 1
 
 
 def _read_term(match: re.Match[str], attributes: Mapping[str, str]) -> _Signed | None:

@@ -32,6 +32,11 @@ FORMS = {
     "zh": "图书馆 节假日 图书馆开门 我们新桥",
     "ko": "도서관에서 공휴일을 계약서가 다리를 도서관",
 }
+#: 28 German ones.
+STOP_WORDS = (
+    "aber alle auch bei bin bis da damit dann das dein dem den der des die dir du ein eine einem einen einer er es"
+    " euch für sie"
+)
 #: What the snippet of some of them marks.
 MARKED = {"en bridges": "bridge", "de Verträge": "Vertrag", "de bibliothek": "Bibliothek", "fr bibliotheque": "bibliothèque",
           "ru договоры": "договор", "ja 図書館で": "図書館", "ko 도서관에서": "도서관"}  # fmt: skip
@@ -164,3 +169,10 @@ def test_search_when_there_are_as_many_words_and_languages_as_may_be_then_it_ans
     tell(index, [*languages(), made(99, "en", "", " ".join(f"word{number}" for number in range(128)))])
 
     assert len(find(index, " ".join(f"word{number}" for number in range(200)))) == 1
+    some = " ".join(f"word{number}" for number in range(98))
+    assert len(find(index, f"{some} {STOP_WORDS}")) == 0
+    assert len(find(index, f"{STOP_WORDS} Vertrag Brücken Feiertag")) == 1
+    assert len(find(index, " ".join(f"word{number}.word{number + 1}*" for number in range(200)))) == 1
+    assert len(find(index, "word1." * 400 + "word*")) == 0
+    assert all(len(find(index, word * 270)) <= 1 for word in ("图", "図書館", "カ", "도서관", "Donau", "a"))
+    assert [hit["language"] for hit in find(index, "图书馆 OR " + "图" * 270)] == ["zh-xx"]

@@ -171,6 +171,8 @@ def test_beginnings_when_asked_for_then_both_indexes_find_the_words_that_begin_s
         "Üb*": with_word("ub"),
         "the*": with_word("theory"),
         "full-te*": with_word("full-te"),
+        "text-full-vac*": {each.id for each in DOCUMENTS if "full-text full-time" in each.fields["content"]}
+        & with_word("vac"),
         "full*": with_word("full"),
         "東京*": with_word("東京"),
         "vacu* theo*": with_word("vacu") & with_word("theo"),

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable
+from searchcrawl.exceptions import IndexMisconfigured, IndexUnavailable, UnsupportedByIndex
 from searchcrawl.index.receiver import Receipt, SearchQuery
 from searchcrawl.index.solr.receiver import SolrReceiver
 from tests import scripted_solr as scripts
@@ -90,6 +90,19 @@ def test_search_scan_and_ping_when_solr_is_ill_then_raise_alike(
         scripted_receiver.ping()
 
     assert len(scripted_solr.received) == 3
+
+
+def test_search_when_solr_takes_no_query_of_this_size_then_the_query_is_refused_and_solr_is_not_ill(
+    scripted_solr: ScriptedSolr, scripted_receiver: SolrReceiver
+) -> None:
+    reason = b"Query contains too many nested clauses; maxClauseCount is set to 1024"
+    scripted_solr.script = [
+        scripts.good,
+        scripts.status(500, b'{"responseHeader":{"status":500},"error":{"msg":"%s","code":500}}' % reason),
+    ]
+
+    with pytest.raises(UnsupportedByIndex, match="too many nested clauses"):
+        scripted_receiver.search(SearchQuery(words="x"))
 
 
 def test_ping_when_the_schema_is_a_stranger_then_misconfigured_and_names_what_is_missing(

@@ -160,7 +160,7 @@ class QueryBuilder:
         return each[0] if len(each) == 1 else tantivy.Query.disjunction_max_query(each, tie_breaker=0.1)
 
     def _beginning(self, term: Term) -> tantivy.Query | None:
-        """The documents with a word that begins so, and with the words before it (full-te*)."""
+        """The documents with a word that begins so, and with the phrase of the words before it (full-te*)."""
         if term.field == "source":
             return tantivy.Query.regex_query(self._schema, "source", f"{re.escape(term.text)}.*")
         words = build_folder().analyze(schema.prepare_text(term.text))
@@ -174,9 +174,9 @@ class QueryBuilder:
             )
             for path, weight in _find_word_paths(term.field)
         ]
-        parts = [self._words(Term(text=word, field=term.field)) for word in before]
+        part = self._words(Term(text=" ".join(before), field=term.field, phrase=True)) if before else None
         found = tantivy.Query.disjunction_max_query(each, tie_breaker=0.1)
-        return tantivy.Query.boolean_query([(Occur.Must, part) for part in (*parts, found) if part is not None])
+        return tantivy.Query.boolean_query([(Occur.Must, query) for query in (part, found) if query is not None])
 
     def _forms(self, term: Term, names: Sequence[str], languages: Sequence[str]) -> Iterator[tantivy.Query]:
         """The documents with another form of a word in one of the fields ``names``, for each field of a language."""

@@ -42,7 +42,9 @@ _OF_32_BITS: Final = frozenset({"depth"})
 #: So many documents are looked through for words that are spelled alike.
 _SPELLED_ROWS: Final = 20
 _NOTHING: Final = "-*:*"
-#: Lucene takes 1,024 clauses, and MAX_TERMS words have 768 in the fields of all languages.
+#: Lucene takes 1,024 clauses (``maxBooleanClauses``); a few are there for words that follow each other.
+_MOST_CLAUSES: Final = 1000
+#: So many of them are for other forms of words, where the words as they were typed leave room.
 _MOST_FORMS: Final = 240
 #: The same as a clause among others, where a lone negative one would count as everything.
 _NO_DOCUMENT: Final = "(*:* -*:*)"
@@ -77,7 +79,8 @@ def build_parameters(query: SearchQuery, languages: Sequence[str] = ()) -> dict[
 
 def _words(query: Query, languages: Sequence[str]) -> dict[str, str]:
     """The parameters for the words of a query; documents in which they follow each other come first."""
-    rendered, words = render(query, Forms(languages)), find_sequence(query)
+    forms = Forms(languages, min(_MOST_FORMS, _MOST_CLAUSES - _count_clauses(query)))
+    rendered, words = render(query, forms), find_sequence(query)
     if words is None:
         return {"q": rendered}
     near = [f"{field}:{_quote(words)}^{weight}" for field, weight in SEQUENCES.items()]
@@ -85,20 +88,36 @@ def _words(query: Query, languages: Sequence[str]) -> dict[str, str]:
     return {"q": "{!bool must=$asked should=$near}", "asked": rendered, "near": " OR ".join([*near, _NO_DOCUMENT])}
 
 
+def _count_clauses(query: Query) -> int:
+    """How many clauses a query has at most without those for other forms."""
+    match query:
+        case Term():
+            # As typed and before a beginning, and one for the languages in which it is a stop word.
+            return len(_find_word_fields(query.field)) * (2 if query.prefix else 1) + 1
+        case AnyOf(clauses=clauses):
+            return sum(map(_count_clauses, clauses))
+        case AllOf(required=required, excluded=excluded):
+            return sum(map(_count_clauses, (*dict.fromkeys(required), *excluded)))
+        case _:
+            return 2
+
+
 class Forms:
     """Which fields of languages are asked; Solr takes so many clauses, and the first words have them."""
 
-    def __init__(self, languages: Sequence[str]) -> None:
+    def __init__(self, languages: Sequence[str], most: int = _MOST_FORMS) -> None:
         self.languages = languages
-        self._left = _MOST_FORMS
+        self._left = most
 
     def find(self, term: Term) -> Iterator[str]:
         """The clauses for other forms of a word."""
         names = [] if term.phrase else [name for name in FORMS if term.field in {None, name}]
         for language in self.languages if names else ():
             wanted = _read_forms(term.text, language)
-            if wanted and self._left >= len(names):
-                self._left -= len(names) * wanted.count(":")
+            # Analysis splits Japanese and Korean words, at most into their characters.
+            cost = len(names) * (len(term.text) if language in {"ja", "ko"} else wanted.count(":"))
+            if wanted and self._left >= cost:
+                self._left -= cost
                 yield from (wanted.format(find_language_field(name, language)) + f"^{FORMS[name]}" for name in names)
 
 
@@ -143,7 +162,8 @@ def render(query: Query, forms: Forms = NO_FORMS) -> str:
         f"+{_not_in(render(clause, forms), optional[clause])}"
         if isinstance(clause, Term) and clause in optional
         else f"+{render(clause, forms)}"
-        for clause in different
+        # Words that are a stop word of no language have their forms first.
+        for clause in sorted(different, key=lambda clause: clause in optional)
     )
     return f"({required}{''.join(f' -{render(term)}' for term in query.excluded)})"
 
@@ -166,14 +186,14 @@ def _range(wanted: Range) -> str:
 
 
 def _prefix(term: Term) -> str:
-    """The clause of a beginning, with those of the words before it (full-te*)."""
+    """The clause of a beginning, with that of the phrase of the words before it (full-te*)."""
     if term.field == "source":
         return "source:" + re.sub(r"(\W)", r"\\\1", term.text) + "*"
     *before, last = re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", term.text)) or [None]
     if last is None:
         return _term(term, NO_FORMS)
     clauses = [f"{field}:{last.lower()}*^{weight}" for field, weight in _find_word_fields(term.field)]
-    parts = [_term(Term(text=word, field=term.field), NO_FORMS) for word in before]
+    parts = [_term(Term(text=" ".join(before), field=term.field), NO_FORMS)] if before else []
     return "(" + " ".join(f"+{part}" for part in (*parts, _join_or(clauses))) + ")"
 
 
@@ -193,8 +213,7 @@ def _escape_field(field: str) -> str:
 
 def _not_in(clause: str, languages: Sequence[str]) -> str:
     """What a clause finds, and all documents in some languages, in which it is a stop word."""
-    tags = [f"language:{tag}^=0" for each in languages for tag in (each, f"{each}-*")]
-    return _join_or([clause, *tags])
+    return _join_or([clause, f"language:/({'|'.join(languages)})(-.*)?/^=0"])
 
 
 def find_value_field(name: str) -> str:

@@ -4,7 +4,7 @@ answer                                             raises
 ─────────────────────────────────────────────────  ─────────────────────────────────────
 no connection, reset, cut, too slow, 408, 429, 5xx  IndexUnavailable: it may have been done
 not JSON, not Solr, too long, 3xx, 401, 403, 404 …  IndexMisconfigured
-400, 409, 413, 422                                  Refused: something in the request is at fault
+400, 409, 413, 422, 5xx for too many clauses        Refused: something in the request is at fault
 200 whose responseHeader.status is not 0            as the HTTP status of that number
 
 The time counts from the connection to the last byte of the answer.
@@ -35,6 +35,8 @@ from searchcrawl.exceptions import DeliveryError, IndexMisconfigured, IndexUnava
 _MAX_CONNECT_SECONDS: Final = 10.0
 _MAX_RETRY_AFTER_SECONDS: Final = 3600.0
 _REFUSALS: Final = frozenset({400, 409, 413, 422})
+#: In Solr's reason for a query of more clauses than it takes, which comes as HTTP 500.
+_TOO_MANY_CLAUSES: Final = "maxClauseCount"
 _HINTS: Final = {
     401: "it asks for a login: user and password may stand in the URL",
     403: "access is forbidden",
@@ -47,7 +49,7 @@ _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"
 
 
 class Refused(DeliveryError):
-    """Solr refuses the request; ``status`` is 400, 409, 413 or 422, ``reason`` its message."""
+    """Solr refuses the request; ``status`` is that of its answer, ``reason`` its message."""
 
     def __init__(self, status: int, reason: str) -> None:
         self.status = status
@@ -122,7 +124,7 @@ def check_answer(shown: str, status: int, retry_after: str | None, body: bytes) 
     elif status == 200:
         raise misconfigured(shown, f"the answer is not Solr's: {_cut_excerpt(body)}")
     reason = _read_reason(answer) or _cut_excerpt(body)
-    if status in _REFUSALS:
+    if status in _REFUSALS or _TOO_MANY_CLAUSES in reason:
         raise Refused(status, reason)
     if status in {408, 429} or status >= 500:
         raise IndexUnavailable(f"{shown}: HTTP {status}: {reason}", retry_after_seconds=_parse_retry_after(retry_after))

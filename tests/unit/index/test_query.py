@@ -128,6 +128,12 @@ def test_parse_when_there_are_too_many_words_then_the_rest_is_ignored() -> None:
     assert len(list(positive_terms(query))) == MAX_TERMS
 
 
+def test_parse_when_there_are_too_many_beginnings_after_words_then_each_counts_as_two() -> None:
+    query = parse(" ".join(f"full-te{number}*" for number in range(100)))
+
+    assert len(list(positive_terms(query))) == MAX_TERMS / 2
+
+
 def test_parse_when_given_any_text_then_it_answers_with_well_formed_terms() -> None:
     chance = random.Random(7)
     pieces = [
