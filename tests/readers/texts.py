@@ -147,7 +147,8 @@ def terminal(given: bytes) -> None:
 
 
 @declare("Home\n", "A line that is long enough to go\n", "line {n}\n", "\n", "é", "あ", "x" * 1_001, most=BODY)
-def blocks_of_site(text: str) -> None:
+def blocks_of_site(given: bytes) -> None:
+    text = given.decode("utf-8", "replace")
     counts, pages = count_blocks([text] * 12)
     blocks = select_blocks(counts, pages, before=frozenset(counts))
     assert unpack_blocks(pack_blocks(blocks)) == blocks
