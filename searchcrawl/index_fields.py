@@ -98,7 +98,12 @@ FIELDS: Final = (
         has_words=True,
         is_fixed=True,
     ),
-    IndexField("checksum", Kind.NAME, "the SHA-256 of what is indexed, in hexadecimal digits", is_unique=True),
+    IndexField(
+        "checksum",
+        Kind.NAME,
+        "the SHA-256 of all fields and the whole text of its page, in hexadecimal digits",
+        is_unique=True,
+    ),
     IndexField(
         "text_signature",
         Kind.NAME,

@@ -36,33 +36,45 @@ T = TypeVar("T")
 ReadText = Callable[[NearRow], str | None]
 
 
-def settle_near_copies(run: Run) -> bool:
-    """Decides which documents are near copies of others; returns whether documents are to be sent.
+def settle_near_copies(run: Run) -> None:
+    """Decides which documents are near copies of others.
 
     Where the source file does not ask for it any more, all are documents of their own again. A crash in between is
     harmless: the run goes on, and does all of it again at its end. Raises StoreError, LeaseLost.
     """
-    removes = run.source.copies.near == "remove"
-    if not removes and not run.read(partial(near_table.has_signed, source_id=run.source_id)):
-        return False
-    standing: dict[bytes, bytes] = {}
-    if removes:
-        with closing(DocumentCache(run.project.cache_dir / run.source.name)) as cache:
-            standing = find_groups(_sign_all(run, partial(_read_text, cache)))
-    sends, changed = False, 0
-    for rows in _load_pages(run):
-        digests = {row.url_id: standing.get(row.own_digest, row.own_digest) for row in rows}
-        wanted = {row.url_id: digests[row.url_id] for row in rows if digests[row.url_id] != row.document.copy_digest}
-        changed += len(wanted)
-        for part in _split(wanted):
-            sends |= run.write(partial(_write_part, source_id=run.source_id, digests=part))
-            reach("near.resolved")
-        if not removes:
-            signed = [row.url_id for row in rows if row.signature is not None]
-            run.write(partial(near_table.forget_signatures, url_ids=signed))
+    changed = _take_out(run) if run.source.copies.near == "remove" else _bring_back(run)
     if changed:
         logger.info("%d documents are near copies of others now, or no longer", changed)
-    return sends
+
+
+def _take_out(run: Run) -> int:
+    """Returns how many documents are near copies now, or of others, or no longer."""
+    with closing(DocumentCache(run.project.cache_dir / run.source.name)) as cache:
+        standing = find_groups(_sign_all(run, partial(_read_text, cache)))
+    changed = 0
+    for rows in _load_pages(run):
+        # None: its own content stands for it.
+        wanted = {row.url_id: digest for row in rows if (digest := standing.get(row.own_digest)) != row.near_digest}
+        changed += len(wanted)
+        for part in _split(wanted):
+            _write(run, part)
+    return changed
+
+
+def _bring_back(run: Run) -> int:
+    """Returns how many documents are near copies no longer; what tells near copies of each other is forgotten as well."""
+    changed = 0
+    while url_ids := run.read(partial(near_table.find_near, source_id=run.source_id, limit=_PART)):
+        changed += len(url_ids)
+        _write(run, dict.fromkeys(url_ids))
+    while url_ids := run.read(partial(near_table.find_signed, source_id=run.source_id, limit=near_table.PAGE_ROWS)):
+        run.write(partial(near_table.forget_signatures, url_ids=url_ids))
+    return changed
+
+
+def _write(run: Run, digests: Mapping[int, bytes | None]) -> None:
+    run.write(partial(_write_part, source_id=run.source_id, digests=digests))
+    reach("near.resolved")
 
 
 def _read_text(cache: DocumentCache, row: NearRow) -> str | None:
@@ -112,7 +124,7 @@ def _split(values: Mapping[int, T]) -> Iterator[dict[int, T]]:
         yield dict(entries[start : start + _PART])
 
 
-def _write_part(transaction: Transaction, *, source_id: int, digests: Mapping[int, bytes]) -> bool:
+def _write_part(transaction: Transaction, *, source_id: int, digests: Mapping[int, bytes | None]) -> None:
     before = duplicate_key_table.load(transaction, digests.keys())
     near_table.set_digests(transaction, digests)
-    return resolve_again(transaction, source_id, before)
+    resolve_again(transaction, source_id, before)

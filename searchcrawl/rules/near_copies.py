@@ -70,11 +70,6 @@ def count_equal_places(one: str, other: str) -> int:
     return 0 if first is None or second is None else _count_equal(first, second)
 
 
-def are_near(one: str, other: str) -> bool:
-    """Whether two texts are near copies of each other, by their signatures."""
-    return count_equal_places(one, other) >= NEAR_PLACES
-
-
 class NearGroups:
     """Groups of texts by their signatures, which come in the order of their rank.
 

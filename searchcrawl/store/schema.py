@@ -188,9 +188,10 @@ documents = Table(
     Column("etag", Text),
     Column("last_modified", Text),
     Column("last_changed_ms", BigInteger),
-    # The digest of what is indexed of it, or of what it is a near copy of, by which copies are found; null: copies are not
-    # looked for, or it has none.
+    # The digest of what is indexed of it, by which copies are found; null: copies are not looked for, or it has none.
     Column("copy_digest", LargeBinary),
+    # That of what it is a near copy of, by which copies are found instead; null: it is none, or they are not taken out.
+    Column("near_digest", LargeBinary),
     # What tells near copies of its present text (rules.near_copies); null: none was made, as where they are not taken out.
     Column("near_signature", Text),
     # 200, or why the document is not indexed: 909, 911, 952, 956, 964, 1010.
@@ -239,6 +240,8 @@ documents = Table(
         "indexed_version",
         sqlite_where=text("indexed_version IS NOT NULL"),
     ),
+    # Near copies, by what stands for them.
+    Index("ix_documents_near", "source_id", "near_digest", sqlite_where=text("near_digest IS NOT NULL")),
     Index("ix_documents_signed", "source_id", "url_id", sqlite_where=text("near_signature IS NOT NULL")),
     Index("ix_documents_refused", "source_id", sqlite_where=text("index_error IS NOT NULL")),
     Index("ix_documents_batch_id", "batch_id"),
@@ -299,6 +302,7 @@ former_documents = Table(
     Column("answered_key", BigInteger),
     Column("unavailable_ms", BigInteger),
     Column("copy_digest", LargeBinary),
+    Column("near_digest", LargeBinary),
     Column("evidence", Text),
     Column("rejected_run", Integer),
     UniqueConstraint("url_id"),

@@ -125,7 +125,8 @@ def _build_changes(new: Any) -> dict[str, Any]:
     replaced["leaving"] = case((and_(new.state == int(DocumentState.NONE), MAYBE_INDEXED.is_not(None)), 1), else_=0)
     replaced["indexed_version"] = MAYBE_INDEXED
     replaced["batch_id"] = None
-    replaced["near_signature"] = None
+    # Whether another text stands for its own is decided at the end of the run.
+    replaced["near_digest"] = replaced["near_signature"] = None
     # Whether it is still a copy is decided after this: ``duplicate_key_table.set_results``, or ``forget_rejections``.
     still_rejected = and_(new.state == int(DocumentState.CACHED), _REJECTED_FOR_OTHERS)
     for name in ("evidence", "rejected_run"):
@@ -143,8 +144,10 @@ _CONFIRM: Final = (
         copy_digest=case(
             (bindparam("same_fields") == 0, documents.c.copy_digest),
             (bindparam("has_copy") == 0, None),
-            # Another content may stand for it: it is a near copy.
-            else_=func.coalesce(documents.c.copy_digest, bindparam("new_copy", type_=LargeBinary)),
+            else_=bindparam("new_copy", type_=LargeBinary),
+        ),
+        near_digest=case(
+            (and_(bindparam("same_fields") == 1, bindparam("has_copy") == 0), None), else_=documents.c.near_digest
         ),
         unavailable_ms=case(
             (bindparam("read") == 1, bindparam("new_unavailable", type_=BigInteger)), else_=documents.c.unavailable_ms

@@ -43,6 +43,7 @@ _SURVIVORS: Final = text(
 class KeyedDocument(NamedTuple):
     """A document with its duplicate keys, and the result that is stored.
 
+    ``copy_digest`` is that of the content that stands for it: its own, or that of which it is a near copy.
     ``code`` is that of the document: 200, or 909, 956, 964 where ``duplicate_of`` is indexed instead. ``cached``
     tells whether the cache has its record. ``leaving`` is 1 if there is evidence against it: it is to be removed.
     ``redirected``: the page did not answer itself, but by a redirect to another URL. That is what it was made from, whatever
@@ -80,7 +81,7 @@ class KeyedDocument(NamedTuple):
 KEYED_DOCUMENTS: Final = select(
     documents.c.url_id,
     urls.c.url,
-    documents.c.copy_digest,
+    func.coalesce(documents.c.near_digest, documents.c.copy_digest).label("copy_digest"),
     documents.c.canonical_key,
     documents.c.display_key,
     documents.c.code,
@@ -112,7 +113,10 @@ class DuplicateKeys:
 
     def find_survivors(self, digests: Collection[bytes]) -> list[KeyedDocument]:
         """Documents with this content that are indexed themselves."""
-        return self._find_good(digests, _SURVIVORS, self._of_source, one_of=documents.c.copy_digest)
+        here = _SURVIVORS, self._of_source
+        found = self._find_good(digests, *here, documents.c.near_digest.is_(None), one_of=documents.c.copy_digest)
+        # A near copy may be the best one that is left. A query of its own, because each has an index of its own.
+        return found + self._find_good(digests, *here, one_of=documents.c.near_digest)
 
     def find_copies(self, survivors: Collection[int]) -> list[KeyedDocument]:
         """Documents known as copies (909) of these."""

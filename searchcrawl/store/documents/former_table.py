@@ -39,6 +39,7 @@ _VALUES: Final = (
     "answered_key",
     "unavailable_ms",
     "copy_digest",
+    "near_digest",
     "evidence",
     "rejected_run",
 )

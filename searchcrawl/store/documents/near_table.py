@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, exists, select, text, update
+from sqlalchemy import ColumnElement, TextClause, bindparam, select, text, update
 
 from searchcrawl.codes import Code
 from searchcrawl.store.documents.duplicate_key_table import KEYED_DOCUMENTS, KeyedDocument
@@ -16,21 +16,25 @@ from searchcrawl.store.statements import split
 #: Rows that are read at once.
 PAGE_ROWS: Final = 5000
 _PLACE: Final = tuple(documents.c[name] for name in ("segment", "record_offset", "response_bytes", "fields_bytes"))
+#: The label of a column of ``KEYED_DOCUMENTS`` is another digest.
+_DIGESTS: Final = (documents.c.copy_digest.label("own_digest"), documents.c.near_digest)
 _WIDTH: Final = len(KeyedDocument._fields)
-#: The literal lets the planner use the partial index.
+#: The literals let the planner use the partial indexes.
 _SIGNED: Final = text("documents.near_signature IS NOT NULL")
+_NEAR: Final = text("documents.near_digest IS NOT NULL")
 #: Documents that are indexed themselves, or are copies: no other page is the canonical one, or shown in their place.
 _CODES: Final = (200, int(Code.DUPLICATE))
 
 
 class NearRow(NamedTuple):
-    """A good document; ``document.copy_digest`` is the digest that stands for it, ``own_digest`` that of its own content.
+    """A good document; ``own_digest`` is that of its own content, ``near_digest`` that of what it is a near copy of, if any.
 
     ``signature`` is None where none was made of its present text. ``place`` is where its record is, None without one.
     """
 
     document: KeyedDocument
     own_digest: bytes
+    near_digest: bytes | None
     signature: str | None
     place: tuple[int, int, int, int] | None
 
@@ -43,13 +47,12 @@ class NearRow(NamedTuple):
 def load_page(transaction: Transaction, source_id: int, *, after: int) -> tuple[list[NearRow], int | None]:
     """The good ones of the next documents that may be copies, by rising id; and the id of the last one, None after all."""
     query = (
-        KEYED_DOCUMENTS.add_columns(documents.c.fields_digest, documents.c.near_signature, *_PLACE)
+        KEYED_DOCUMENTS.add_columns(*_DIGESTS, documents.c.near_signature, *_PLACE)
         .where(
             documents.c.source_id == source_id,
             documents.c.url_id > after,
             documents.c.code.in_(_CODES),
             documents.c.copy_digest.is_not(None),
-            documents.c.fields_digest.is_not(None),
         )
         .order_by(documents.c.url_id)
         .limit(PAGE_ROWS)
@@ -58,16 +61,24 @@ def load_page(transaction: Transaction, source_id: int, *, after: int) -> tuple[
     found = []
     for row in rows:
         keyed = KeyedDocument._make(row[:_WIDTH])
-        digest, signature, *place = row[_WIDTH:]
-        if keyed.is_good and digest:
-            found.append(NearRow(keyed, digest, signature, None if None in place else (*place,)))
+        own, near, signature, *place = row[_WIDTH:]
+        if keyed.is_good and own:
+            found.append(NearRow(keyed, own, near, signature, None if None in place else (*place,)))
     return found, rows[-1].url_id if len(rows) == PAGE_ROWS else None
 
 
-def has_signed(transaction: Transaction, source_id: int) -> bool:
-    """Whether a document of a source has a signature: near copies were taken out."""
-    query = select(exists().where(documents.c.source_id == source_id, _SIGNED))
-    return bool(transaction.execute(query).scalar())
+def find_near(transaction: Transaction, source_id: int, *, limit: int) -> list[int]:
+    """Ids of documents that are near copies, whatever became of them since."""
+    return _find(transaction, documents.c.source_id == source_id, _NEAR, limit=limit)
+
+
+def find_signed(transaction: Transaction, source_id: int, *, limit: int) -> list[int]:
+    """Ids of documents with a signature."""
+    return _find(transaction, documents.c.source_id == source_id, _SIGNED, limit=limit)
+
+
+def _find(transaction: Transaction, *conditions: ColumnElement[bool] | TextClause, limit: int) -> list[int]:
+    return list(transaction.execute(select(documents.c.url_id).where(*conditions).limit(limit)).scalars())
 
 
 def set_signatures(transaction: Transaction, signatures: Mapping[int, str]) -> None:
@@ -85,9 +96,9 @@ def forget_signatures(transaction: Transaction, url_ids: Sequence[int]) -> None:
         transaction.execute(update(documents).where(documents.c.url_id.in_(part)).values(near_signature=None))
 
 
-def set_digests(transaction: Transaction, digests: Mapping[int, bytes]) -> None:
-    """Writes which content stands for documents, by row id; their duplicates have to be resolved afterwards."""
+def set_digests(transaction: Transaction, digests: Mapping[int, bytes | None]) -> None:
+    """Writes which content stands for documents, by row id, None: their own; their duplicates have to be resolved after it."""
     transaction.execute(
-        update(documents).where(documents.c.url_id == bindparam("row_id")).values(copy_digest=bindparam("new")),
+        update(documents).where(documents.c.url_id == bindparam("row_id")).values(near_digest=bindparam("new")),
         [{"row_id": url_id, "new": digest} for url_id, digest in digests.items()],
     )

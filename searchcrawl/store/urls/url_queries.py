@@ -346,7 +346,7 @@ _SELECTED: Final = select(
     documents.c.rejected_run,
     documents.c.removed_run,
     documents.c.evidence,
-    (documents.c.copy_digest != documents.c.fields_digest).label("is_near_copy"),
+    documents.c.near_digest.is_not(None).label("is_near_copy"),
     batches.c.state.label("batch_state"),
     _canonicals.c.url.label("canonical"),
 ).select_from(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Final
 
 from sqlalchemy import text
@@ -34,13 +35,17 @@ RUN_MS: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Page:
-    """A page of the site, by names; ``status`` 404 and 503 bring none, ``markup`` is no part of its text."""
+    """A page of the site, by names; ``status`` 404 and 503 bring none, ``markup`` is no part of its text.
+
+    ``menu`` is a part of the whole text alone, and not of what is indexed of it.
+    """
 
     body: str
     canonical: str | None = None
     display: str | None = None
     status: int = 200
     markup: str = ""
+    menu: str = ""
 
 
 @dataclass
@@ -180,13 +185,14 @@ class World:
         self.seen[name] = page
         named = None if page.canonical in (None, name) else f"{SITE}{page.canonical}"
         made = document(
-            f"{page.body}{page.markup} canonical {page.canonical}",
+            f"{page.body}{page.markup}{page.menu} canonical {page.canonical}",
             text=page.body,
             claim=claim,
             canonical=named,
             fetched_at=clock.from_ms(self.now_ms),
             display_url=None if page.display is None else SITE + page.display,
         )
+        made = replace(made, fields_digest=sha256(f"{page.body}{page.menu}".encode()).digest())
         made = made if self.copies else replace(made, copy_digest=None)
         if made.body_digest != claim.body_digest:
             return made

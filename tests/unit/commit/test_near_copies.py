@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import or_, select
 
-from searchcrawl import clock
+from searchcrawl import clock, urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit import near_copies
 from searchcrawl.duplicates.resolution import rank
@@ -18,6 +20,8 @@ from searchcrawl.rules.near_copies import sign
 from searchcrawl.store.documents.near_table import NearRow
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.runs import run_table
+from searchcrawl.store.schema import documents
+from searchcrawl.store.urls import url_queries
 from tests.unit.commit.support_world import SITE, SOURCE, Page, World
 from tests.unit.rules.test_near_copies import words
 
@@ -87,6 +91,7 @@ def some_page(chance: random.Random, names: list[str]) -> Page:
         canonical=chance.choice(names) if chance.random() < 0.3 else None,
         status=chance.choices([200, 404, 503], [8, 2, 1])[0],
         markup=chance.choice(["", "", "<br>"]),
+        menu=chance.choice(["", "~", "="]),
     )
 
 
@@ -104,13 +109,72 @@ def test_runs_when_pages_change_at_random_then_the_index_is_that_of_a_fresh_craw
         for name in chance.sample(names, chance.randint(1, len(names))):
             world.site[name] = some_page(chance, names)
         world.forced = chance.random() < 0.2
-        settling.near = chance.choice(["remove", "remove", "remove", "group"])
+        settling.near = chance.choice(["remove", "remove", "remove", "group", "off"])
         world.crawl()
 
         assert world.index == (expected(world) if settling.near == "remove" else world.expected())
     world.crawl()
 
     assert world.sent == 0
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("seed", range(30))
+def test_edits_when_near_copies_are_not_taken_out_any_more_then_copies_are_what_they_were(
+    made: tuple[World, Settling, list[str]], database: Database, seed: int
+) -> None:
+    world, settling, _ = made
+    chance = world.chance = random.Random(seed)
+    names = list("abcdef")
+    world.site = {name: some_page(chance, names) for name in names}
+    world.add("".join(names))
+    for near in ("group", "remove", "group", "remove", "off"):
+        settling.near = near
+        # A page that names another one as canonical is no copy by its content meanwhile, and may be one again.
+        for name in chance.sample(names, 2):
+            canonical = None if world.site[name].canonical else chance.choice(names)
+            world.site[name] = replace(world.site[name], canonical=canonical)
+        world.crawl()
+
+        assert world.index == (expected(world) if near == "remove" else world.expected())
+    for scope in (False, True):
+        # An edit of it has all pages processed again.
+        world.copies, world.forced = scope, True
+        world.crawl()
+
+        assert world.index == world.expected()
+    assert list_left(database) == []
+    world.forced, settling.near = False, "remove"
+    world.crawl()
+    world.copies, world.forced, settling.near = False, True, "group"
+    world.crawl()
+
+    assert (world.index, list_left(database)) == (world.expected(), [])
+
+
+def list_left(database: Database) -> list[int]:
+    """Documents of which something is kept that only runs need that take near copies out."""
+    left = or_(documents.c.near_signature.is_not(None), documents.c.near_digest.is_not(None))
+    with database.read_once() as transaction:
+        return list(transaction.execute(select(documents.c.url_id).where(left)).scalars())
+
+
+def test_pages_when_their_menus_differ_then_they_are_exact_copies_before_and_after_near_copies_are_taken_out(
+    made: tuple[World, Settling, list[str]], database: Database
+) -> None:
+    world, settling, _ = made
+    world.site = {"a": Page(body="1a", menu="one"), "b": Page(body="1a", menu="two"), "c": Page(body="1c", menu="one")}
+    world.add("abc")
+    found = []
+    for near, forced in (("group", False), ("remove", False), ("group", False), ("group", True)):
+        settling.near, world.forced = near, forced
+        world.crawl()
+        with database.read_once() as transaction:
+            facts = [url_queries.find_facts(transaction, 1, urls.key(SITE + name)) for name in "bc"]
+        found.append((dict(world.index), [each is not None and each.is_near_copy for each in facts]))
+
+    exact, near_too = ({"a": ["b"], "c": []}, [False, False]), ({"a": ["b", "c"]}, [False, True])
+    assert found == [exact, near_too, exact, exact]
 
 
 def test_run_when_a_survivor_changes_or_goes_then_another_takes_its_place_and_only_the_changed_text_is_signed(

@@ -8,8 +8,8 @@ import pytest
 
 from searchcrawl.duplicates.near_groups import SignedDocument, find_groups
 from searchcrawl.duplicates.resolution import rank
-from searchcrawl.rules.near_copies import are_near, sign
-from tests.unit.rules.test_near_copies import edited, words
+from searchcrawl.rules.near_copies import sign
+from tests.unit.rules.test_near_copies import are_near, edited, words
 
 
 def some_documents(chance: random.Random, number: int) -> list[SignedDocument]:

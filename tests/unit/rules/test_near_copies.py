@@ -7,7 +7,7 @@ import random
 import pytest
 
 from searchcrawl.rules import near_copies
-from searchcrawl.rules.near_copies import NearGroups, are_near, sign
+from searchcrawl.rules.near_copies import NEAR_PLACES, NearGroups, count_equal_places, sign
 
 WORDS = ("the", "station", "records", "pressure", "at", "noon", "and", "keeps", "a", "copy", "of", "each", "reading",
          "before", "it", "is", "sent", "north", "with", "care", "harbour", "lamp", "river", "over")  # fmt: skip
@@ -31,6 +31,11 @@ def edited(text: list[str], seed: int, changes: int) -> list[str]:
     for at in chance.sample(range(len(copy)), changes):
         copy[at] = f"edited{chance.randrange(10**6)}"
     return copy
+
+
+def are_near(one: str, other: str) -> bool:
+    """What groups are to be made of, for each pair on its own."""
+    return count_equal_places(one, other) >= NEAR_PLACES
 
 
 def test_signature_when_made_then_it_is_the_same_on_every_machine() -> None:

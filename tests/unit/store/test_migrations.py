@@ -23,6 +23,7 @@ from searchcrawl.store.all_tables import ALL_TABLES
 from searchcrawl.store.engine.database import Database
 from searchcrawl.store.engine.migration import HEAD, configure_alembic, migrate
 from searchcrawl.store.runs import run_table
+from searchcrawl.store.states import DocumentState
 from searchcrawl.store.urls import suspect_table
 from tests.older_store import copy_to_older, opened, revision_of, tables_of
 from tests.postgres_server import PASSWORD, RunningPostgres
@@ -347,3 +348,35 @@ def test_older_store_when_pages_came_by_redirects_then_their_documents_say_so(
     with closing(Database(empty_store_url, tmp_path)) as database:
         # To which URL is not known; and what a failed visit was led to says nothing of the document.
         assert [document(database, url_id).answered_key for url_id in ids] == [None, 0, 0, None]
+
+
+def test_older_store_when_near_copies_were_taken_out_then_unknown_digests_are_made_again_and_all_documents_stay(
+    empty_store_url: str, tmp_path: Path
+) -> None:
+    newer = "sqlite:///var/newer.db"
+    with closing(Database(newer, tmp_path)) as database:
+        with database.write_once() as transaction:
+            run_table.find_or_add_source(transaction, "demo")
+            run_table.find_or_add_source(transaction, "other")
+        ids = survivor, copy, plain, other = add(database, ["survivor", "copy", "plain", "other"])
+        settle(database, ids)
+        store(database, [survivor], body=b"one", fields_digest=b"one")
+        # What stands for it may be another text, or its own without menus.
+        store(database, [copy], body=b"one", fields_digest=b"two", code=909)
+        store(database, [plain], body=b"three", fields_digest=b"three")
+        store(database, [other], body=b"four", fields_digest=b"four and menus")
+        with database.write_once() as transaction:
+            transaction.execute(text(f"UPDATE documents SET duplicate_of = {survivor} WHERE url_id = {copy}"))
+            transaction.execute(text(f"UPDATE documents SET near_signature = '1' WHERE url_id <> {other}"))
+            # Of which near copies were never taken out.
+            transaction.execute(text(f"UPDATE documents SET source_id = 2 WHERE url_id = {other}"))
+    copy_to_older(newer, empty_store_url, tmp_path, "0020")
+
+    with closing(Database(empty_store_url, tmp_path)) as database:
+        found = [document(database, url_id) for url_id in ids]
+
+    assert [each.copy_digest for each in found] == [b"one", None, b"three", b"four"]
+    assert [each.body_digest for each in found] == [b"one", None, b"three", b"four"]
+    assert [each.etag for each in found] == ['"1"', None, '"1"', '"1"']
+    assert [(each.code, each.duplicate_of) for each in found[:2]] == [(200, None), (909, survivor)]
+    assert {(each.state, each.segment, each.near_digest) for each in found} == {(int(DocumentState.CACHED), 1, None)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -12,7 +13,8 @@ from sqlalchemy import Connection, event, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from searchcrawl.store.batches import batch_table, quarantine_table, removal_table
-from searchcrawl.store.documents import comparison_table, document_table
+from searchcrawl.store.documents import comparison_table, document_table, near_table
+from searchcrawl.store.documents.duplicate_key_table import DuplicateKeys
 from searchcrawl.store.engine.database import Database, Transaction
 from searchcrawl.store.engine.dialect import load_dialect
 from searchcrawl.store.runs import run_table
@@ -179,6 +181,22 @@ def test_removals_when_sqlite_plans_then_only_those_are_looked_at(sqlite_store: 
         "SEARCH documents USING INDEX ix_documents_batch_id (batch_id=? AND rowid>?)",
         f"SEARCH documents USING INDEX ix_documents_quarantined {by_id}",
         "SEARCH batches USING INDEX ix_batches_removals (source_id=?)",
+    ]
+
+
+def test_copies_when_sqlite_plans_then_those_of_a_content_and_near_copies_have_an_index_each(
+    sqlite_store: Database,
+) -> None:
+    with plans(sqlite_store) as steps, sqlite_store.read_once() as transaction:
+        DuplicateKeys(transaction, SOURCE).find_survivors([b"one", b"two"])
+        near_table.find_near(transaction, SOURCE, limit=10)
+        near_table.find_signed(transaction, SOURCE, limit=10)
+
+    assert [re.sub(" COVERING", "", step) for step in steps if "documents" in step] == [
+        "SEARCH documents USING INDEX ix_documents_copies (source_id=? AND copy_digest=?)",
+        "SEARCH documents USING INDEX ix_documents_near (source_id=? AND near_digest=?)",
+        "SEARCH documents USING INDEX ix_documents_near (source_id=? AND near_digest>?)",
+        "SEARCH documents USING INDEX ix_documents_signed (source_id=?)",
     ]
 
 
