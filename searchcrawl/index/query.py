@@ -159,7 +159,9 @@ def to_words(query: Query, names: Mapping[str, str]) -> str:
             text = f'"{query.text}"' if query.phrase else f"{query.text}{'*' if query.prefix else ''}"
             return text if query.field is None else f"{names.get(query.field, query.field)}:{text}"
         case Range():
-            return f"{names.get(query.field, query.field)}:{query.typed}"
+            # Typed without quotes, a moment with a blank would end there.
+            typed = query.typed if query.typed.split() == [query.typed] else f'"{query.typed}"'
+            return f"{names.get(query.field, query.field)}:{typed}"
         case AnyOf():
             return " OR ".join(to_words(clause, names) for clause in query.clauses)
         case AllOf():

@@ -243,7 +243,17 @@ def test_range_when_its_ends_are_years_months_or_days_then_they_are_meant_as_a_w
 
 @pytest.mark.parametrize(
     "words",
-    ['one "two words" -three title:four', "a OR b", "vacu* depth:1..3", "size:2.. -due:2025-01", "*", "-a", "x:y"],
+    [
+        'one "two words" -three title:four',
+        "a OR b",
+        "vacu* depth:1..3",
+        "size:2.. -due:2025-01",
+        "*",
+        "-a",
+        "x:y",
+        'due:"2025-01-01 10:00.."',
+        'modified:"2025-01-01 10:00" -size:""',
+    ],
 )
 def test_to_words_when_a_tree_is_written_then_it_is_read_as_the_same_tree(words: str) -> None:
     attributes = {"size": "size_l", "due": "due_dt"}
