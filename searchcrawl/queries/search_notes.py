@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from searchcrawl.index.query import (
     PREFIXES,
     AllOf,
+    AnyOf,
     Clause,
     Everything,
     Nothing,
@@ -18,7 +19,6 @@ from searchcrawl.index.query import (
     find_other_prefixes,
     is_alias,
     parse,
-    positive_terms,
     to_words,
 )
 from searchcrawl.index.ranges import Range
@@ -75,11 +75,11 @@ def explain_nothing(index: SearchIndex, query: SearchQuery, names: Mapping[str, 
 
 def _read_faults(asked: Query, query: SearchQuery, names: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with a query itself."""
-    words = list(positive_terms(asked))
-    stops = [each.text for each in words if is_in_no_index(each.text) and not each.prefix]
-    if stops and len(stops) == len(words):
-        yield f"only stop words, which are in no index: {', '.join(dict.fromkeys(stops))}"
-    for each in _required(asked):
+    leaves = list(dict.fromkeys(_read_leaves(asked)))
+    words = [each for each in leaves if isinstance(each, Term)]
+    if words and all(map(_is_stop_word, leaves)):
+        yield f"only stop words, which are in no index: {', '.join(dict.fromkeys(each.text for each in words))}"
+    for each in leaves:
         if isinstance(each, Range) and each.fault:
             yield f"{names.get(each.field, each.field)}: {each.fault}"
     known = {*PREFIXES, *query.attributes}
@@ -88,11 +88,27 @@ def _read_faults(asked: Query, query: SearchQuery, names: Mapping[str, str]) -> 
             yield f"unknown field: {prefix}{guess(prefix, sorted(known))}; it was looked for as text"
 
 
+def _read_leaves(asked: Query) -> Iterator[Query]:
+    """The words and ranges of a query that are not excluded, in their order, also those on both sides of an OR."""
+    match asked:
+        case AnyOf(clauses=clauses) | AllOf(required=clauses):
+            for each in clauses:
+                yield from _read_leaves(each)
+        case _:
+            yield asked
+
+
 def _has_words(asked: Query) -> bool:
-    return any(not is_in_no_index(each.text) for each in positive_terms(asked))
+    """Whether there is anything in a query that a document may have."""
+    return any(not _is_stop_word(each) and not _is_faulty(each) for each in _read_leaves(asked))
 
 
-def _is_faulty(clause: Clause) -> bool:
+def _is_stop_word(clause: Query) -> bool:
+    """Whether it is a word that is in no index; a beginning may be that of other words, the name of a source is one."""
+    return isinstance(clause, Term) and not clause.prefix and clause.field != "source" and is_in_no_index(clause.text)
+
+
+def _is_faulty(clause: Query) -> bool:
     return isinstance(clause, Range) and bool(clause.fault)
 
 
@@ -102,7 +118,7 @@ def _required(asked: Query) -> list[Clause]:
         asked.required if isinstance(asked, AllOf) else () if isinstance(asked, Nothing) else (asked,)
     )
     found: list[Clause] = [each for each in parts if not isinstance(each, Everything)]
-    return [each for each in found if not (isinstance(each, Term) and is_in_no_index(each.text))][:_MOST_WORDS]
+    return [each for each in found if not _is_stop_word(each)][:_MOST_WORDS]
 
 
 def _show_limits(query: SearchQuery, names: Mapping[str, str]) -> Iterator[str]:

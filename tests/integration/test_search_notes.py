@@ -17,6 +17,40 @@ pytestmark = pytest.mark.solr
 TEXTS = ("the vacuum pump", "an oracle on demand", "Bibliothèque municipale", "vacuum chambers and oracles")
 FIELDS = {"size": "size_l", "color": "color_s", "mimetype": "mimetype", "title": "title"}
 
+STOP = "only stop words, which are in no index: "
+#: What is said of queries: the notes, and the suggestion.
+ANSWERS = {
+    "vacuum": ([], None),
+    "on": ([f"{STOP}on"], None),
+    "on the": ([f"{STOP}on, the"], None),
+    "": (["there is no word to look for"], None),
+    "vacum": (["no document has vacum"], "vacuum"),
+    "VACUMM pump": (["no document has VACUMM"], "vacuum pump"),
+    "vacuum zzzzqqqq": (["no document has zzzzqqqq"], "vacuum"),
+    "zzzzqqqq": (["no document has zzzzqqqq"], None),
+    "vacuum oracle municipale": (["no document has all of this, although each part alone is found"], None),
+    "the depth:9": (["no document has depth:9"], None),
+    "source:on vacuum": (["no document has source:on"], "vacuum"),
+    "the*": (["no document has the*"], None),
+    "modified:2025-13 OR the": (
+        ["last_modified: '2025-13' is no date, as 2025-06-30, 2025-06 or 2025"],
+        None,
+    ),
+    "the OR depth:9": (["no document has the OR depth:9"], None),
+    "on OR the OR on": ([f"{STOP}on, the"], None),
+    'vacuum modified:"2030-01-01 10:00"': (['no document has last_modified:"2030-01-01 10:00"'], "vacuum"),
+    "size:many": (["size: 'many' is no number"], None),
+    "sise:3 vacuum": (
+        ["unknown field: sise (did you mean size?); it was looked for as text", "no document has sise:3"],
+        "vacuum",
+    ),
+    "bibliotheque": ([], None),
+    "biblotheque": (["no document has biblotheque"], "bibliotheque"),
+    "modified:2030..": (["no document has last_modified:2030.."], None),
+    '"pump vacuum"': (['no document has "pump vacuum"'], None),
+    "vacuum -pump -chambers": (["no document has all of this, although each part alone is found"], None),
+}
+
 
 @pytest.fixture(params=["local", "solr"])
 def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SearchIndex]:
@@ -55,39 +89,12 @@ def test_notes_when_a_query_finds_nothing_then_they_say_why_and_something_like_i
 ) -> None:
     tell(index)
 
-    asked = {
-        words: ask(index, words)
-        for words in (
-            "vacuum", "on", "on the", "", "vacum", "VACUMM pump", "vacuum zzzzqqqq", "zzzzqqqq", "vacuum oracle municipale",
-            "size:many", "sise:3 vacuum", "bibliotheque", "biblotheque", "modified:2030..", '"pump vacuum"', "vacuum -pump -chambers",
-        )
-    }  # fmt: skip
+    asked = {words: ask(index, words) for words in ANSWERS}
 
     # One index has words without accents, the other as they are written.
     notes, suggested = asked["biblotheque"]
     asked["biblotheque"] = (notes, (suggested or "").replace("è", "e"))
-    stop = "only stop words, which are in no index: "
-    assert asked == {
-        "vacuum": ([], None),
-        "on": ([f"{stop}on"], None),
-        "on the": ([f"{stop}on, the"], None),
-        "": (["there is no word to look for"], None),
-        "vacum": (["no document has vacum"], "vacuum"),
-        "VACUMM pump": (["no document has VACUMM"], "vacuum pump"),
-        "vacuum zzzzqqqq": (["no document has zzzzqqqq"], "vacuum"),
-        "zzzzqqqq": (["no document has zzzzqqqq"], None),
-        "vacuum oracle municipale": (["no document has all of this, although each part alone is found"], None),
-        "size:many": (["size: 'many' is no number"], None),
-        "sise:3 vacuum": (
-            ["unknown field: sise (did you mean size?); it was looked for as text", "no document has sise:3"],
-            "vacuum",
-        ),
-        "bibliotheque": ([], None),
-        "biblotheque": (["no document has biblotheque"], "bibliotheque"),
-        "modified:2030..": (["no document has last_modified:2030.."], None),
-        '"pump vacuum"': (['no document has "pump vacuum"'], None),
-        "vacuum -pump -chambers": (["no document has all of this, although each part alone is found"], None),
-    }
+    assert asked == ANSWERS
 
 
 def test_notes_when_filters_leave_nothing_then_they_are_named(index: SearchIndex) -> None:
