@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from searchcrawl.sources.config import Source
-from searchcrawl.sources.fingerprint import compute_fingerprint, find_changed_keys, mix_fingerprints
+from searchcrawl.sources.config import Source, Tables
+from searchcrawl.sources.fingerprint import (
+    _KEYS,
+    _SETTINGS,
+    _SHOWN,
+    compute_fingerprint,
+    find_changed_keys,
+    find_effect,
+    mix_fingerprints,
+)
+from tests.test_layout import ROOT
 
 VERSIONS = {"html": 1, "checksum": 1}
 
@@ -69,3 +79,28 @@ def test_mixed_when_some_documents_were_made_with_an_edit_then_both_files_differ
     assert find_changed_keys(made, first) == find_changed_keys(made, edited) == ["keep.meta_robots", "scope.depth"]
     assert mix_fingerprints(made, made) == made
     assert mix_fingerprints(first, first) == first
+
+
+def test_docs_when_they_say_what_an_edit_costs_then_each_key_stands_where_its_effect_is() -> None:
+    page = (ROOT / "docs/how-to/edit-source.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (.*?) \| (are .*?) \| (.*?) \|$", page)
+    dumped = Tables().model_dump(mode="json")
+    keys = {f"{table}.{key}" for table, wanted in _KEYS.items() for key in wanted or dumped[table]} - _SHOWN
+    keys |= {"groups", "converters", *(f"settings.{name}" for name in _SETTINGS), "display", "rewrite", "copies.near"}
+
+    placed = {key: [row for row in rows if names(row[0], key)] for key in keys}
+
+    assert {key for key, found in placed.items() if len(found) != 1} == set()
+    for key, [(_, pages, others)] in placed.items():
+        effect = find_effect([key])
+        assert ("are fetched" in pages, "admitted anew" in pages) == (
+            effect.answers,
+            effect.links and not effect.answers,
+        )
+        assert ("stay as they are" in others) == (not effect.refusals), key
+
+
+def names(cell: str, key: str) -> bool:
+    """Whether a cell names a key, or all of its table."""
+    table, _, name = key.partition(".")
+    return any(f"`{each}`" in cell for each in (key, f"[{table}]", f"[[{key}]]", name if table == "settings" else key))
