@@ -1,6 +1,7 @@
 """Takes near copies out after a completed run or `apply`, where ``copies.near = "remove"`` asks for it (F6).
 
-The signature of each text is made once, from the record in the cache. Then all documents of the source are compared, and
+The signature of each text is made from the record in the cache, once for each text that is indexed: what is on most pages of
+a host is left out before. Then all documents of the source are compared, and
 those that are near to a better one get its content as the one by which copies are found: from there on they are copies
 like all others, with the same removals, limits and successors. A document that changes is one of its own again until the
 end of the run.
@@ -32,25 +33,27 @@ logger = logging.getLogger(__name__)
 _PART: Final = 500
 
 T = TypeVar("T")
+#: What is indexed of the text of a document, by its URL and type.
+CutText = Callable[[object, str, str], object]
 #: The indexed text of a document that has a record; None where it cannot be read.
 ReadText = Callable[[NearRow], str | None]
 
 
-def settle_near_copies(run: Run) -> None:
-    """Decides which documents are near copies of others.
+def settle_near_copies(run: Run, cut: CutText) -> None:
+    """Decides which documents are near copies of others; ``cut`` takes out what is not indexed of the text of a record.
 
     Where the source file does not ask for it any more, all are documents of their own again. A crash in between is
     harmless: the run goes on, and does all of it again at its end. Raises StoreError, LeaseLost.
     """
-    changed = _take_out(run) if run.source.copies.near == "remove" else _bring_back(run)
+    changed = _take_out(run, cut) if run.source.copies.near == "remove" else _bring_back(run)
     if changed:
         logger.info("%d documents are near copies of others now, or no longer", changed)
 
 
-def _take_out(run: Run) -> int:
+def _take_out(run: Run, cut: CutText) -> int:
     """Returns how many documents are near copies now, or of others, or no longer."""
     with closing(DocumentCache(run.project.cache_dir / run.source.name)) as cache:
-        standing = find_groups(_sign_all(run, partial(_read_text, cache)))
+        standing = find_groups(_sign_all(run, partial(_read_text, cache, cut)))
     changed = 0
     for rows in _load_pages(run):
         # None: its own content stands for it.
@@ -67,9 +70,18 @@ def _bring_back(run: Run) -> int:
     while url_ids := run.read(partial(near_table.find_near, source_id=run.source_id, limit=_PART)):
         changed += len(url_ids)
         _write(run, dict.fromkeys(url_ids))
-    while url_ids := run.read(partial(near_table.find_signed, source_id=run.source_id, limit=near_table.PAGE_ROWS)):
-        run.write(partial(near_table.forget_signatures, url_ids=url_ids))
+    forget_signatures(run)
     return changed
+
+
+def forget_signatures(run: Run, is_meant: Callable[[str], bool] = lambda _: True) -> None:
+    """Forgets the signatures of the texts of a source, those that are meant by their URLs; they are made again when needed."""
+    after = 0
+    while rows := run.read(partial(near_table.find_signed, source_id=run.source_id, after=after)):
+        after = rows[-1][0]
+        meant = [url_id for url_id, url in rows if is_meant(url)]
+        if meant:
+            run.write(partial(near_table.forget_signatures, url_ids=meant))
 
 
 def _write(run: Run, digests: Mapping[int, bytes | None]) -> None:
@@ -77,16 +89,17 @@ def _write(run: Run, digests: Mapping[int, bytes | None]) -> None:
     reach("near.resolved")
 
 
-def _read_text(cache: DocumentCache, row: NearRow) -> str | None:
+def _read_text(cache: DocumentCache, cut: CutText, row: NearRow) -> str | None:
     if row.place is None:
         return None
     segment, offset, response_bytes, fields_bytes = row.place
     place = Place(segment=segment, offset=offset, response_bytes=response_bytes, fields_bytes=fields_bytes)
     try:
-        return str(cache.read_fields(place, url=row.document.url).get("content") or "")
+        content = cache.read_fields(place, url=row.document.url).get("content")
     except CacheError as error:
         logger.warning("%s; it is compared once it was fetched again", error)
         return None
+    return str(cut(content, row.document.url, row.mimetype) or "")
 
 
 def _sign_all(run: Run, read_text: ReadText) -> Iterator[SignedDocument]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from functools import partial
 
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.commit.near_copies import settle_near_copies
@@ -14,7 +15,7 @@ from searchcrawl.delivery import delivery_queue, removals, undelivered
 from searchcrawl.delivery.batch_sender import BatchSender
 from searchcrawl.delivery.end_look import look_at_end
 from searchcrawl.delivery.index_retry import IndexRetry
-from searchcrawl.delivery.site_blocks import freeze_blocks
+from searchcrawl.delivery.site_blocks import cut_content, freeze_blocks, load_blocks
 from searchcrawl.exceptions import DeliveryError, SearchcrawlError
 from searchcrawl.index.receiver import Receiver
 from searchcrawl.run import Run
@@ -131,10 +132,10 @@ class DeliveryThread:
 
     def _seal_last_batch(self) -> None:
         try:
-            # Near copies that were not sent yet need not be.
-            self._settle_near_copies()
             if self._completed:
                 freeze_blocks(self._run, self._cache)
+            # Near copies that were not sent yet need not be. What is on most pages makes none.
+            self._settle_near_copies()
             # A new segment begins, so that the last one can be deleted as well (E2).
             self._seal(rotate=not self._run.project.cache.preserve)
         except SearchcrawlError as error:
@@ -194,7 +195,7 @@ class DeliveryThread:
     def _settle_near_copies(self) -> None:
         """Decides about near copies once all documents were seen: where some were not, each stays as it is."""
         if self._saw_all:
-            settle_near_copies(self._run)
+            settle_near_copies(self._run, partial(cut_content, blocks=load_blocks(self._run)))
 
     def _settle_orphans(self) -> bool:
         """Marks orphans after a completed run; whether documents are to be sent in the place of some."""

@@ -18,6 +18,8 @@ from functools import partial
 from searchcrawl import urls
 from searchcrawl.cache.document_cache import DocumentCache
 from searchcrawl.cache.segment import Place
+from searchcrawl.commit.near_copies import forget_signatures
+from searchcrawl.duplicates.resolution import rank
 from searchcrawl.exceptions import DamagedRecord
 from searchcrawl.failpoints import reach
 from searchcrawl.rules.site_blocks import (
@@ -85,9 +87,20 @@ def _applies(run: Run) -> bool:
 def _sample(run: Run) -> dict[str, list[SampledDocument]]:
     """The documents that are looked at, by host; of a host with few pages nothing can be said."""
     found: dict[str, list[SampledDocument]] = {}
-    for document in run.read(partial(block_table.find_sample, source_id=run.source_id)):
+    for document in _leave_copies_out(run.read(partial(block_table.find_sample, source_id=run.source_id))):
         found.setdefault(urls.host_and_port(document.url), []).append(document)
     return {host: pages[:_PAGES_OF_HOST] for host, pages in found.items() if len(pages) >= FEWEST_PAGES}
+
+
+def _leave_copies_out(sampled: Sequence[SampledDocument]) -> list[SampledDocument]:
+    """One document of each content, in the order in which they came: near copies may be exact copies of each other, too."""
+    best: dict[bytes, SampledDocument] = {}
+    for document in sampled:
+        if document.copy_digest is not None:
+            known = best.get(document.copy_digest)
+            if known is None or rank(document.url) < rank(known.url):
+                best[document.copy_digest] = document
+    return [one for one in sampled if one.copy_digest is None or best[one.copy_digest] is one]
 
 
 def _digest(pages: Sequence[SampledDocument]) -> bytes:
@@ -165,6 +178,8 @@ def _send_differing(run: Run, cache: DocumentCache) -> None:
         if differing:
             run.write(partial(_send_again, url_ids=differing))
             reach("blocks.marked")
+    # What tells near copies is made of the text that is indexed.
+    forget_signatures(run, lambda url: urls.host_and_port(url) in changed)
     run.write(partial(block_table.settle, source_id=run.source_id))
 
 

@@ -102,3 +102,27 @@ def test_documents_when_many_would_leave_as_near_copies_then_they_wait_and_are_f
     assert after.versions.keys() == {f"{HOST}/", at("a00")}
     assert (after.ended.exit_code, after.counts["indexed"]) == (0, 0)
     assert len(after.listed[at("a00")]) == MANY - 1
+
+
+def test_near_copies_when_a_menu_alone_is_alike_then_they_stay_as_soon_as_it_is_known_to_be_one(
+    site: SiteProcess, tmp_path: Path
+) -> None:
+    def menu_and(number: int) -> str:
+        menu = "".join(f"<p>the part{line} rarely differs here or there or there" for line in range(60))
+        return page(f"Kettle {number}", text=f"{menu}<p>It boils water of kind {number}")
+
+    # Of fewer pages than ten nothing is said.
+    few, many = ({f"a{number:02}": menu_and(number) for number in range(most)} for most in (8, 16))
+    pages(site, HOST, **few)
+    project = new_project(tmp_path / "grown", site)
+    edit(project, "remove")
+    first = run(project)
+    pages(site, HOST, **many)
+    second, third = run(project), run(project)
+    fresh = new_project(tmp_path / "fresh", site)
+    edit(fresh, "remove")
+
+    assert first.versions.keys() == {f"{HOST}/", at("a00")}
+    assert second.versions.keys() == run(fresh).versions.keys() == {f"{HOST}/", *map(at, many)}
+    assert (second.listed, third.counts["indexed"], third.counts["changed"]) == ({}, 0, 0)
+    assert project.found("rarely") == []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import and_, delete, insert, or_, select, update
 
+from searchcrawl.codes import Code
 from searchcrawl.store.engine.database import Transaction
 from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.site_schema import host_blocks
 from searchcrawl.store.statements import unindexed
-from searchcrawl.store.states import DocumentState
+from searchcrawl.store.states import REMOVALS, DocumentState
 
 #: Types of documents that have menus.
 HTML: Final = ("text/html", "application/xhtml+xml")
@@ -32,6 +33,7 @@ class SampledDocument(NamedTuple):
     url_id: int
     url: str
     fields_digest: bytes
+    copy_digest: bytes | None
     segment: int | None
     record_offset: int | None
     response_bytes: int | None
@@ -69,15 +71,23 @@ def settle(transaction: Transaction, source_id: int) -> None:
 
 
 def find_sample(transaction: Transaction, source_id: int) -> list[SampledDocument]:
-    """Documents that say what is on most pages."""
+    """Documents that say what is on most pages.
+
+    Near copies are among them: they are found once it is known what is on most pages, and must not change that.
+    """
     states = DocumentState.CACHED, DocumentState.SENDING, DocumentState.PRESENT
+    indexed = and_(documents.c.code == 200, documents.c.state.in_([int(state) for state in states]))
+    near = and_(
+        documents.c.code == int(Code.DUPLICATE),
+        documents.c.near_digest.is_not(None),
+        documents.c.state.in_([int(DocumentState.WITHHELD), *sorted(REMOVALS)]),
+    )
     query = (
-        select(urls.c.id, urls.c.url, documents.c.fields_digest, *_PLACE)
+        select(urls.c.id, urls.c.url, documents.c.fields_digest, documents.c.copy_digest, *_PLACE)
         .select_from(urls.join(documents, documents.c.url_id == urls.c.id))
         .where(
             urls.c.source_id == source_id,
-            documents.c.state.in_([int(state) for state in states]),
-            documents.c.code == 200,
+            or_(indexed, near),
             documents.c.leaving == 0,
             documents.c.mimetype.in_(HTML),
             documents.c.fields_digest.is_not(None),
@@ -91,7 +101,7 @@ def find_sample(transaction: Transaction, source_id: int) -> list[SampledDocumen
 def find_sent(transaction: Transaction, source_id: int, *, after: int) -> list[SampledDocument]:
     """The next documents with a record by rising id that were sent, or are being sent."""
     query = (
-        select(urls.c.id, urls.c.url, documents.c.fields_digest, *_PLACE)
+        select(urls.c.id, urls.c.url, documents.c.fields_digest, documents.c.copy_digest, *_PLACE)
         .select_from(documents.join(urls, documents.c.url_id == urls.c.id))
         .where(
             unindexed(documents.c.source_id) == source_id,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, TextClause, bindparam, select, text, update
+from sqlalchemy import bindparam, select, text, update
 
 from searchcrawl.codes import Code
 from searchcrawl.store.documents.duplicate_key_table import KEYED_DOCUMENTS, KeyedDocument
 from searchcrawl.store.engine.database import Transaction
-from searchcrawl.store.schema import documents
+from searchcrawl.store.schema import documents, urls
 from searchcrawl.store.statements import split
 
 #: Rows that are read at once.
@@ -36,6 +36,7 @@ class NearRow(NamedTuple):
     own_digest: bytes
     near_digest: bytes | None
     signature: str | None
+    mimetype: str
     place: tuple[int, int, int, int] | None
 
     @property
@@ -47,7 +48,7 @@ class NearRow(NamedTuple):
 def load_page(transaction: Transaction, source_id: int, *, after: int) -> tuple[list[NearRow], int | None]:
     """The good ones of the next documents that may be copies, by rising id; and the id of the last one, None after all."""
     query = (
-        KEYED_DOCUMENTS.add_columns(*_DIGESTS, documents.c.near_signature, *_PLACE)
+        KEYED_DOCUMENTS.add_columns(*_DIGESTS, documents.c.near_signature, documents.c.mimetype, *_PLACE)
         .where(
             documents.c.source_id == source_id,
             documents.c.url_id > after,
@@ -61,24 +62,23 @@ def load_page(transaction: Transaction, source_id: int, *, after: int) -> tuple[
     found = []
     for row in rows:
         keyed = KeyedDocument._make(row[:_WIDTH])
-        own, near, signature, *place = row[_WIDTH:]
+        own, near, signature, mimetype, *place = row[_WIDTH:]
         if keyed.is_good and own:
-            found.append(NearRow(keyed, own, near, signature, None if None in place else (*place,)))
+            found.append(NearRow(keyed, own, near, signature, mimetype or "", None if None in place else (*place,)))
     return found, rows[-1].url_id if len(rows) == PAGE_ROWS else None
 
 
 def find_near(transaction: Transaction, source_id: int, *, limit: int) -> list[int]:
     """Ids of documents that are near copies, whatever became of them since."""
-    return _find(transaction, documents.c.source_id == source_id, _NEAR, limit=limit)
+    query = select(documents.c.url_id).where(documents.c.source_id == source_id, _NEAR)
+    return list(transaction.execute(query.limit(limit)).scalars())
 
 
-def find_signed(transaction: Transaction, source_id: int, *, limit: int) -> list[int]:
-    """Ids of documents with a signature."""
-    return _find(transaction, documents.c.source_id == source_id, _SIGNED, limit=limit)
-
-
-def _find(transaction: Transaction, *conditions: ColumnElement[bool] | TextClause, limit: int) -> list[int]:
-    return list(transaction.execute(select(documents.c.url_id).where(*conditions).limit(limit)).scalars())
+def find_signed(transaction: Transaction, source_id: int, *, after: int) -> list[tuple[int, str]]:
+    """Id and URL of the next documents with a signature, by rising id."""
+    here = documents.c.source_id == source_id, documents.c.url_id > after, _SIGNED
+    query = select(documents.c.url_id, urls.c.url).join(urls, urls.c.id == documents.c.url_id).where(*here)
+    return [(row.url_id, row.url) for row in transaction.execute(query.order_by(documents.c.url_id).limit(PAGE_ROWS))]
 
 
 def set_signatures(transaction: Transaction, signatures: Mapping[int, str]) -> None:

@@ -46,6 +46,11 @@ class Settling:
         return self._database.write(work)
 
 
+def whole_text(content: object, url: str, mimetype: str) -> object:
+    """All text is indexed."""
+    return content
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     database = Database("sqlite:///store.db", tmp_path)
@@ -60,7 +65,7 @@ def made(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """A world whose texts are near copies where their first letter is the same; which of them were signed."""
     world, settling, signed = World(database, random.Random(1)), Settling(database, tmp_path), list[str]()
 
-    def read_text(cache: DocumentCache, row: NearRow) -> str:
+    def read_text(cache: DocumentCache, cut: near_copies.CutText, row: NearRow) -> str:
         return world.seen[row.document.url.removeprefix(SITE)].body
 
     def sign_text(text: str) -> str:
@@ -70,7 +75,7 @@ def made(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(clock, "now_ms", lambda: 0)
     monkeypatch.setattr(near_copies, "_read_text", read_text)
     monkeypatch.setattr(near_copies, "sign", sign_text)
-    world.at_end = lambda: near_copies.settle_near_copies(settling)  # type: ignore[arg-type]  # what it needs of a run
+    world.at_end = lambda: near_copies.settle_near_copies(settling, whole_text)  # type: ignore[arg-type]  # what it needs of a run
     return world, settling, signed
 
 
