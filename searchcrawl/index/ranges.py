@@ -1,6 +1,7 @@
 """Numbers and moments in a query: ``depth:1..3``, ``modified:2025-01..2025-06``, ``modified:2025``. Pure.
 
 Either end of a range may be missing. A year, a month or a day is meant as a whole: the range up to 2025-06 ends with June.
+So is a second, which is as fine as the embedded index compares moments.
 Moments without a zone are of UTC.
 """
 
@@ -71,7 +72,8 @@ def _read_moment(text: str) -> tuple[datetime, datetime, bool]:
         if match is None:
             moment = datetime.fromisoformat(text)
             moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-            return moment, moment, False
+            moment = moment.replace(microsecond=0)
+            return moment, moment + timedelta(seconds=1), True
         year, month, day = (int(part or 1) for part in match.groups())
         first = datetime(year, month, day, tzinfo=UTC)
         if match[3]:

@@ -30,6 +30,8 @@ WORDS = (
     "東京都",
     "the",
     "theory",
+    "İstanbul",
+    "ΑΒΣΔ",
 )
 
 
@@ -47,6 +49,7 @@ def documents() -> list[IndexedDocument]:
         }  # fmt: skip
         if number % 4:
             fields["last_modified"] = day
+            fields["crawled_at"] = day.replace(microsecond=number % 3 * 300_000)
             fields["dc.size_l"] = chance.choice([0, 1, 2.5, -3, -2.75, 1e20, [4, 1], 7])
             fields["x-due_dt"] = day.isoformat().replace("+00:00", "Z")
             fields["kind_s"] = chance.choice(["vacation home", "Vac.x", "house"])
@@ -101,6 +104,11 @@ WANTED = {
     "modified:2025-02-01T10:00..2025-02-20T10:00:00Z": having(
         "last_modified", day(2025, 2, 1, 10), day(2025, 2, 20, 10)
     ),
+    **{
+        f"crawled_at:{DOCUMENTS[number].fields['last_modified']:%Y-%m-%dT%H:%M:%S}{typed}": {DOCUMENTS[number].id}
+        for number in (3, 5, 7, 10)
+        for typed in ("", "Z", ".5", ".3Z")
+    },
     "modified:..": having("last_modified"),
     "modified:1600..": having("last_modified"),
     "modified:..2300": having("last_modified"),
@@ -177,6 +185,8 @@ def test_beginnings_when_asked_for_then_both_indexes_find_the_words_that_begin_s
         "東京*": with_word("東京"),
         "vacu* theo*": with_word("vacu") & with_word("theo"),
         "theo* -vacu*": with_word("theo") - with_word("vacu"),
+        "İst*": with_word("i̇st"),
+        "ΑΒΣ*": with_word("αβσ"),
         "xyz*": set(),
     }
     of_fields = {

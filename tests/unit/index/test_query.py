@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -19,6 +19,8 @@ from searchcrawl.index.query import (
     to_words,
 )
 from searchcrawl.index.ranges import Range, read_range
+
+SECOND = timedelta(seconds=1)
 
 
 def word(text: str, field: str | None = None) -> Term:
@@ -222,7 +224,8 @@ def test_parse_when_a_word_ends_with_a_star_or_is_a_range_then_the_tree_says_it(
         ("2024-2-29", at(2024, 2, 29), at(2024, 3, 1), True),
         ("..2024-02-28", None, at(2024, 2, 29), True),
         ("2024-02-28T12:00..", at(2024, 2, 28, 12), None, False),
-        ("2024-02-28T12:00+02:00", at(2024, 2, 28, 10), at(2024, 2, 28, 10), False),
+        ("2024-02-28T12:00+02:00", at(2024, 2, 28, 10), at(2024, 2, 28, 10) + SECOND, True),
+        ("2024-02-28T12:00:00.7", at(2024, 2, 28, 12), at(2024, 2, 28, 12) + SECOND, True),
         ("2023-02-29", "no date", None, False),
         ("9999", "no date", None, False),
         ("0000..", "no date", None, False),
